@@ -37,10 +37,12 @@ const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filt
 })
 
 /**
- * These replace modules or variables of their process, which must end with them. All other files share a few processes: one
+ * These replace modules or variables of their process, which must end with them, or measure the event loop. All other files share a few processes: one
  * of its own for each costs 0.9 s of CPU, most of it for loading the same modules again.
  */
-const alone = globSync(all).filter(file => /vi\.(mock|stubEnv)\(/.test(readFileSync(file, 'utf8')))
+const alone = globSync(all).filter(
+  file => file.startsWith('test/stalls/') || /vi\.(mock|stubEnv)\(/.test(readFileSync(file, 'utf8')),
+)
 
 /** `npm run test:quick`: a subset, in less than 90 s. It needs no database, hence no set-up. */
 const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])
@@ -56,7 +58,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
-    maxWorkers: 4,
+    maxWorkers: 3,
     isolate: false,
     projects: [
       ...(isQuick

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { dashboardDirectory } from '../../src/control/dashboard/pages.ts'
+import { once } from '../../src/lib/once.ts'
 import { findProgram } from '../../src/lib/programs.ts'
 
 const program = await findProgram('chromium')
@@ -17,12 +18,13 @@ export function requireBuild(): void {
     throw new Error('the dashboard is not built: npm run dashboard')
 }
 
-export async function openBrowser(): Promise<Browser> {
+/** One per process; each suite has contexts of its own. It ends with the process. */
+export const openBrowser = once(async (): Promise<Browser> => {
   requireBuild()
   if (program === undefined) throw new Error(noBrowser)
   const args = ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--no-first-run']
   return chromium.launch({ executablePath: program, args })
-}
+})
 
 export interface Visit extends AsyncDisposable {
   readonly page: Page

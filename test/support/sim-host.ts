@@ -55,6 +55,8 @@ export interface SimHostOptions {
   readonly vcpus?: number
   readonly memoryMib?: number
   readonly diskMib?: number
+  /** Free space of the storage pool; default: 1 TiB. */
+  readonly poolBytes?: number
   readonly migrate?: 'live' | 'none'
   /** What the host offers; default: a simulated driver with the options below. */
   readonly offers?: readonly SimOffer[]
@@ -334,7 +336,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       })),
       vms: full ? [...vms.keys()].map(observed) : null,
       stats: [],
-      pools: [{ name: 'local', kind: 'dir', shared: false, freeBytes: 2 ** 44, encrypted: false }],
+      pools: [{ name: 'local', kind: 'dir', shared: false, freeBytes: options.poolBytes ?? 2 ** 40, encrypted: false }],
     }),
     crash(vmId) {
       const vm = vms.get(vmId)

@@ -1,13 +1,25 @@
 /** Drives the dashboard as a signed-in user, in a separate browser. */
 import type { Browser, BrowserContextOptions, Locator } from 'playwright-core'
-import { describe } from 'vitest'
-import { noBrowser, type Visit, visit } from './browser.ts'
+import { afterAll, beforeAll, describe } from 'vitest'
+import { noBrowser, openBrowser, type Visit, visit } from './browser.ts'
 import type { TestSystem, TestUser } from './system.ts'
 
 /** A suite that needs a browser; without one, it is skipped and its title says why. */
 export const browserSuite = noBrowser
   ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
   : describe
+
+/** Prepares a suite in a browser. What `undo` collects ends with the suite, also when the preparation fails. */
+export function prepare(make: (browser: Browser, undo: AsyncDisposableStack) => Promise<void>): void {
+  let made: AsyncDisposableStack | undefined
+  beforeAll(async () => {
+    if (noBrowser) return
+    await using undo = new AsyncDisposableStack()
+    await make(await openBrowser(), undo)
+    made = undo.move()
+  }, 120_000)
+  afterAll(() => made?.disposeAsync())
+}
 
 export interface Walker extends Visit {
   readonly user: TestUser

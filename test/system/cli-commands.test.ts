@@ -1,31 +1,15 @@
 // once-is-enough: tests the CLI, not the database.
 /** Runs every CLI command of the API once, as a process, and checks its JSON output, exit code and effect. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type Cli, cli } from '../support/cli.ts'
-import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
 
-let system: TestSystem
-let user: TestUser
-let home = ''
-let mote: Cli
-
+const { user, mote } = await cliSystem()
 beforeAll(async () => {
-  system = await testSystem({ agents: 2 })
-  user = await system.user()
-  home = await mkdtemp(join(tmpdir(), 'mote-cli-'))
-  mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
   await user.post('/v1/apps', { name: 'web', git_url: '' })
   await user.post('/v1/apps/web/deploy', { image: 'oci:hello' })
   await running()
 }, 120_000)
-afterAll(async () => {
-  await system[Symbol.asyncDispose]()
-  await rm(home, { recursive: true, force: true })
-})
 
 vi.setConfig({ testTimeout: 40_000 })
 

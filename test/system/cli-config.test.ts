@@ -1,30 +1,13 @@
 // once-is-enough: tests the CLI, not the database.
 /** An app as a file: `mote config` and `mote deploy` with a `mote.toml`, as processes, against simulated hosts. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type Cli, cli, type RunOptions } from '../support/cli.ts'
-import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { cli, type RunOptions } from '../support/cli.ts'
+import { cliSystem } from '../support/cli-system.ts'
 
-let system: TestSystem
-let user: TestUser
-let home = ''
-let folder = ''
-let mote: Cli
-
-beforeAll(async () => {
-  system = await testSystem({ agents: 0 })
-  await system.addAgent({ fake: { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 200 } })
-  user = await system.user()
-  home = await mkdtemp(join(tmpdir(), 'mote-config-'))
-  folder = await mkdtemp(join(home, 'shop-'))
-  mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
-}, 120_000)
-afterAll(async () => {
-  await system[Symbol.asyncDispose]()
-  await rm(home, { recursive: true, force: true })
-})
+const { user, home, mote } = await cliSystem({ imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 200 })
+const folder = await mkdtemp(join(home, 'shop-'))
 
 vi.setConfig({ testTimeout: 60_000 })
 

@@ -1,31 +1,18 @@
 // once-is-enough: tests the CLI, not the database.
 /** The everyday of the command line: the app of a folder, its variables as files, what changed, and who did what. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { type Cli, cli } from '../support/cli.ts'
-import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { beforeAll, expect, it, vi } from 'vitest'
+import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
 
-let system: TestSystem
-let user: TestUser
-let home = ''
-let mote: Cli
 vi.setConfig({ testTimeout: 60_000 })
 
+const { user, home, mote } = await cliSystem()
 beforeAll(async () => {
-  system = await testSystem({ agents: 2 })
-  user = await system.user()
-  home = await mkdtemp(join(tmpdir(), 'mote-everyday-'))
-  mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
   await user.post('/v1/apps', { name: 'web', git_url: '' })
   await deploy('docker.io/library/nginx:1.26')
 }, 120_000)
-afterAll(async () => {
-  await system[Symbol.asyncDispose]()
-  await rm(home, { recursive: true, force: true })
-})
 
 const newest = async () => (await user.get('/v1/apps/web/deployments')).body[0]
 const deploy = async (image: string) => {

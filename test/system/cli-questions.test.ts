@@ -1,12 +1,10 @@
 // once-is-enough: tests the CLI, not the database.
 /** Every question of the command line: without a terminal, it names a flag or argument that the command has. */
 import { globSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type Cli, cli } from '../support/cli.ts'
-import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
 
 interface Question {
@@ -59,17 +57,10 @@ const questions: readonly Question[] = [
   { asks: 'Which app does this folder belong to?', command: 'link', names: 'mote link web' },
 ]
 
-let system: TestSystem
-let user: TestUser
-let home = ''
-let mote: Cli
 vi.setConfig({ testTimeout: 60_000 })
 
+const { user, home, mote } = await cliSystem()
 beforeAll(async () => {
-  system = await testSystem({ agents: 1 })
-  user = await system.user()
-  home = await mkdtemp(join(tmpdir(), 'mote-questions-'))
-  mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
   await user.post('/v1/projects', { name: 'Other' })
   await user.post('/v1/apps', { name: 'web', git_url: '', stack: 'shop' })
   await user.post('/v1/volumes', { name: 'data', size_mib: 64 })
@@ -77,10 +68,6 @@ beforeAll(async () => {
   const state = async () => (await user.get(`/v1/databases/${made.id}`)).body.status
   await until(async () => (await state()) === 'running', { what: 'the database', timeoutMs: 40_000 })
 }, 120_000)
-afterAll(async () => {
-  await system[Symbol.asyncDispose]()
-  await rm(home, { recursive: true, force: true })
-})
 
 it('every question of the sources is in the table', () => {
   const calls = globSync('src/cli/**/*.ts')

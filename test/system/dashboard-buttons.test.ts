@@ -3,43 +3,34 @@
  * Buttons of apps, deployments, hosts and repositories that dashboard.test.ts does not press: presses each once and
  * checks its effect.
  */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { fakeHost as sourceHost } from '../support/control/scm.ts'
 import { parseControlConfig } from '../../src/control/base/config.ts'
-import { noBrowser, openBrowser } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
-import { browserSuite, type Walker, walker } from '../support/walker.ts'
+import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
 
 type SourceHost = Awaited<ReturnType<typeof sourceHost>>
 
 browserSuite('the buttons of the dashboard', () => {
   vi.setConfig({ testTimeout: 120_000 })
-  let browser: Browser
   let source: SourceHost
   let system: TestSystem
   let ada: Walker
-  beforeAll(async () => {
-    if (noBrowser) return
-    source = await sourceHost()
+  prepare(async (browser, undo) => {
+    source = undo.use(await sourceHost())
     const { scm } = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), ...source.env })
-    browser = await openBrowser()
-    system = await testSystem({
-      agents: 2,
-      config: { scm, privateGitHosts: true, tcpPorts: { first: 20_000, last: 20_009 }, tcpTlsPort: 20_883 },
-    })
-    ada = await walker(system, browser)
+    system = undo.use(
+      await testSystem({
+        agents: 2,
+        config: { scm, privateGitHosts: true, tcpPorts: { first: 20_000, last: 20_009 }, tcpTlsPort: 20_883 },
+      }),
+    )
+    ada = undo.use(await walker(system, browser))
     await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
     await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
     await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.27' })
     await until(async () => (await newest('web')).status === 'running', { what: 'it serves', timeoutMs: 20_000 })
-  }, 120_000)
-  afterAll(async () => {
-    await ada?.[Symbol.asyncDispose]()
-    await browser?.close()
-    await system?.[Symbol.asyncDispose]()
-    await source?.[Symbol.asyncDispose]()
   })
 
   const newest = async (app: string): Promise<{ status: string; job_id: string }> =>

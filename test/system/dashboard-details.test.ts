@@ -4,13 +4,10 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { dashboardDirectory } from '../../src/control/dashboard/pages.ts'
-import { noBrowser, openBrowser, requireBuild, visit } from '../support/browser.ts'
+import { openBrowser, requireBuild, visit } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
-
-const suite = noBrowser
-  ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
-  : describe
+import { browserSuite } from '../support/walker.ts'
 
 interface Chunk {
   readonly file: string
@@ -55,7 +52,7 @@ describe('the first load', () => {
   )
 })
 
-suite('the dashboard in detail', () => {
+browserSuite('the dashboard in detail', () => {
   vi.setConfig({ testTimeout: 120_000 })
   let browser: Browser
   let system: TestSystem
@@ -65,7 +62,6 @@ suite('the dashboard in detail', () => {
     system = await testSystem({ config: { accessTokenTtlSeconds: 5 } })
   })
   afterAll(async () => {
-    await browser?.close()
     await system?.[Symbol.asyncDispose]()
   })
 

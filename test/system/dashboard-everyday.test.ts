@@ -1,11 +1,10 @@
 // once-is-enough: tests the browser, not the database.
 /** What people do every day: see what serves and why something failed, compare, restart, roll back, set variables. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { noBrowser, openBrowser, overflow, seriousFindings } from '../support/browser.ts'
+import { expect, it, vi } from 'vitest'
+import { overflow, seriousFindings } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
-import { browserSuite, type Walker, walker } from '../support/walker.ts'
+import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
 
 const looks = [
   { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } },
@@ -15,23 +14,15 @@ const looks = [
 for (const { name, ...look } of looks)
   browserSuite(`everyday pages of the dashboard (${name})`, () => {
     vi.setConfig({ testTimeout: 120_000 })
-    let browser: Browser
     let system: TestSystem
     let ada: Walker
-    beforeAll(async () => {
-      if (noBrowser) return
-      browser = await openBrowser()
-      system = await testSystem({ agents: 2 })
-      ada = await walker(system, browser, look)
+    prepare(async (browser, undo) => {
+      system = undo.use(await testSystem({ agents: 2 }))
+      ada = undo.use(await walker(system, browser, look))
       await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
       await deploy('docker.io/library/nginx:1.26')
       await ada.user.call('PUT', '/v1/apps/web/env/LEVEL', { value: 'a secret value' })
       await deploy('docker.io/library/nginx:1.27')
-    }, 120_000)
-    afterAll(async () => {
-      await ada?.[Symbol.asyncDispose]()
-      await browser?.close()
-      await system?.[Symbol.asyncDispose]()
     })
 
     const deployments = async (): Promise<{ status: string; job_id: string; image: string }[]> =>

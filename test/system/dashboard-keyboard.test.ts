@@ -1,11 +1,11 @@
 // once-is-enough: tests the browser, not the database.
 /** The dashboard without a mouse, with filters that stay, and its first load. */
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { noBrowser, openBrowser, visit } from '../support/browser.ts'
+import type { Page } from 'playwright-core'
+import { expect, it, vi } from 'vitest'
+import { openBrowser, visit } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { promisedMs, until } from '../support/wait.ts'
-import { browserSuite, type Walker, walker } from '../support/walker.ts'
+import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
 
 /** Everything on the page that reacts to a click, except for options that arrow keys reach (tabindex -1). */
 const reachable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')]
@@ -48,15 +48,12 @@ async function tabTo(page: Page, name: string): Promise<void> {
 
 browserSuite('the dashboard by keyboard', () => {
   vi.setConfig({ testTimeout: 90_000 })
-  let browser: Browser
   let system: TestSystem
   let ada: Walker
-  beforeAll(async () => {
-    if (noBrowser) return
-    browser = await openBrowser()
-    system = await testSystem({ agents: 0 })
+  prepare(async (browser, undo) => {
+    system = undo.use(await testSystem({ agents: 0 }))
     await system.addAgent({ fake: { imageMs: 5, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0 } })
-    ada = await walker(system, browser, { viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })
+    ada = undo.use(await walker(system, browser, { viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' }))
     const { user } = ada
     await user.post('/v1/apps', { name: 'shop', git_url: '' })
     await user.call('PUT', '/v1/apps/shop/env/LEVEL', { value: 'info', secret: false })
@@ -68,11 +65,6 @@ browserSuite('the dashboard by keyboard', () => {
     const mount = { volume_id: volumes.find(({ name }) => name === 'pictures')?.id, mount_point: '/pictures' }
     const { status, body } = await user.post(`/v1/apps/shop/deployments/${job_id}/volumes/attach`, mount)
     expect(status, JSON.stringify(body)).toBe(200)
-  }, 120_000)
-  afterAll(async () => {
-    await ada?.[Symbol.asyncDispose]()
-    await browser?.close()
-    await system?.[Symbol.asyncDispose]()
   })
 
   it.each(Object.entries(pages))('Tab reaches everything on %s, and shows where it is', async (path, heading) => {
@@ -163,7 +155,7 @@ browserSuite('the dashboard by keyboard', () => {
   })
 
   it('the first visit loads at most 200 KB, and is usable within a second', async () => {
-    await using fresh = await visit(browser, `http://127.0.0.1:${system.control.port}`, {})
+    await using fresh = await visit(await openBrowser(), `http://127.0.0.1:${system.control.port}`, {})
     await fresh.page.goto('/signin')
     await fresh.page.getByLabel('Email').fill('ada')
     const { ms, bytes } = await fresh.page.evaluate<{ ms: number; bytes: number }>(`({

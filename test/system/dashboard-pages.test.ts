@@ -143,7 +143,6 @@ browserSuite('every page of the dashboard', () => {
   }, 120_000)
   afterAll(async () => {
     for (const one of [ada, newcomer, stranger, charts]) await one?.[Symbol.asyncDispose]()
-    await browser?.close()
     await system?.[Symbol.asyncDispose]()
   })
 

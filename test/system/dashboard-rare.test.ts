@@ -4,35 +4,28 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TOTP } from 'otpauth'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { parseControlConfig } from '../../src/control/base/config.ts'
-import { noBrowser, openBrowser } from '../support/browser.ts'
+import { openBrowser } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
-import { browserSuite, type Walker, walker } from '../support/walker.ts'
+import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
 
 browserSuite('rarely used buttons of the dashboard', () => {
   vi.setConfig({ testTimeout: 120_000 })
-  let browser: Browser
   let system: TestSystem
   let ada: Walker
-  beforeAll(async () => {
-    if (noBrowser) return
-    browser = await openBrowser()
+  prepare(async (browser, undo) => {
     const { billing } = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_BILLING_PROVIDER: 'sandbox' })
-    system = await testSystem({ agents: 0, config: { billing, defaultPlan: 'free', registry: 'registry.example' } })
+    system = undo.use(
+      await testSystem({ agents: 0, config: { billing, defaultPlan: 'free', registry: 'registry.example' } }),
+    )
     const fake = { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0, copyMs: 60_000 }
     const names = ['one', 'two']
     for (const hostName of names) await system.addAgent({ fake, hostName })
-    ada = await walker(system, browser)
+    ada = undo.use(await walker(system, browser))
     await ada.user.post('/v1/billing/products/refresh')
     await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
-  }, 120_000)
-  afterAll(async () => {
-    await ada?.[Symbol.asyncDispose]()
-    await browser?.close()
-    await system?.[Symbol.asyncDispose]()
   })
 
   const newest = async (): Promise<{ status: string; job_id: string }> =>
@@ -185,7 +178,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
   })
 
   it('accepts an invitation', async () => {
-    const grace = await walker(system, browser, {}, 'grace@example.com')
+    const grace = await walker(system, await openBrowser(), {}, 'grace@example.com')
     const invited = { email: 'grace@example.com', role: 'viewer' }
     const made = (await ada.user.post(`/v1/projects/${ada.user.project}/members`, invited)).body
     // Her address is not verified, so only the mailed link is accepted.

@@ -2,32 +2,23 @@
 /**
  * Buttons of data, project and account that dashboard.test.ts does not press: presses each once and checks its effect.
  */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { noBrowser, openBrowser } from '../support/browser.ts'
+import { expect, it, vi } from 'vitest'
+import { openBrowser } from '../support/browser.ts'
 import { type TestSystem, testSystem, type TestUser } from '../support/system.ts'
 import { until } from '../support/wait.ts'
-import { browserSuite, type Walker, walker } from '../support/walker.ts'
+import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
 
 browserSuite('settings in the dashboard', () => {
   vi.setConfig({ testTimeout: 120_000 })
-  let browser: Browser
   let system: TestSystem
   let grace: TestUser
   let ada: Walker
-  beforeAll(async () => {
-    if (noBrowser) return
-    browser = await openBrowser()
-    system = await testSystem()
+  prepare(async (browser, undo) => {
+    system = undo.use(await testSystem())
     grace = await system.user('grace@example.com')
-    ada = await walker(system, browser)
+    ada = undo.use(await walker(system, browser))
     await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
     await ada.user.post('/v1/databases', { name: 'orders', engine: 'postgres' })
-  }, 120_000)
-  afterAll(async () => {
-    await ada?.[Symbol.asyncDispose]()
-    await browser?.close()
-    await system?.[Symbol.asyncDispose]()
   })
 
   const databaseRuns = () =>
@@ -201,7 +192,7 @@ browserSuite('settings in the dashboard', () => {
   })
 
   it('account: changes the password, and deletes the account', async () => {
-    const other = await walker(system, browser, {}, 'leaver@example.com')
+    const other = await walker(system, await openBrowser(), {}, 'leaver@example.com')
     await other.open('/account/security', 'Account')
     await other.field('Current password').fill(other.user.password)
     await other.field('New password').fill('a-lantern-for-the-otter-43')

@@ -1,27 +1,18 @@
 // once-is-enough: tests the browser, not the database.
 /** Templates in the dashboard: found, deployed, and continued after a failure. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { noBrowser, openBrowser, overflow, seriousFindings } from '../support/browser.ts'
+import { expect, it, vi } from 'vitest'
+import { overflow, seriousFindings } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
-import { browserSuite, type Walker, walker } from '../support/walker.ts'
+import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
 
 browserSuite('templates in the dashboard', () => {
   vi.setConfig({ testTimeout: 60_000 })
-  let browser: Browser
   let system: TestSystem
   let ada: Walker
-  beforeAll(async () => {
-    if (noBrowser) return
-    browser = await openBrowser()
-    system = await testSystem({ agents: 0 })
+  prepare(async (browser, undo) => {
+    system = undo.use(await testSystem({ agents: 0 }))
     await system.addAgent({ fake: { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0 } })
-    ada = await walker(system, browser)
-  }, 120_000)
-  afterAll(async () => {
-    await ada?.[Symbol.asyncDispose]()
-    await browser?.close()
-    await system?.[Symbol.asyncDispose]()
+    ada = undo.use(await walker(system, browser))
   })
 
   it('finds templates by word and category', async () => {

@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { TOTP } from 'otpauth'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { noBrowser, openBrowser, overflow, seriousFindings, type Visit, visit } from '../support/browser.ts'
 import { answerInWords } from '../support/captcha.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
+import { browserSuite } from '../support/walker.ts'
 
 const password = 'quartz-otter-lantern-42'
 const looks = [
@@ -34,17 +35,12 @@ beforeAll(async () => {
   system = await testSystem({ agents: 2, config: { captchaRequired: true } })
 })
 afterAll(async () => {
-  await browser?.close()
   await system?.[Symbol.asyncDispose]()
 })
 
 const base = () => `http://127.0.0.1:${system.control.port}`
-const suite = noBrowser
-  ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
-  : describe
-
 for (const { name, ...look } of looks)
-  suite(`the dashboard (${name})`, () => {
+  browserSuite(`the dashboard (${name})`, () => {
     vi.setConfig({ testTimeout: 120_000 })
     const email = `walk-${look.colorScheme}@example.com`
     let observed: Visit

@@ -31,7 +31,9 @@ browserSuite('the first run in the dashboard', () => {
   beforeAll(async () => {
     browser = await openBrowser()
   }, 60_000)
-  afterAll(async () => browser?.close())
+  afterAll(async () => {
+    for (const context of browser.contexts()) await context.close()
+  })
 
   it('takes three clicks from the form of a new account to the page of the app', async () => {
     // Not `visit`: the app is another origin, and this page opens it.

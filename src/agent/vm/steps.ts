@@ -205,6 +205,7 @@ export class Steps {
     }
     this.#deps.vmProcess.drop()
     await this.lost()
+    await this.#deps.adjuster.closeVolumes()
   }
 
   /** True if a snapshot depends on the current contents of the VM's volumes. Not even a shutdown may write to them. */
@@ -226,13 +227,13 @@ export class Steps {
     return true
   }
 
+  /** The next step closes the volumes, whichever it is, and repeats that if it fails. */
   async lost(): Promise<void> {
     await this.#hasLeft()
-    await this.#deps.adjuster.closeVolumes()
     await this.#deps.recordFile.save({ running: null, paused: false })
   }
 
-  /** The next step closes the volumes, whichever it is. */
+  /** As `lost`, and decides at once whether the VM is to boot again. */
   async gone(): Promise<void> {
     const { maxRestarts, restartOn } = this.#deps.desired().spec
     if (restartOn === 'never') await this.crash('vm_died', 'the VM ended unexpectedly, and is not restarted')

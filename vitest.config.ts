@@ -36,12 +36,17 @@ const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filt
   return usesDatabase && !/describeEachPostgres|once-is-enough/.test(text)
 })
 
+/** These find what another file has left in their module. */
+const fresh = ['src/lib/buffer-pool.test.ts']
 /**
- * These replace modules or variables of their process, which must end with them, or measure the event loop. All other files share a few processes: one
+ * Those, and files that replace modules or variables of their process, which must end with them, or measure its time. All other files share a few processes: one
  * of its own for each costs 0.9 s of CPU, most of it for loading the same modules again.
  */
 const alone = globSync(all).filter(
-  file => file.startsWith('test/stalls/') || /vi\.(mock|stubEnv)\(/.test(readFileSync(file, 'utf8')),
+  file =>
+    fresh.includes(file) ||
+    file.startsWith('test/stalls/') ||
+    /vi\.(mock|stubEnv)\(|[cC]puUsage\(|memoryUsage\(|resourceUsage\(/.test(readFileSync(file, 'utf8')),
 )
 
 /** `npm run test:quick`: a subset, in less than 90 s. It needs no database, hence no set-up. */

@@ -40,7 +40,7 @@ it('lists hosts, and places nothing new on a cordoned one', async () => {
   for (const name of ['host-1', 'host-2'])
     expect((await admin.post(`/v1/admin/hosts/${name}/cordon`)).body.cordoned).toBe(true)
   await admin.post('/v1/deploy', { app_name: 'placed', image: 'example/app:1' })
-  await until(() => running('placed'), { timeoutMs: 10_000, what: 'it runs' })
+  await until(() => running('placed'), { timeoutMs: 30_000, what: 'it runs' })
   expect((await host('host-3')).vms).toBe(1)
   expect((await admin.delete('/v1/admin/hosts/host-3')).status).toBe(409)
   for (const name of ['host-1', 'host-2'])
@@ -68,7 +68,7 @@ it('works from the CLI, too', async () => {
 it('drains a host under load without a failed request; then the host can be removed', async () => {
   await admin.post('/v1/apps', { name: 'busy', git_url: '', desired_replicas: 2, drain_timeout: 1 })
   await admin.post('/v1/apps/busy/deploy', { image: 'example/app:1' })
-  await until(() => running('busy'), { timeoutMs: 10_000, what: 'it runs' })
+  await until(() => running('busy'), { timeoutMs: 30_000, what: 'it runs' })
   const { hostname } = (await admin.get('/v1/apps/busy')).body
   await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 200, { what: 'it answers' })
   const [taken] = (await admin.get('/v1/admin/hosts')).body.filter((one: { vms: number }) => one.vms > 0)
@@ -93,11 +93,14 @@ it('drains a host under load without a failed request; then the host can be remo
 
 it('restarts the VMs of a lost host on other hosts', async () => {
   const extra = await system.addAgent()
-  await until(async () => (await admin.get('/v1/admin/hosts')).body.length === 3, { what: 'another host to join' })
+  await until(async () => (await admin.get('/v1/admin/hosts')).body.length === 3, {
+    timeoutMs: 20_000,
+    what: 'another host to join',
+  })
   for (const one of (await admin.get('/v1/admin/hosts')).body)
     if (one.id !== extra.hostId) await admin.post(`/v1/admin/hosts/${one.id}/cordon`)
   await admin.post('/v1/deploy', { app_name: 'survivor', image: 'example/app:1' })
-  await until(() => running('survivor'), { timeoutMs: 10_000, what: 'it runs' })
+  await until(() => running('survivor'), { timeoutMs: 30_000, what: 'it runs' })
   for (const one of (await admin.get('/v1/admin/hosts')).body)
     if (one.id !== extra.hostId) await admin.post(`/v1/admin/hosts/${one.id}/uncordon`)
   await extra.stop()
@@ -105,7 +108,7 @@ it('restarts the VMs of a lost host on other hosts', async () => {
     timeoutMs: 20_000,
     what: 'the host to be declared lost',
   })
-  await until(() => running('survivor'), { timeoutMs: 10_000, what: 'the app to run again' })
+  await until(() => running('survivor'), { timeoutMs: 30_000, what: 'the app to run again' })
   expect(await host(extra.hostId)).toMatchObject({ vms: 0, strays: 1, used_vcpus: 1 })
   expect((await admin.call('DELETE', `/v1/admin/hosts/${extra.hostId}?force=true`)).status).toBe(200)
 }, 120_000)

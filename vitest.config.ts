@@ -36,11 +36,11 @@ const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filt
   return usesDatabase && !/describeEachPostgres|once-is-enough/.test(text)
 })
 
-/** These find what another file has left in their module. */
+/** Tests of a module's own state, which other test files in the same process would change. */
 const fresh = ['src/lib/buffer-pool.test.ts']
 /**
- * Those, and files that replace modules or variables of their process, which must end with them, or measure its time. All other files share a few processes: one
- * of its own for each costs 0.9 s of CPU, most of it for loading the same modules again.
+ * Files that run in a process of their own: they test a module's state, replace modules or environment variables, or measure
+ * the process. All other files share three processes, because starting one and loading the modules takes 0.9 s of CPU.
  */
 const alone = globSync(all).filter(
   file =>

@@ -18,7 +18,7 @@ export function requireBuild(): void {
     throw new Error('the dashboard is not built: npm run dashboard')
 }
 
-/** One per process; each suite has contexts of its own. It ends with the process. */
+/** Starts the browser once per test process, and returns it to every suite. It is killed when the process exits. */
 export const openBrowser = once(async (): Promise<Browser> => {
   requireBuild()
   if (program === undefined) throw new Error(noBrowser)

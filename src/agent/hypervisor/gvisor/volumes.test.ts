@@ -22,7 +22,7 @@ async function withCopyOfMounts(): Promise<Disposable> {
 const namesIn = async (image: string) => (await run('debugfs', ['-R', 'ls -p /', image])).match(/[a-z-]+\.txt/g) ?? []
 
 describe.skipIf(why !== undefined)(`volumes of a sandbox${why ? ` (skipped: ${why})` : ''}`, () => {
-  test('the file of a volume is complete once it is released, whoever has a copy of its mount', async () => {
+  test('the file of a released volume has all data, even if another mount namespace has a copy of the mount', async () => {
     await using dir = await testDir()
     const [home, volume] = [join(dir.path, 'vm'), join(dir.path, 'volume.raw')]
     await mkdir(home)

@@ -62,9 +62,9 @@ async function mountVolume(dir: string, file: string, at: string, readOnly: bool
 }
 
 /**
- * Unmounts a volume; afterwards its file is complete. A program that started in a mount namespace of its own meanwhile, as
- * each sandbox does, has a copy of the mount, with which the file system would stay in use: removing the directory ends
- * the copies too (unlink of a mount point, mount_namespaces(7)).
+ * Unmounts a volume. When it returns, all data is in the volume's file. Programs that have created a mount namespace in the
+ * meantime, as every sandbox does, have a copy of the mount, which keeps the file system mounted. Removing the mount point's
+ * directory unmounts these copies too (mount_namespaces(7)).
  */
 async function unmountVolume(dir: string, at: string): Promise<void> {
   await change(dir, 'umount', [at])

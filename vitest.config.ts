@@ -33,7 +33,7 @@ if (statfsSync(tmpdir()).type === tmpfs) process.env['TMPDIR'] = '/var/tmp'
 const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filter(file => {
   const text = readFileSync(file, 'utf8')
   const usesDatabase = /testSystem|testDatabase|support\/identity/.test(text)
-  return usesDatabase && !/describeEachPostgres|once-is-enough/.test(text)
+  return usesDatabase && !/describeEachPostgres|Runs on one PostgreSQL only/.test(text)
 })
 
 /** Tests of a module's own state, which other test files in the same process would change. */

@@ -1,4 +1,4 @@
-/** once-is-enough: no database. */
+/** Runs on one PostgreSQL only: no database. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { currentApiPage } from '../scripts/api-page.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests this program.
+// Runs on one PostgreSQL only: tests this program.
 /**
  * The fast part of the benchmarks: CPU time of the product divided by that of a minimal program for the same work, in
  * many short alternating rounds. The limits are three times the measured ratios, which a busy machine does not reach.

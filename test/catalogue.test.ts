@@ -1,4 +1,4 @@
-// once-is-enough: tests this program.
+// Runs on one PostgreSQL only: tests this program.
 /** Every declared operation is implemented, and every implemented operation is declared. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'

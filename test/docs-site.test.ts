@@ -1,4 +1,4 @@
-/** The documents as a site: its order, and what its build makes. once-is-enough: no database. */
+/** The documents as a site: its order, and what its build makes. Runs on one PostgreSQL only: no database. */
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** The site has each released version beside the current one. once-is-enough: no database. */
+/** The site has each released version beside the current one. Runs on one PostgreSQL only: no database. */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// once-is-enough: tests the API, not the database server.
+// Runs on one PostgreSQL only: tests the API, not the database server.
 /** Every status of every operation: the documented statuses are exactly those that requests provoke. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { takesKey } from '../src/control/http/write.ts'

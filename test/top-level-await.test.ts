@@ -1,4 +1,4 @@
-/** Modules may not wait while they load. once-is-enough: no database. */
+/** Modules may not wait while they load. Runs on one PostgreSQL only: no database. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 

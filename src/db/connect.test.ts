@@ -34,6 +34,10 @@ const sql = {
     't.kill',
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE $1',
   ),
+  sessions: statement<{ count: number }>(
+    't.sessions',
+    'SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
+  ),
   notify: statement('t.notify', 'SELECT pg_notify($1, $2)'),
   long: statement('t.long', 'SELECT pg_sleep(1.5)'),
   now: statement<{ now: Date }>('t.now', 'SELECT now() AS now'),
@@ -250,20 +254,51 @@ describeEachPostgres('connectDb', which => {
     expect(heard.length).toBe(3)
   })
 
-  test('withLock has one holder, and is released at the end, after an error and with its connection', async () => {
-    const inner = await db.withLock('a', async () => {
-      expect(await db.withLock('a', async () => 'second')).toBeUndefined()
-      return db.withLock('b', async () => 'other name')
+  test.each(['withLock', 'withLockedSession'] as const)(
+    '%s has one holder, and is released at the end, after an error and with its session',
+    async kind => {
+      const inner = await db[kind]('a', async () => {
+        expect(await db[kind]('a', async () => 'second')).toBeUndefined()
+        return db[kind]('b', async () => 'other name')
+      })
+      expect(inner).toBe('other name')
+      await caught(db[kind]('a', () => Promise.reject(new Error('work failed'))))
+      expect(await until(() => db[kind]('a', async () => 'again'), { what: 'the lock' })).toBe('again')
+      const reason = await db[kind]('a', async signal => {
+        await db.rows(sql.kill, [kind === 'withLock' ? 'mote-locks' : 'mote-lock a'])
+        await until(() => signal.aborted, { what: 'the signal' })
+        return signal.reason
+      })
+      expect(reason).toBeInstanceOf(DbUnavailable)
+      expect(await until(() => db[kind]('a', async () => 'later'), { what: 'the lock' })).toBe('later')
+    },
+  )
+
+  test('both kinds of locks, and two programs, exclude each other', async () => {
+    const other = await connectDb({ url: database.url, log })
+    await db.withLock('a', async () => {
+      expect(await db.withLockedSession('a', async () => 'in a session')).toBeUndefined()
+      expect(await other.withLock('a', async () => 'in another program')).toBeUndefined()
+      expect(await other.withLock('b', async () => 'another lock')).toBe('another lock')
     })
-    expect(inner).toBe('other name')
-    await caught(db.withLock('a', () => Promise.reject(new Error('work failed'))))
-    expect(await until(() => db.withLock('a', async () => 'again'), { what: 'the lock' })).toBe('again')
-    const reason = await db.withLock('a', async signal => {
-      await db.rows(sql.kill, ['mote-lock a'])
-      await until(() => signal.aborted, { what: 'the signal' })
-      return signal.reason
-    })
-    expect(reason).toBeInstanceOf(DbUnavailable)
+    await other.withLock('a', async () => expect(await db.withLock('a', async () => 'late')).toBeUndefined())
+    await other.close()
+    expect(await caught(other.withLock('a', async () => 'closed'))).toMatchObject({ reason: 'closed' })
+  })
+
+  test('many locks take one session', async () => {
+    const names = Array.from({ length: 20 }, (_, n) => `many ${n}`)
+    const own = await connectDb({ url: database.url, log })
+    const before = await db.one(sql.sessions, ['mote-locks'])
+    const all = Promise.withResolvers<void>()
+    let held = 0
+    const work = () => {
+      if (++held === names.length) all.resolve()
+      return all.promise
+    }
+    await Promise.all(names.map(name => own.withLock(name, work)))
+    expect((await db.one(sql.sessions, ['mote-locks'])).count).toBe(before.count + 1)
+    await own.close()
   })
 
   test('transactions above the number of connections wait', async () => {

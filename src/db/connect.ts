@@ -8,7 +8,7 @@ import type { Db, Tx } from './db.ts'
 import { clientConfig, connectTimeoutMs } from './driver.ts'
 import { DbUnavailable } from './errors.ts'
 import { Listener } from './listener.ts'
-import { withAdvisoryLock } from './lock.ts'
+import { SharedLocks, withLockedSession } from './lock.ts'
 import { sqlOf } from './sql.ts'
 import { runTransaction } from './transaction.ts'
 
@@ -42,8 +42,9 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
   pool.on('connect', client => client.on('error', () => undefined))
   pool.on('error', error => log.warn({ err: error.message }, 'idle transaction connection lost'))
   const listener = new Listener(url, log, sockets)
+  const locks = new SharedLocks(url, sockets)
   const close = async () => {
-    const closed = Promise.all([autocommit.close(), listener.close(), pool.end()])
+    const closed = Promise.all([autocommit.close(), listener.close(), locks.close(), pool.end()])
     const late = new AbortController()
     const limit = delay(closeLimitMs, undefined, { signal: late.signal }).then(
       () => sockets.forEach(socket => socket.destroy()),
@@ -63,7 +64,8 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
     ...sqlOf((statement, params) => autocommit.query(statement, params)),
     tx: work => transaction(pool, work),
     listen: (channel, onEvent) => listener.listen(channel, onEvent),
-    withLock: (name, work) => withAdvisoryLock(url, name, work),
+    withLock: (name, work) => locks.withLock(name, work),
+    withLockedSession: (name, work) => withLockedSession(url, name, work),
     whileAnswering: work => whileAnswering(url, work),
     close: () => (closing ??= close()),
   }

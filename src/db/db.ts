@@ -80,10 +80,12 @@ export interface Db extends Sql {
    */
   listen(channel: string, onEvent: (payload: string) => void): Promise<{ stop(): Promise<void> }>
   /**
-   * Runs `work` while holding the session-level advisory lock; returns undefined if another session holds it. The
-   * signal aborts when the connection with the lock is lost.
+   * Runs `work` while this program holds the advisory lock; returns undefined if it is held already, here or by another
+   * program. The signal aborts when the session that holds all locks of this program is lost.
    */
   withLock<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
+  /** `withLock` in a session of its own, which pg_stat_activity shows as `mote-lock <name>`. */
+  withLockedSession<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
   /** See answering.ts. @throws DbUnavailable `connect` when the server hangs meanwhile */
   whileAnswering<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>

@@ -79,7 +79,8 @@ export function fromDriver(error: unknown, statement: string): unknown {
 }
 
 // The driver has no class or code for these; the messages are those of pg 8 (lib/client.js, pg-pool/index.js).
-const faultMessage = /connection terminated|connection error and is not queryable|client was closed|timeout expired/i
+const faultMessage =
+  /connection terminated|connection error and is not queryable|client was closed|timeout expired|read timeout/i
 const faultCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

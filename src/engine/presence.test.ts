@@ -16,10 +16,10 @@ describeEachPostgres('the lock of a runner', which => {
     const end = Promise.withResolvers<Next<'one'>>()
     const away: Db = {
       ...world.db,
-      async withLock(name, work) {
+      async withLockedSession(name, work) {
         tries.push(performance.now())
         if (tries.length > 1) throw new Error('the database is starting up')
-        return world.db.withLock(name, lost => work(AbortSignal.any([lost, cut.signal])))
+        return world.db.withLockedSession(name, lost => work(AbortSignal.any([lost, cut.signal])))
       },
     }
     const one = () => {
@@ -41,7 +41,7 @@ describeEachPostgres('the lock of a runner', which => {
   })
 
   test('a start without the lock fails with its reason', async () => {
-    const away: Db = { ...world.db, withLock: () => Promise.reject(new Error('the database is starting up')) }
+    const away: Db = { ...world.db, withLockedSession: () => Promise.reject(new Error('the database is starting up')) }
     const runner = world.runnerOf(sample({ one: async () => done() }), { db: away })
     await expect(runner.start()).rejects.toThrow('the database is starting up')
   })

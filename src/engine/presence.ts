@@ -36,7 +36,7 @@ async function keepTrying(options: PresenceOptions, first: PromiseWithResolvers<
   for (let failures = 0; !gone.aborted; failures++) {
     const id = newId()
     try {
-      await db.withLock(runnerLock(id), async lost => {
+      await db.withLockedSession(runnerLock(id), async lost => {
         await db.run(statements.announce, [id, kinds])
         failures = 0
         onChange(id)

@@ -249,7 +249,7 @@ describeEachPostgres('the life of a runner', which => {
     await runner.start()
     expect(await lacks(kind)).toBe(false)
     expect(await lacks('unheard-of')).toBe(true)
-    await world.db.withLock(runnerLock(newId()), async () => expect(await lacks(kind)).toBe(true))
+    await world.db.withLockedSession(runnerLock(newId()), async () => expect(await lacks(kind)).toBe(true))
     await until(async () => !(await lacks(kind)), { what: 'the older runner has ended' })
     await other.upkeepOnce()
     expect(await world.db.rows(announced)).toHaveLength(1)

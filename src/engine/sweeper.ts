@@ -59,7 +59,7 @@ const sql = {
        INSERT INTO sweep_run (name, pokes) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET pokes = sweep_run.pokes + 1 RETURNING name)
      SELECT pg_notify('${sweepChannel}', name) FROM poked`,
   ),
-  make: statement('sweep.make', 'INSERT INTO sweep_run (name) VALUES ($1) ON CONFLICT (name) DO NOTHING'),
+  make: statement('sweep.make', 'INSERT INTO sweep_run (name) SELECT unnest($1::text[]) ON CONFLICT (name) DO NOTHING'),
   due: statement<{ due: boolean }>('sweep.due', `SELECT ${isDue} AS due FROM sweep_run WHERE name = $1`),
   begin: statement<{ now: Date }>(
     'sweep.begin',
@@ -95,6 +95,7 @@ class CooperativeSweeper implements Sweeper {
   readonly #sweeps: ReadonlyMap<string, { readonly sweep: Sweep; wake: PromiseWithResolvers<void> }>
   readonly #draining = new AbortController()
   readonly #stopping = new AbortController()
+  #made = false
   #loops: Promise<unknown> = Promise.resolve()
 
   constructor(options: SweeperOptions) {
@@ -110,7 +111,7 @@ class CooperativeSweeper implements Sweeper {
       for (const [known, { wake }] of this.#sweeps) if (name === known || name === '') wake.resolve()
     })
     try {
-      for (const name of this.#sweeps.keys()) await this.#options.db.run(sql.make, [name])
+      await this.#make()
     } catch (error) {
       await listening.stop()
       throw error
@@ -129,13 +130,20 @@ class CooperativeSweeper implements Sweeper {
   async runDue(name: string): Promise<boolean> {
     const { db } = this.#options
     const { sweep } = this.#sweepOf(name)
-    await db.run(sql.make, [name])
+    await this.#make()
     const ran = await db.withLock(`sweep ${name}`, async lost => {
       const begun = await db.maybe(sql.begin, [name, sweep.everyMs * slack])
       if (begun !== undefined) await this.#run(sweep, begun.now, AbortSignal.any([lost, this.#stopping.signal]))
       return begun !== undefined
     })
     return ran ?? false
+  }
+
+  /** Makes the rows that record the runs of the sweeps. */
+  async #make(): Promise<void> {
+    if (this.#made) return
+    await this.#options.db.run(sql.make, [[...this.#sweeps.keys()].toSorted()])
+    this.#made = true
   }
 
   #sweepOf(name: string) {

@@ -1,4 +1,4 @@
-// once-is-enough: starts its own database.
+// Runs on one PostgreSQL only: starts its own database.
 /** Runs one cell of the table per day; `npm run test:anywhere` runs all of them. */
 import { expect, it } from 'vitest'
 import { run } from '../../src/lib/exec.ts'

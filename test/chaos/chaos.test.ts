@@ -1,4 +1,7 @@
-/** once-is-enough: this tests processes. Twenty seconds of `npm run bench -- chaos`, which takes ten minutes. */
+/**
+ * Runs on one PostgreSQL only: this tests processes. Twenty seconds of `npm run bench -- chaos`, which takes ten
+ * minutes.
+ */
 import { expect, it } from 'vitest'
 import { testDatabase } from '../support/database.ts'
 import { natsMissing } from '../support/nats.ts'

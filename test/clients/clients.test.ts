@@ -1,4 +1,4 @@
-// once-is-enough: tests generated clients, not the database.
+// Runs on one PostgreSQL only: tests generated clients, not the database.
 /**
  * Clients generated from the OpenAPI document by third-party generators: each has every operation, compiles, and runs
  * one journey on a running cloud. TypeScript always runs, the others with `npm run test:clients`.

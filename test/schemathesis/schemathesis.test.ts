@@ -1,4 +1,4 @@
-// once-is-enough: tests the API, not the database server.
+// Runs on one PostgreSQL only: tests the API, not the database server.
 /** Runs schemathesis over the whole document: no 5xx, no undocumented status, no response that violates its schema. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// once-is-enough: tests requests and output, not the database.
+// Runs on one PostgreSQL only: tests requests and output, not the database.
 /** Control characters: no request stores one in a name, and output never passes one to a terminal. */
 import { globSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// once-is-enough: tests the API, not the database.
+// Runs on one PostgreSQL only: tests the API, not the database.
 /**
  * Sends malformed requests to every operation: no 5xx, no changed rows, always the error shape. `MOTE_FUZZ=2000` sends
  * more of them.

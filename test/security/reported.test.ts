@@ -1,4 +1,4 @@
-// once-is-enough: tests requests, not the database.
+// Runs on one PostgreSQL only: tests requests, not the database.
 /**
  * Faults that reviewers proved against a running system, reproduced over HTTP alone. `MOTE_TARGET_URL=http://... npx
  * vitest run test/security/reported.test.ts` runs them against another system, for example an older version with

@@ -1,4 +1,4 @@
-// once-is-enough: tests the API, not the database.
+// Runs on one PostgreSQL only: tests the API, not the database.
 /** Open event streams end within a second after the credential or the access is revoked. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests declarations of operations, not the database.
+// Runs on one PostgreSQL only: tests declarations of operations, not the database.
 /** docs/security.md lists for each operation what authorizes its caller, and lists nothing else. */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'

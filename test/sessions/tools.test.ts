@@ -1,4 +1,4 @@
-// once-is-enough: tests the built program, not the database.
+// Runs on one PostgreSQL only: tests the built program, not the database.
 /**
  * Programs that people use with a running VM, through the command line and OpenSSH, on gVisor: psql and git over `mote
  * proxy`, rsync, scp and forwarded ports over ssh, and vim, top and Python on a terminal.

@@ -1,4 +1,4 @@
-// once-is-enough: tests the built program, not the database.
+// Runs on one PostgreSQL only: tests the built program, not the database.
 /** Stacks of compose files run on gVisor: each answers, and its services reach each other. docs/compose-files.md lists them. */
 import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// once-is-enough: tests parsers, not the database.
+// Runs on one PostgreSQL only: tests parsers, not the database.
 import { beforeAll } from 'vitest'
 import { controlCases } from './control.ts'
 import { packed } from './inputs.ts'

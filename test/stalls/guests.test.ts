@@ -1,4 +1,4 @@
-// once-is-enough: tests parsers, not the database.
+// Runs on one PostgreSQL only: tests parsers, not the database.
 import { guestsCases } from './guests.ts'
 import { testStalls } from './measure.ts'
 

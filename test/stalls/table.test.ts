@@ -1,4 +1,4 @@
-// once-is-enough: tests a list, not the database.
+// Runs on one PostgreSQL only: tests a list, not the database.
 /**
  * Every parser of bytes from tenants, guests, builders and registries gets the worst known input, and must never block
  * the event loop for long. A parser without a case fails here.

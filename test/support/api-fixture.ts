@@ -314,6 +314,7 @@ const noDatabase: ServerOptions['deps']['db'] = {
   tx: work => work(sql as unknown as Parameters<typeof work>[0]),
   listen: never,
   withLock: never,
+  withLockedSession: never,
   whileAnswering: never,
   close: async () => {},
 }

@@ -1,4 +1,4 @@
-// once-is-enough: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs.
 /**
  * A managed database as users see it: a real PostgreSQL in a real VM, reached with the commands from the API, pasted
  * into a shell.

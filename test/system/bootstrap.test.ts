@@ -1,4 +1,4 @@
-/** The first command in a checkout without node_modules. once-is-enough: no database. */
+/** The first command in a checkout without node_modules. Runs on one PostgreSQL only: no database. */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'

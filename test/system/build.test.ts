@@ -1,4 +1,4 @@
-// once-is-enough: tests the files of a build, not the database.
+// Runs on one PostgreSQL only: tests the files of a build, not the database.
 /** The built programs find the files next to their sources and start their threads. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

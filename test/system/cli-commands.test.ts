@@ -1,4 +1,4 @@
-// once-is-enough: tests the CLI, not the database.
+// Runs on one PostgreSQL only: tests the CLI, not the database.
 /** Runs every CLI command of the API once, as a process, and checks its JSON output, exit code and effect. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { cliSystem } from '../support/cli-system.ts'

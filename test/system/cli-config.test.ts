@@ -1,4 +1,4 @@
-// once-is-enough: tests the CLI, not the database.
+// Runs on one PostgreSQL only: tests the CLI, not the database.
 /** An app as a file: `mote config` and `mote deploy` with a `mote.toml`, as processes, against simulated hosts. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// once-is-enough: tests the CLI, not the database.
+// Runs on one PostgreSQL only: tests the CLI, not the database.
 /** Commands for this computer and its operator: browser, projects, hosts, kernel, images, and Ctrl-C. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'

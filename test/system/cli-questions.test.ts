@@ -1,4 +1,4 @@
-// once-is-enough: tests the CLI, not the database.
+// Runs on one PostgreSQL only: tests the CLI, not the database.
 /** Every question of the command line: without a terminal, it names a flag or argument that the command has. */
 import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, writeFile } from 'node:fs/promises'

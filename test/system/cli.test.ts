@@ -1,4 +1,4 @@
-// once-is-enough: tests the CLI, not the database.
+// Runs on one PostgreSQL only: tests the CLI, not the database.
 /** The CLI as a program: its own process and configuration, exit codes, JSON output, and a terminal. */
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

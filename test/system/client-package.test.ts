@@ -1,4 +1,4 @@
-// once-is-enough: tests the package, not the database.
+// Runs on one PostgreSQL only: tests the package, not the database.
 /**
  * `@mote/client` as a user gets it: packed, installed into an empty folder, type-checked, and used on a running cloud.
  */

@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'

@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 /** What people do every day: see what serves and why something failed, compare, restart, roll back, set variables. */
 import { expect, it, vi } from 'vitest'
 import { overflow, seriousFindings } from '../support/browser.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 /** The dashboard without a mouse, with filters that stay, and its first load. */
 import type { Page } from 'playwright-core'
 import { expect, it, vi } from 'vitest'

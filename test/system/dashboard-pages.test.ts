@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 /**
  * Every page of the dashboard with data, in both themes and at both widths: accessible, not wider than the window, and
  * without errors. Leaves a picture of each in `.cache/screenshots`; with MOTE_SCREENSHOTS (`npm run docs:screenshots`), those of the

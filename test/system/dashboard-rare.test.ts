@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 /** Rarely used actions: cancel, restore, accept, pay, copy, and upload a folder. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

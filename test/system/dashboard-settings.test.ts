@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 /**
  * Buttons of data, project and account that dashboard.test.ts does not press: presses each once and checks its effect.
  */

@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 /** Templates in the dashboard: found, deployed, and continued after a failure. */
 import { expect, it, vi } from 'vitest'
 import { overflow, seriousFindings } from '../support/browser.ts'

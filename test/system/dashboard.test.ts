@@ -1,4 +1,4 @@
-// once-is-enough: tests the browser, not the database.
+// Runs on one PostgreSQL only: tests the browser, not the database.
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { TOTP } from 'otpauth'

@@ -1,4 +1,4 @@
-// once-is-enough: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs.
 /**
  * A database whose backups and WAL archive go to object storage, and a point-in-time restore from there. Real
  * PostgreSQL and pgBackRest in a real VM; our strict S3 server runs at the other end of a cable.

@@ -1,4 +1,4 @@
-// once-is-enough: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs.
 import { driverCases } from '../support/agent/hypervisor.ts'
 import { isNightly } from '../support/nightly.ts'
 import { testManagedDatabase } from '../support/managed-database.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests processes, not the database.
+// Runs on one PostgreSQL only: tests processes, not the database.
 /**
  * A program that cannot start exits soon and prints one sentence with the reason, so that its supervisor can restart
  * it. Tested from the sources and as built.

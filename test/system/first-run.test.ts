@@ -1,4 +1,4 @@
-// once-is-enough: tests what a person does first, not the database.
+// Runs on one PostgreSQL only: tests what a person does first, not the database.
 /** A new account gets to a running app in three clicks, or two commands. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// once-is-enough: tests builds in real VMs.
+// Runs on one PostgreSQL only: tests builds in real VMs.
 /**
  * From a git push to a served page: a real repository over smart HTTP, a signed webhook, a build in a real VM, a
  * rollout.

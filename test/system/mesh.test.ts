@@ -1,5 +1,5 @@
 /**
- * once-is-enough: this tests hosts and packets.
+ * Runs on one PostgreSQL only: this tests hosts and packets.
  * Two hosts in network namespaces, meshed by WireGuard, with the control plane on a real nats-server: apps on both
  * hosts that reach each other by name, a cut link, and a VM that moves through the tunnel while a client holds a
  * connection to it.

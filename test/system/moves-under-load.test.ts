@@ -1,5 +1,5 @@
 /**
- * once-is-enough: this tests real VMs.
+ * Runs on one PostgreSQL only: this tests real VMs.
  * A VM moves between two agents of this machine while requests arrive through two gateways. MOTE_MOVES sets the number
  * of moves.
  */

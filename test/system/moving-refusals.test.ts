@@ -1,6 +1,6 @@
 /**
- * once-is-enough: tests our own statements. While a VM, its volumes and its snapshots move to another host, the API
- * rejects operations that need them on the source.
+ * Runs on one PostgreSQL only: tests our own statements. While a VM, its volumes and its snapshots move to another host,
+ * the API rejects operations that need them on the source.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests real guests.
+// Runs on one PostgreSQL only: tests real guests.
 /** Private networks with real guests: names, addresses, and rules that take effect on a running VM. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

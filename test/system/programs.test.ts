@@ -1,5 +1,5 @@
 /**
- * once-is-enough: this tests processes, not the database.
+ * Runs on one PostgreSQL only: this tests processes, not the database.
  * The programs as an operator runs them on several machines: separate processes that share PostgreSQL and a real
  * nats-server on which each has only the permissions it needs. Each of them is killed at an arbitrary moment.
  */

@@ -1,4 +1,4 @@
-// once-is-enough: tests a document and the CLI, not the database.
+// Runs on one PostgreSQL only: tests a document and the CLI, not the database.
 /** The commands of docs/quickstart.md work in their order, for a person who signs in with a password. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

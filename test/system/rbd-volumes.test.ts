@@ -1,4 +1,4 @@
-// once-is-enough: tests hosts that share storage.
+// Runs on one PostgreSQL only: tests hosts that share storage.
 /**
  * A volume in a pool that all hosts share (`rbd`, with strict fakes of its programs) moves between hosts: with its VM,
  * and when its host is lost and returns. Two hosts must never be able to write at the same time.

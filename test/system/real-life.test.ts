@@ -1,5 +1,5 @@
 /**
- * once-is-enough: this tests real VMs.
+ * Runs on one PostgreSQL only: this tests real VMs.
  * The life of one VM through the API, on two agents of this machine: deploy, pause, resume, snapshot, restore, attach
  * and detach a volume, balloon, live migration under load, stop, delete. Afterwards nothing of it is left.
  */

@@ -1,4 +1,4 @@
-// once-is-enough: tests the registry, not the database.
+// Runs on one PostgreSQL only: tests the registry, not the database.
 /**
  * The conformance suite of the OCI distribution specification, against the installation's own registry with its tokens.
  * The suite is a Go module, which the Go module proxy provides.

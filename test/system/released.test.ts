@@ -66,28 +66,41 @@ const natsUrl = (password: string) => (nats?.url ?? '').replace('//', `//control
 
 /** Runs `work` while another session holds the lock. */
 async function whileHeld(name: string, work: () => Promise<void>): Promise<void> {
-  await db.withLock(name, work)
+  await db.withLockedSession(name, work)
 }
 
 /** By source file, the situations in which its functions must release what they opened. */
 const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>>>>> = {
-  'src/db/lock.ts': {
-    'the lock is held by another session': () =>
-      whileHeld('taken', async () => expect(await db.withLock('taken', async () => 'ran')).toBeUndefined()),
-    'the work is done': async () => expect(await db.withLock('free', async () => 'ran')).toBe('ran'),
-    'the work throws': () => fails(db.withLock('free', () => Promise.reject(new Error('no')))),
-    'the session ends during the work': async () => {
-      await db.withLock('free', async lost => {
-        await db.rows(endSessions, ['mote-lock free'])
-        await until(() => lost.aborted, { what: 'the loss of the lock' })
-      })
-    },
-  },
+  'src/db/lock.ts': Object.fromEntries(
+    (['withLock', 'withLockedSession'] as const).flatMap(kind => [
+      [
+        `${kind}: another session holds the lock`,
+        () => whileHeld('taken', async () => expect(await db[kind]('taken', async () => 'ran')).toBeUndefined()),
+      ],
+      [`${kind}: the work is done`, async () => expect(await db[kind]('free', async () => 'ran')).toBe('ran')],
+      [`${kind}: the work throws`, () => fails(db[kind]('free', () => Promise.reject(new Error('no'))))],
+      [
+        `${kind}: the session ends during the work`,
+        async () => {
+          await db[kind]('free', async lost => {
+            await db.rows(endSessions, [kind === 'withLock' ? 'mote-locks' : 'mote-lock free'])
+            await until(() => lost.aborted, { what: 'the loss of the lock' })
+          })
+        },
+      ],
+    ]),
+  ),
   'src/db/connect.ts': {
     'the database does not exist': () => fails(connectDb({ url: nowhere(), log })),
     'it is closed': async () => {
       const own = await connectDb({ url: database.url, log })
-      await Promise.all([own.rows(ping), own.rows(ping), own.tx(tx => tx.rows(ping)), own.listen('t', () => {})])
+      await Promise.all([
+        own.rows(ping),
+        own.rows(ping),
+        own.tx(tx => tx.rows(ping)),
+        own.listen('t', () => {}),
+        own.withLock('l', async () => 0),
+      ])
       await own.close()
     },
     'a transaction throws': () => fails(db.tx(() => Promise.reject(new Error('no')))),
@@ -154,8 +167,8 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
       let times = 0
       const watched: Db = {
         ...db,
-        withLock: (name, work) =>
-          db.withLock(name, lost => {
+        withLockedSession: (name, work) =>
+          db.withLockedSession(name, lost => {
             if (++times === 2) announced.resolve()
             return work(lost)
           }),
@@ -206,7 +219,7 @@ const sweep = (name: string) => ({ name, everyMs: 3_600_000, run: async () => ({
 
 /** Starts separate processes, and has its own tests: src/db/embedded.test.ts. */
 const apart = /^src\/db\/embedded/
-const opens = /new pg\.(?:Client|Pool)|\.withLock\(|\bdb\.listen\(|\bawait (?:connect|open)\(/
+const opens = /new pg\.(?:Client|Pool)|\.withLock(?:edSession)?\(|\bdb\.listen\(|\bawait (?:connect|open)\(/
 
 it('has cases for each file that opens a session, socket or file', () => {
   const files = ['db', 'bus', 'engine'].flatMap(dir => globSync(`src/${dir}/**/*.ts`, { cwd: root }))

@@ -1,4 +1,4 @@
-// once-is-enough: tests agents and gateways.
+// Runs on one PostgreSQL only: tests agents and gateways.
 /** Scale to zero and back, with a real agent and a real gateway. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { viaGateway } from '../support/http.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests builds in real VMs.
+// Runs on one PostgreSQL only: tests builds in real VMs.
 /** From a local folder to a served page, without a repository; and uploads that must be rejected. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

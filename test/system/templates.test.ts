@@ -1,4 +1,4 @@
-// once-is-enough: tests the templates, not the database.
+// Runs on one PostgreSQL only: tests the templates, not the database.
 /** Every template, deployed by the code that the dashboard runs and by the CLI, to simulated hosts. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** once-is-enough: this tests log lines. One trace covers the request, the bus and the log of the host. */
+/** Runs on one PostgreSQL only: this tests log lines. One trace covers the request, the bus and the log of the host. */
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// once-is-enough: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs.
 /**
  * A snapshot on a file system without reflinks: QEMU copies the volume while its VM keeps writing, and the copy
  * reflects one instant.

@@ -1,4 +1,4 @@
-// once-is-enough: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs.
 /**
  * Volumes that move between hosts through the API: detached, with simulated VMs that stop for the move, and with a real
  * VM that keeps running.

@@ -1,4 +1,4 @@
-// once-is-enough: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs.
 /** Volumes of real VMs, from the API down to the disk, on a file system with reflinks if possible. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * once-is-enough: this tests agents and gateways. Wake-ups that fail, and many concurrent requests to a suspended app,
- * with a real gateway and a real agent whose simulated VMs fail on demand.
+ * Runs on one PostgreSQL only: this tests agents and gateways. Wake-ups that fail, and many concurrent requests to a suspended
+ * app, with a real gateway and a real agent whose simulated VMs fail on demand.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createFakeHost, type FakeHost } from '../../src/agent/hypervisor/fake/host.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests documents and the built program, not the database.
+// Runs on one PostgreSQL only: tests documents and the built program, not the database.
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { fastGuests, withDatabases } from './needs.ts'

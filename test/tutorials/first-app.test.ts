@@ -1,4 +1,4 @@
-// once-is-enough: tests documents and the built program, not the database.
+// Runs on one PostgreSQL only: tests documents and the built program, not the database.
 /** The first tutorial works as written: its commands run in their order, from the built program, on real VMs. */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests documents and the built program, not the database.
+// Runs on one PostgreSQL only: tests documents and the built program, not the database.
 /** Each night: every change builds an app of each language from its registry (src/agent/build/real-apps.test.ts). */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'

@@ -1,4 +1,4 @@
-// once-is-enough: tests documents and the built program, not the database.
+// Runs on one PostgreSQL only: tests documents and the built program, not the database.
 /** The tutorial of three hosts works as written, with other names and addresses than those of its readers. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

@@ -40,7 +40,8 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     tx: refuse,
     listen: refuse,
     whileAnswering: work => work(),
-    async withLock(_name, work) {
+    withLock: refuse,
+    async withLockedSession(_name, work) {
       if (state.postgres === 'full') throw new Error('sorry, too many clients already')
       return work(new AbortController().signal)
     },
@@ -101,7 +102,7 @@ describe('health', () => {
     closers.push(() => bus.close())
     let sessions = 0
     const one = async () => void (asked += 1) as never
-    const db = { one, withLock: async () => void (sessions += 1) } as unknown as Db
+    const db = { one, withLockedSession: async () => void (sessions += 1) } as unknown as Db
     const probe = createProbe({ db, bus, clock: systemClock })
     await Promise.all(Array.from({ length: 100 }, () => probe.check()))
     expect([asked, sessions]).toEqual([1, 1])

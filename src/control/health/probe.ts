@@ -27,7 +27,7 @@ export function createProbe(deps: ProbeDeps): Probe {
   const makeSession = async (nowMs: number) => {
     if (nowMs - sessionMadeMs < sessionFreshMs) return
     // It does not matter whether another process holds the lock.
-    await deps.db.withLock('health', async () => undefined)
+    await deps.db.withLockedSession('health', async () => undefined)
     sessionMadeMs = nowMs
   }
   const ask = async (nowMs: number): Promise<Checks> => {

@@ -186,7 +186,7 @@ it('a stalled copy is cancelled, one that progresses is not', async () => {
 
 it('snapshots wait until older control planes have stopped', async () => {
   const olderRunner = newId()
-  await db.withLock(`runner ${olderRunner}`, async () => {
+  await db.withLockedSession(`runner ${olderRunner}`, async () => {
     const vm = (await vms.byId(db, vmId))!
     expect(moveObstacle(vm, await coMovedOf(db, vmId))).toContain('a control plane of an older version is running')
     await expect(migrate()).rejects.toThrow()

@@ -1,6 +1,6 @@
 /**
- * once-is-enough. Every transaction that locks volumes, snapshots, moves, VMs and hosts takes the locks in one order
- * (docs/engine.md). Runs each transaction against each other one on real PostgreSQL, paused at every point where
+ * Runs on one PostgreSQL only. Every transaction that locks volumes, snapshots, moves, VMs and hosts takes the locks
+ * in one order (docs/engine.md). Runs each transaction against each other one on real PostgreSQL, paused at every point where
  * another can interleave, and expects no deadlock.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'

@@ -1,4 +1,4 @@
-// once-is-enough: tests the API, not the database.
+// Runs on one PostgreSQL only: tests the API, not the database.
 /** Independence of order and repetition of deliveries, and commit statuses. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'

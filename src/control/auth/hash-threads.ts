@@ -13,6 +13,14 @@ export type HashResult =
 /** Starting a thread costs 40 ms, and an idle one holds 10 MiB: it is kept while sign-ins follow each other. */
 const idleMs = seconds(30)
 
+let shared: ReturnType<typeof hashThreads> | undefined
+
+/** Computes a job in a thread of this process, which all control planes in it share. */
+export function hashInThread(job: HashJob): Promise<string | boolean> {
+  shared ??= hashThreads()
+  return shared(job)
+}
+
 /**
  * Threads that compute one job at a time, started on demand. The caller limits their number. They do not keep the
  * process alive.

@@ -17,6 +17,7 @@ export async function decide(context: AuthContext, ip: string, control: ControlA
       return grant === null ? { kind: 'refused', counts: true } : { kind: 'granted', grant }
     }
     case 'publickey': {
+      if (isSha1(context)) return { kind: 'refused', counts: false }
       const proven = context.signature !== undefined && hasSigned(context)
       if (context.signature !== undefined && !proven) return { kind: 'refused', counts: true }
       const publicKey = context.key.data.toString('base64')
@@ -30,6 +31,10 @@ export async function decide(context: AuthContext, ip: string, control: ControlA
       return { kind: 'refused', counts: false }
   }
 }
+
+/** RSA with SHA-1, for which signatures can be forged (RFC 8332, 5.3); ssh2 names no hash for `ssh-rsa`. */
+const isSha1 = ({ key, hashAlgo }: Extract<AuthContext, { method: 'publickey' }>) =>
+  key.algo === 'ssh-rsa' && hashAlgo === undefined
 
 function hasSigned(context: Extract<AuthContext, { method: 'publickey' }>): boolean {
   const key = ssh2.utils.parseKey(context.key.data)

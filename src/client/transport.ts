@@ -23,21 +23,21 @@ export interface ClientOptions {
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   readonly project?: string | undefined
-  /** Default for POST, PATCH and DELETE with a credential: a new one, the same for every retry. */
+  /** Default for POST, PATCH and DELETE with a credential: a random key, which all retries of the call share. */
   readonly idempotencyKey?: string | undefined
 }
 
 export interface ByteOptions extends Omit<CallOptions, 'idempotencyKey'> {
   /** Value of the `Range` header, for example `bytes=1024-`. */
   readonly range?: string | undefined
-  /** Value of the `If-Range` header: the `ETag` of the bytes that are there already. */
+  /** Value of the `If-Range` header: the `ETag` of the bytes that were already received. */
   readonly ifRange?: string | undefined
 }
 
 export interface StreamOptions extends Omit<CallOptions, 'idempotencyKey'> {
   /** Resumes after this event. */
   readonly lastEventId?: string | undefined
-  /** `open` when the server has answered, `waiting` before a retry. */
+  /** `open` once the server has responded, `waiting` before a retry. */
   readonly onState?: ((state: 'open' | 'waiting') => void) | undefined
 }
 
@@ -48,15 +48,18 @@ export interface ApiRequest {
     | Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>
     | undefined
   readonly body?: unknown
-  /** Needs no credential. */
+  /** The operation needs no credential. */
   readonly open?: true
 }
 
 export interface Transport {
-  /** @throws ApiFailure for an answer other than 2xx; TypeError if the server cannot be reached */
+  /** @throws ApiFailure for a response other than 2xx; TypeError if the server cannot be reached */
   json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
   text(request: ApiRequest, options?: CallOptions): Promise<string>
-  /** Resolves with the head of the answer. Its body fails if the connection is lost; read the rest with `range` then. */
+  /**
+   * Resolves with the head of the response. Reading the body fails if the connection is lost; request the rest with
+   * `range`.
+   */
   bytes(request: ApiRequest, options?: ByteOptions): Promise<Response>
   /**
    * Reconnects and resumes after the last event until the signal aborts. @throws ApiFailure if the server refuses (4xx,
@@ -74,7 +77,7 @@ export function createTransport(options: ClientOptions): Transport {
   return {
     async json<T>(request: ApiRequest, callOptions: CallOptions = {}) {
       const response = await call(request, callOptions)
-      // The type is generated from the document that the server checks its answers against.
+      // The type is generated from the document that the server checks its responses against.
       return (await response.json()) as T
     },
     text: async (request, callOptions = {}) => (await call(request, callOptions)).text(),
@@ -150,7 +153,7 @@ async function attempt(
 /** Whether the request may be sent again if the outcome of the first one is unknown. */
 const isRepeatable = ({ method, open }: ApiRequest) => method === 'GET' || method === 'PUT' || !open
 
-/** The server answers the second request with the same key as the first one. */
+/** Whether an idempotency key is sent. The server answers a repeated key with the response to the first request. */
 const takesKey = (method: string) => method === 'POST' || method === 'PATCH' || method === 'DELETE'
 
 async function repeated(
@@ -173,7 +176,10 @@ async function repeated(
   }
 }
 
-/** A 429 means that nothing was done. After other errors only repeatable requests are retried. */
+/**
+ * Whether the request may be retried. A 429 means that nothing was done; other failures must be temporary and the
+ * request repeatable.
+ */
 function isPassing({ status, retryAfterMs }: ApiFailure, request: ApiRequest): boolean {
   if ((retryAfterMs ?? 0) > longestWaitMs) return false
   return status === 429 || ([502, 503, 504].includes(status) && isRepeatable(request))

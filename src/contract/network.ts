@@ -22,7 +22,7 @@ export const FirewallSpec = Type.Object({
   /** Increases with every change of the app's rules. */
   version: Type.Integer({ minimum: 0 }),
   rules: Type.Array(FirewallRule),
-  /** Ports of TCP services, which gateways reach besides the port of the app. */
+  /** Ports of TCP services, which gateways may reach in addition to the app's port. */
   ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }))),
 })
 export type FirewallSpec = Static<typeof FirewallSpec>

@@ -3,7 +3,7 @@ import { type Sql, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
 import type { DeploymentDiff } from './schema.ts'
 
-/** A file as a deployment keeps it. */
+/** A file as stored with a deployment. */
 export interface KeptFile {
   readonly path: string
   readonly mode: number
@@ -24,7 +24,10 @@ const filesOfDeployment = statement<KeptFile>(
 export const filesOf = async (sql: Sql, deploymentId: string): Promise<ReadonlyMap<string, KeptFile>> =>
   new Map((await sql.rows(filesOfDeployment, [deploymentId])).map(file => [file.path, file]))
 
-/** A file differs if its mode, its variable or its content does. Contents are never part of the answer. */
+/**
+ * Returns the paths of added, removed and changed files. A file has changed if its mode, its variable or its content
+ * has. Contents are not returned.
+ */
 export function fileChanges(
   vault: Pick<Vault, 'open'>,
   from: ReadonlyMap<string, KeptFile>,

@@ -8,8 +8,8 @@ const ownApp = statement<{ ok: boolean }>(
 )
 
 /**
- * Returns whether the project may use the image. A built image belongs to its app's project; its reference is no
- * secret, because viewers and former members know it.
+ * Returns whether the project may use the image. Knowing the reference of a built image is not enough, because viewers
+ * and former members know it: the image belongs to its app's project.
  */
 export async function isUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<boolean> {
   const appId = builtFor(image, config)

@@ -102,7 +102,7 @@ describe('replicas', () => {
     )
   })
 
-  it('waits longer after every crash, and forgets crashes after a quiet period', () => {
+  it('waits longer after every crash, and ignores earlier crashes after a quiet period', () => {
     expect(replacementPauseMs(0, undefined)).toBe(0)
     expect(replacementPauseMs(1, 0)).toBe(2000)
     expect(replacementPauseMs(30, 0)).toBe(300_000)

@@ -19,7 +19,7 @@ export interface VmFacts {
     | 'absent'
     | null
   readonly healthy: boolean
-  /** Of the last program that ended. */
+  /** Exit code of the last program that ended. */
   readonly exitCode?: number | null
   /** The VM is moving to another host. */
   readonly migrating?: boolean

@@ -27,7 +27,7 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
   readonly gitCommitHash: string
   readonly gitCommitMessage: string
   readonly triggerSource: string
-  /** Name or e-mail address of who requested it; empty if that is unknown. */
+  /** Name or e-mail address of the user who requested the deployment; empty if unknown. */
   readonly author: string
   /** When its current rollout was requested: by its creation, or by its last activation. */
   readonly requestedAt: Date

@@ -115,7 +115,7 @@ interface LogRequest {
   readonly query: { readonly tail?: number; readonly since?: string }
 }
 
-/** Streams the lines of live and of removed VMs. */
+/** Streams the lines of existing and of removed VMs. */
 async function streamPart(
   deps: Deps,
   stream: Parameters<typeof streamLogs>[1],

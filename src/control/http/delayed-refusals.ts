@@ -11,7 +11,7 @@ import type { Clock } from '../../lib/clock.ts'
 export interface DelayedRefusals {
   /**
    * Resolves when the refusal may be sent, or the client has disconnected. If too many requests wait already, it
-   * resolves at once and the connection is closed after the answer.
+   * resolves at once and the connection is closed after the response.
    * @param key of the exceeded rate limit
    */
   wait(key: string, reply: FastifyReply): Promise<void>

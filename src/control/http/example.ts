@@ -1,4 +1,4 @@
-/** Examples of whole bodies and answers, composed from the examples of their members. */
+/** Examples of whole request and response bodies, composed from the examples of their members. */
 import { exampleMark } from './types.ts'
 
 type Json = Readonly<Record<string | symbol, unknown>>

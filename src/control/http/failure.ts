@@ -1,4 +1,4 @@
-/** Turns every thrown value into an error answer. */
+/** Turns every thrown value into an error response. */
 import type { FastifyBaseLogger } from 'fastify'
 import { BusError } from '../../bus/bus.ts'
 import { DbUnavailable, outOfRoom, retryable } from '../../db/errors.ts'
@@ -19,10 +19,12 @@ const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ECONNRESET: ['invalid_request', 'The connection was closed before the whole request had arrived.'],
 }
 
-/** Only the operation says how large a body may be (body-limit.ts). */
+/**
+ * Handled apart from the other errors of Fastify, because the message contains the operation's limit (body-limit.ts).
+ */
 export const isBodyTooLarge = (thrown: unknown) => codeOf(thrown) === 'FST_ERR_CTP_BODY_TOO_LARGE'
 
-/** Whatever else Fastify refuses with a status below 500: a client must not be able to write into the log of errors. */
+/** Any other error of Fastify with a 4xx status. It is not logged, so that clients cannot fill the error log. */
 const isClientFault = (thrown: unknown) =>
   codeOf(thrown)?.startsWith('FST_') === true &&
   thrown instanceof Error &&

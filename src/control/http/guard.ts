@@ -80,7 +80,7 @@ export function statusOf(cause: unknown): number | undefined {
   return typeof status === 'number' ? status : undefined
 }
 
-/** The provider answered, and would give the same answer again. */
+/** Whether the provider refused the request and would refuse it again. */
 function isRefusal(cause: unknown): boolean {
   const status = statusOf(cause)
   return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 409 && status !== 429

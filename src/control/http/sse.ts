@@ -108,7 +108,7 @@ export class SseStream implements EventStream {
     this.end('the stream is complete')
   }
 
-  /** Ends the stream with a comment that says why. */
+  /** Ends the stream with a comment that contains the reason. */
   end(reason: string): void {
     if (this.#state === 'open') this.#finish(`: ${reason}\n\n`)
     else this.#end()
@@ -170,7 +170,7 @@ export interface StreamOwner {
   /** Key of the stream limit: a user id, or an address. */
   readonly key: string
   readonly userId?: string
-  /** The session or token that opened it. */
+  /** The session or token that opened the stream. */
   readonly credentialId?: string
 }
 

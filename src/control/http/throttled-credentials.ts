@@ -1,6 +1,6 @@
 /**
  * Credentials that exceeded a rate limit. Until their wait is over they are refused without authentication: a tenant
- * that ignores `Retry-After` costs a hash and an answer, but no query to PostgreSQL.
+ * that ignores `Retry-After` costs a hash and a response, but no query to PostgreSQL.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'

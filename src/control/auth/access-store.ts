@@ -58,7 +58,10 @@ const joinProject = (id: string, slug: string, fallback: string, bound: string) 
       ELSE ${fallback} END
     AND (${bound})`
 
-/** What he reads goes along (docs/decisions/0073-pipelined-reads-and-writes.md). */
+/**
+ * One statement of the request (its speculative read) may follow on the same connection, in the same round trip
+ * (docs/decisions/0073-pipelined-reads-and-writes.md).
+ */
 const leads = { leads: 1 } as const
 const bySession = statement<PrincipalRow>(
   'auth.bySession',

@@ -8,7 +8,10 @@ import { endAllSessions } from './session-store.ts'
 import { account, announceRevoked, credentialsByEmail, lockedAdmins } from './store.ts'
 
 const changeRole = statement('auth.changeRole', `UPDATE account SET role = $2 WHERE id = $1`)
-/** Database access is sufficient for these operations. Their audit rows are filed under the affected account. */
+/**
+ * Named in the audit rows instead of an account, because database access is sufficient for these operations. The rows
+ * are filed under the affected account.
+ */
 const operator = 'mote admin'
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
 

@@ -10,7 +10,7 @@ export type HashResult =
   | { readonly ok: true; readonly value: string | boolean }
   | { readonly ok: false; readonly message: string }
 
-/** Starting a thread costs 40 ms, and an idle one holds 10 MiB: it is kept while sign-ins follow each other. */
+/** Time after which an idle thread is stopped. Starting a thread takes 40 ms, and an idle one holds 10 MiB. */
 const idleMs = seconds(30)
 
 /**

@@ -33,7 +33,9 @@ const type = 'session'
 /** Tolerated clock difference between control planes. */
 const leewaySeconds = 5
 
-/** Tokens whose signature was already verified, by the hash of the whole token; about 300 bytes each. */
+/**
+ * Maximum number of cached tokens whose signature is verified, by the hash of the whole token; about 300 bytes each.
+ */
 const mostKnown = 10_000
 
 const headerOf = (token: string) => token.slice(0, token.indexOf('.'))

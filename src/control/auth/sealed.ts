@@ -52,8 +52,8 @@ export interface ResealCount {
 }
 
 /**
- * Encrypts everything with the newest key, after that key was put first. Safe to repeat and to run while the
- * installation is in use, because a row is replaced only if it is unchanged since it was read.
+ * Encrypts everything with the newest key, which must already be the first configured one. Safe to repeat and to run
+ * while the installation is in use, because a row is replaced only if it is unchanged since it was read.
  */
 export async function resealAll(db: Db, vault: Vault): Promise<ResealCount[]> {
   const counts: ResealCount[] = []

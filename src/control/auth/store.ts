@@ -20,7 +20,7 @@ export interface AccountRow {
 
 export interface CredentialRow extends AccountRow {
   readonly passwordHash: string
-  /** Encrypted. Set but not enabled: the setup is not verified yet. */
+  /** Encrypted. If it is set but `totpEnabled` is false, the setup is not verified yet. */
   readonly totpSecret: Buffer | null
 }
 

@@ -63,7 +63,7 @@ const finishDrill = statement(
 )
 
 export const ofBranch = (sql: Sql, branchId: string) => sql.maybe(stateOfBranch, [branchId])
-/** Returns the ids of branches that were not checked for that long, or that wait for a backup. */
+/** Returns the ids of branches that were not checked for `everySeconds`, or that wait for a backup. */
 export const due = async (db: Db, everySeconds: number, limit: number) =>
   (await db.rows(dueBranches, [everySeconds, limit])).map(row => row.id)
 export const record = (

@@ -68,9 +68,7 @@ export function openTarget(vault: Vault, sealed: Buffer): BackupTarget {
   return Value.Parse(BackupTarget, JSON.parse(vault.open(purpose, sealed)))
 }
 
-/**
- * The path of a branch's backups. The backups stay when the branch is deleted, because the bucket belongs to the user.
- */
+/** The path of a branch's backups. They are kept when the branch is deleted, because the bucket belongs to the user. */
 const pathOf = ({ prefix }: BackupTarget, databaseId: string, branchId: string) =>
   `/${prefix}/${databaseId}/${branchId}`
 

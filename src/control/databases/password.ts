@@ -1,4 +1,4 @@
-/** The owner's password. Servers get only its verifier. */
+/** The password of a database's owner. Servers get only its SCRAM verifier. */
 import { randomBytes } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
@@ -21,16 +21,17 @@ export async function rotatePassword(
   tx: Tx,
   database: Pick<Database, 'id' | 'backend'>,
 ): Promise<void> {
-  // The compute image of a page server belongs to the operator and gets the password through its environment.
+  // The compute image of a page server is the operator's own, and gets the verifier only through its environment at a
+  // start.
   await passwords.rotatePassword(tx, database.id, newPassword(deps), database.backend === 'neon')
   await branchStore.tryAgain(tx, database.id)
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
 }
 
 /**
- * Sets the password on the running server, which disconnects clients that used the old one. Returns undefined when that
+ * Sets the password on the running server, which disconnects clients that used the old one. Returns undefined if that
  * failed; try again later.
- * @throws BusError when its host does not answer
+ * @throws BusError when its host does not respond
  */
 export async function reportPassword(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Write | undefined> {
   const { passwordRevision } = b.database

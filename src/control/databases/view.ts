@@ -128,7 +128,7 @@ export function backupView(
 const historyStatuses = { none: 'pending', kept: 'ready', lost: 'failed' } as const
 
 /**
- * `pending`: no backup yet. `ready`: a backup that is not proven. `verified`, `failed`: result of the last backup or
+ * `pending`: no backup yet. `ready`: a backup that was not tested. `verified`, `failed`: result of the last backup or
  * restore drill.
  */
 export function backupStatusOf(backup: BackupState | undefined): 'pending' | 'ready' | 'verified' | 'failed' {

@@ -4,7 +4,7 @@ import { readEvents, type StreamEvent } from './events.ts'
 import { backoffMs, waitMs } from './wait.ts'
 
 export interface ClientOptions {
-  /** For example `https://cloud.example.com`; empty in a browser on the API's own origin. */
+  /** Origin of the API, for example `https://cloud.example.com`; empty in a browser on that origin. */
   readonly baseUrl: string
   /** Returns the current credential: a session JWT or `svc_pat_...`. */
   readonly token?: (() => string | undefined) | undefined
@@ -53,7 +53,10 @@ export interface ApiRequest {
 }
 
 export interface Transport {
-  /** @throws ApiFailure for a response other than 2xx; TypeError if the server cannot be reached */
+  /**
+   * Sends a request and parses the JSON response.
+   * @throws ApiFailure for a response other than 2xx; TypeError if the server cannot be reached
+   */
   json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
   text(request: ApiRequest, options?: CallOptions): Promise<string>
   /**
@@ -62,8 +65,8 @@ export interface Transport {
    */
   bytes(request: ApiRequest, options?: ByteOptions): Promise<Response>
   /**
-   * Reconnects and resumes after the last event until the signal aborts. @throws ApiFailure if the server refuses (4xx,
-   * 501)
+   * Yields the events of a stream. Reconnects and resumes after the last event until the signal aborts.
+   * @throws ApiFailure if the server refuses (4xx, 501)
    */
   stream<Events>(request: ApiRequest, options?: StreamOptions): AsyncGenerator<StreamEvent<Events>>
 }
@@ -111,7 +114,9 @@ function keyOf({ method, open }: ApiRequest, { idempotencyKey }: CallOptions): R
   return takesKey(method) && !open ? { 'idempotency-key': newKey() } : {}
 }
 
-/** For `idempotencyKey`: 128 random bits. Not `crypto.randomUUID`: browsers provide that only on https. */
+/**
+ * Returns a random value for `idempotencyKey` (128 bits). Not `crypto.randomUUID`: browsers provide that only on https.
+ */
 export const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('')
 
@@ -123,7 +128,7 @@ function urlOf(options: ClientOptions, { path, query }: ApiRequest): string {
   return `${options.baseUrl}${path}${search.size > 0 ? `?${search}` : ''}`
 }
 
-/** Bytes are sent unchanged, anything else as JSON. */
+/** Encodes a body: bytes are sent unchanged, anything else as JSON. */
 function payloadOf(body: unknown): string | Uint8Array<ArrayBuffer> | Blob | undefined {
   if (body === undefined || typeof body === 'string' || body instanceof Blob) return body
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)

@@ -12,7 +12,7 @@ import {
 import { backoffMs } from './wait.ts'
 
 export interface SessionResult {
-  /** `lost`: the VM has ended, or the session was removed. */
+  /** How the program ended. `lost`: the VM has ended, or the session was removed. */
   readonly reason: 'exited' | 'signaled' | 'lost'
   /** Exit code, or number of the signal; null for `lost`. */
   readonly code: number | null
@@ -32,7 +32,7 @@ export interface SessionConnection {
 }
 
 export interface SessionOptions {
-  /** For example `https://cloud.example.com`; empty in a browser on the API's own origin. */
+  /** Origin of the API, for example `https://cloud.example.com`; empty in a browser on that origin. */
   readonly baseUrl: string
   /** Path of the operation `attachVmSession`. */
   readonly path: string

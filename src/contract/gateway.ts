@@ -119,12 +119,15 @@ export type TrafficReport = Static<typeof TrafficReport>
 export const Certificate = Type.Object({ chain: Type.String(), key: Type.String(), notAfterMs: Type.Number() })
 export type Certificate = Static<typeof Certificate>
 
-/** Private keys are sent only in replies, which only the requesting gateway can read. */
+/**
+ * Requests the certificate of a hostname. Private keys are sent only in replies, which only the requesting gateway can
+ * read.
+ */
 export const CertificateRequest = Type.Object({ hostname: Type.String({ maxLength: 253 }) })
 export const CertificateAnswer = Type.Object({ certificate: Type.Union([Certificate, Type.Null()]) })
 export type CertificateAnswer = Static<typeof CertificateAnswer>
 
-/** RFC 8555, 8.3: the HTTP challenge of a certificate authority. */
+/** Requests the response to an HTTP challenge of a certificate authority (RFC 8555, 8.3). */
 export const ChallengeRequest = Type.Object({
   hostname: Type.String({ maxLength: 253 }),
   token: Type.String({ maxLength: 512 }),
@@ -142,8 +145,8 @@ export const TunnelLogin = Type.Object({
   credential: Type.Union([
     Type.Object({ kind: Type.Literal('token'), token: Type.String({ maxLength: 512 }) }),
     /**
-     * RFC 4253, 6.6, in base64. `proven`: the gateway has verified the signature. Without it, the request only checks
-     * whether the key would be accepted.
+     * A public key (RFC 4253, 6.6, in base64). `proven`: the gateway has verified the signature. Without it, the
+     * request only checks whether the key would be accepted.
      */
     Type.Object({ kind: Type.Literal('key'), publicKey: Type.String({ maxLength: 8192 }), proven: Type.Boolean() }),
   ]),
@@ -159,7 +162,10 @@ export const loginReaches = (user: string): 'database' | 'app' => (idPattern.tes
 export const TunnelLoginAnswer = Type.Object({ grant: Type.Union([Type.String(), Type.Null()]) })
 export type TunnelLoginAnswer = Static<typeof TunnelLoginAnswer>
 
-/** Permissions are checked again for every tunnel: the token may have been revoked since the login. */
+/**
+ * Opens a tunnel to a database. Permissions are checked again for every tunnel: the token may have been revoked since
+ * the login.
+ */
 export const TunnelOpen = Type.Object({
   grant: Type.String({ maxLength: 2048 }),
   host: Type.String({ maxLength: 255 }),

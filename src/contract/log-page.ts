@@ -25,7 +25,7 @@ export interface LogOwner {
  * names, time and ids.
  */
 const longestEvent = 6 * 16_384 + 1024
-/** A head has 47 characters at most. */
+/** Bytes reserved for the head, which has at most 47 characters. */
 const headRoom = 64
 const lineBreak = 0x0a
 
@@ -46,7 +46,7 @@ const before = ({ atUs, stream }: LogLine) =>
 const after = ({ vmId, deploymentId }: LogOwner) => `,"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
 
 /**
- * Encodes lines directly into the page's buffer: joining them as text first took twice as long.
+ * Encodes a page of lines directly into one buffer: joining them as text first took twice as long.
  * @param mostBytes approximate limit of the page; it gets as many lines from the start as fit
  */
 export function encodeLogPage(lines: readonly LogLine[], owner: LogOwner, mostBytes: number): Uint8Array {
@@ -71,7 +71,7 @@ function withHead(page: Buffer, head: LogPageHead): Uint8Array {
   return page.subarray(headRoom - text.length)
 }
 
-/** @throws Error for bytes that are not a page */
+/** Decodes a page. @throws Error for bytes that are not a page */
 export function decodeLogPage(bytes: Uint8Array): { readonly head: LogPageHead; readonly events: Uint8Array } {
   const end = bytes.indexOf(lineBreak)
   if (end < 0) throw new Error('a page of a log has no head')

@@ -59,9 +59,9 @@ export const MeshPeer = Type.Object({
   publicKey: Type.String(),
   /** `host:port`, UDP. */
   endpoint: Type.String(),
-  /** The host's own address in the mesh. */
+  /** The peer's own address in the mesh. */
   address: Type.String(),
-  /** Addresses of its VMs that this host's VMs may talk to. */
+  /** Addresses of the peer's VMs that this host's VMs may communicate with. */
   vmAddresses: Type.Array(Type.String()),
   ipv4: Type.Optional(HostIpv4),
 })

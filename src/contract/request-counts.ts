@@ -27,9 +27,9 @@ const bytes = () => Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER 
 /** Requests that ended in the reported period. Each is in exactly one of `statuses` and `aborted`. */
 export const RequestCounts = Type.Object({
   appId: Type.String({ format: 'uuid' }),
-  /** By the first digit of the status, from 1xx (WebSockets) to 5xx. */
+  /** Number of responses by the first digit of the status, from 1xx (WebSockets) to 5xx. */
   statuses: Type.Array(count(), { minItems: 5, maxItems: 5 }),
-  /** The client disconnected before the response. */
+  /** Requests whose client disconnected before the response. */
   aborted: count(),
   /** Error responses of the gateway itself, because of a limit or because the app did not respond. */
   gatewayErrors: count(),

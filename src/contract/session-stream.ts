@@ -17,7 +17,7 @@ export const maxDataBytes = 1 << 16
 
 /** Close codes beyond RFC 6455 (private use, 4000 to 4999). */
 export const sessionClose = {
-  /** The VM or its host does not answer. Connect again. */
+  /** The VM or its host does not respond. Connect again. */
   unreachable: 4503,
   /** The session no longer exists. */
   gone: 4404,
@@ -94,7 +94,7 @@ export type SessionServerMessage = Static<typeof SessionServerMessage>
 /** Size of the header before a message's data. */
 export const messageHeaderBytes = 9
 
-/** Writes the header of a message into the memory before its data, which must be free. */
+/** Writes the header of a message into the free memory directly before its data. */
 export function encodeDataInPlace(stream: StreamName, position: number, data: Uint8Array): Uint8Array {
   const start = data.byteOffset - messageHeaderBytes
   const message = new Uint8Array(data.buffer, start, messageHeaderBytes + data.length)
@@ -104,7 +104,7 @@ export function encodeDataInPlace(stream: StreamName, position: number, data: Ui
   return message
 }
 
-/** Returns undefined for a message that is not valid. */
+/** Decodes a data message. Returns undefined for a message that is not valid. */
 export function decodeData(
   message: Uint8Array,
 ): { readonly stream: StreamName; readonly position: number; readonly data: Uint8Array } | undefined {

@@ -49,7 +49,7 @@ export interface ShellInput extends Static<typeof ShellInputAt> {
 
 export const encodeShellInput = ({ data, ...at }: ShellInput): Uint8Array => encodeWithHead(at, [data])
 
-/** @throws Error for a message that is not valid */
+/** Decodes input for a session. @throws Error for a message that is not valid */
 export function decodeShellInput(message: Uint8Array): ShellInput {
   const { head, data } = decodeWithHead(message)
   checkHead(ShellInputAt, head)

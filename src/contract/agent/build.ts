@@ -37,11 +37,11 @@ export const BuildPut = Type.Object({
        * `url` is empty then.
        */
       upload: Type.Optional(Type.String()),
-      /** http(s), or with `ssh` also `ssh://` and `user@host:path`. */
+      /** URL of the repository: http(s), or with `ssh` also `ssh://` and `user@host:path`. */
       url: Type.String(),
-      /** Empty: the repository's default branch. */
+      /** Branch to build; empty: the repository's default branch. */
       branch: Type.String(),
-      /** Full commit id; empty: the newest of the branch. */
+      /** Full id of the commit to build; empty: the newest of the branch. */
       commit: Type.String(),
       /** HTTP basic authentication; the host neither stores it nor passes it to the VM. */
       auth: Type.Optional(Type.Object({ username: Type.String(), password: Type.String() })),
@@ -74,7 +74,7 @@ export const BuildObserved = Type.Object({
   buildId: Type.String(),
   generation: Type.Integer(),
   state: Type.Enum(['fetching', 'building', 'pushing', 'succeeded', 'failed', 'absent']),
-  /** Pinned by digest; null before the push. */
+  /** The built image, pinned by digest; null before the push. */
   image: Type.Union([Type.String(), Type.Null()]),
   commit: Type.Union([
     Type.Object({ branch: Type.String(), hash: Type.String(), message: Type.String() }),

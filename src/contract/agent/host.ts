@@ -30,7 +30,7 @@ export type HypervisorFeature = (typeof hypervisorFeatures)[number]
 export const HypervisorOffer = Type.Object({
   name: HypervisorName,
   available: Type.Boolean(),
-  /** Not known yet: the agent has just started and is still probing the hypervisor. */
+  /** The availability is not known yet: the agent has just started and is still probing the hypervisor. */
   probing: Type.Optional(Type.Boolean()),
   /** Why the hypervisor is not available, or how it runs (`kvm`, `tcg`). */
   detail: Type.String(),

@@ -19,7 +19,7 @@ export const LogSearch = Type.Object({
   beforeUs: Type.Integer({ minimum: 0 }),
   /** Only lines beyond this position, in the direction of `order`. */
   from: Type.Optional(LogKey),
-  /** Lower case; a line that contains it in any case matches. Empty: every line. */
+  /** Text to search for, in lower case; a line that contains it in any case matches. Empty: every line. */
   text: Type.String({ maxLength: 200 }),
   streams: Type.Array(LogStream),
   limit: Type.Integer({ minimum: 1, maximum: 1000 }),

@@ -78,7 +78,7 @@ function piecesOf(part: OutputPart): OutputPart[] {
   })
 }
 
-/** @throws Error for a message that is not valid */
+/** Decodes output. @throws Error for a message that is not valid */
 export function decodeOutput(message: Uint8Array): SessionOutput {
   const { head, data } = decode(message)
   if (!outputHead.Check(head)) throw new Error('the answer does not fit the contract')
@@ -100,7 +100,7 @@ export function encodeInput(at: Omit<SessionInput, 'data'>, data: readonly Uint8
   return encode(at, data)
 }
 
-/** @throws Error for a message that is not valid */
+/** Decodes input. @throws Error for a message that is not valid */
 export function decodeInput(message: Uint8Array): SessionInput {
   const { head, data } = decode(message)
   check(SessionInputAt, head)

@@ -1,4 +1,7 @@
-/** Sessions: processes in a VM with input, output and signals. All positions are byte offsets, so requests are repeatable. */
+/**
+ * Sessions: processes in a VM with input, output and signals. All positions are byte offsets, so requests are
+ * repeatable.
+ */
 import { type Static, Type } from 'typebox'
 
 const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
@@ -23,7 +26,7 @@ export const textWindowBytes = 1 << 18
 
 const of = <A extends string>(action: A) => ({ action: Type.Literal(action), sessionId: SessionId })
 
-/** Absolute; `sun_path` of unix(7) has 108 bytes with the NUL at the end. */
+/** Absolute path of a Unix socket; `sun_path` of unix(7) has 108 bytes with the NUL at the end. */
 export const SocketPath = Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 107 })
 
 export const SessionRequest = Type.Union([

@@ -69,7 +69,7 @@ export const SnapshotObserved = Type.Object({
   generation: Type.Integer(),
   state: Type.Enum(['creating', 'ready', 'failed', 'removing', 'absent']),
   sizeBytes: Type.Integer(),
-  /** Over memory, device state and disk; verified before each start from the snapshot. */
+  /** Checksum over memory, device state and disk; verified before each start from the snapshot. */
   sha256: Type.Union([Type.String(), Type.Null()]),
   /** Properties that must match to start from the snapshot: VMM and version, CPU model, architecture. */
   madeBy: Type.Union([Type.String(), Type.Null()]),

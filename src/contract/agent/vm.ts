@@ -189,7 +189,7 @@ export type MigrationObserved = Static<typeof MigrationObserved>
 
 export const VmObserved = Type.Object({
   vmId: Type.String(),
-  /** The newest generation that the host has accepted when it observed this. */
+  /** The newest generation that the host had accepted at the time of the observation. */
   generation: Type.Integer(),
   /** The host's clock at the time of the observation. Messages can arrive out of order: the smaller value is older. */
   atUs: Type.Optional(Type.Integer()),
@@ -203,7 +203,7 @@ export const VmObserved = Type.Object({
   /** Cause of `crashed`, or the error that is being retried. `code` is stable, `message` is for people. */
   error: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()]),
   exitCode: Type.Union([Type.Integer(), Type.Null()]),
-  /** Restarts of the workload. */
+  /** Number of times that the workload was restarted. */
   restartCount: Type.Integer(),
   startedAtMs: Type.Union([Type.Number(), Type.Null()]),
   steps: Type.Array(VmStep),

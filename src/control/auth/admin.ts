@@ -43,7 +43,7 @@ export async function createAccountByOperator(
   })
 }
 
-/** @throws Error with advice if there is no such account, or it is the last Admin. */
+/** Changes the role of an account. @throws Error with advice if there is no such account, or it is the last Admin. */
 export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'User'): Promise<void> {
   await db.tx(async tx => {
     const admins = await lockedAdmins(tx)

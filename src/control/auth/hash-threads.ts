@@ -14,8 +14,8 @@ export type HashResult =
 const idleMs = seconds(30)
 
 /**
- * Threads that compute one job at a time, started on demand. The caller limits their number. They do not keep the
- * process alive.
+ * Returns a function that computes jobs in threads, which are started on demand and handle one job at a time. The
+ * caller limits their number. They do not keep the process alive.
  */
 export function hashThreads(): (job: HashJob) => Promise<string | boolean> {
   const idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []

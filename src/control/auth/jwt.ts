@@ -21,7 +21,7 @@ export interface VerifiedClaims extends SessionClaims {
 }
 
 export interface SessionTokens {
-  /** @param claims of the session. The token is valid for `ttlSeconds`. */
+  /** Issues a token that is valid for `ttlSeconds`. @param claims of the session */
   sign(claims: SessionClaims): string
   /** Returns the claims of a currently valid token, else undefined. */
   verify(token: string): VerifiedClaims | undefined

@@ -43,11 +43,11 @@ export const sealedColumns: readonly SealedColumn[] = [
 export interface ResealCount {
   /** `table.column`. */
   readonly column: string
-  /** Encrypted again with the current key. */
+  /** Number of values encrypted again with the current key. */
   readonly resealed: number
-  /** Already encrypted with the current key. */
+  /** Number of values already encrypted with the current key. */
   readonly current: number
-  /** Encrypted with a key that is not configured, or damaged: left unchanged. */
+  /** Number of values encrypted with a key that is not configured, or damaged: left unchanged. */
   readonly unreadable: number
 }
 

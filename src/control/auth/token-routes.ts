@@ -92,7 +92,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
   },
 })
 
-/** A token cannot create one with more scopes than its own. */
+/** Returns the scopes of a new token. A token cannot create one with more scopes than its own. */
 function grantable(caller: Caller, desiredFor: readonly Scope[] | undefined): readonly Scope[] {
   const own = allScopes.filter(scope => caller.scopes.has(scope))
   const missing = desiredFor?.filter(scope => !caller.scopes.has(scope)) ?? []

@@ -81,7 +81,7 @@ export const record = (
   ])
 export const drills = (db: Db) => db.rows(drillsUnderWay)
 export const nextToDrill = async (db: Db, everyHours: number) => (await db.maybe(nextDrill, [everyHours]))?.branchId
-/** Returns false when another drill has started in the meantime. */
+/** Records the start of a drill. Returns false when another drill has started in the meantime. */
 export const startDrill = async (tx: Tx, branchId: string, drillBranchId: string) =>
   (await tx.run(beginDrill, [branchId, drillBranchId])) === 1
 export const endDrill = (tx: Tx, branchId: string, drillBranchId: string, error: string | null) =>

@@ -35,7 +35,10 @@ export interface TargetRequest {
   readonly ca_certificate?: string | null
 }
 
-/** @throws ApiError 400 naming the field. Accepted values cannot break out of a configuration line. */
+/**
+ * Validates a requested target, so that its values cannot break out of a configuration line.
+ * @throws ApiError 400 naming the field
+ */
 export function targetOf(request: TargetRequest): BackupTarget {
   const { bucket, access_key: accessKey, secret_key: secretKey } = request
   const [region, prefix] = [request.region ?? 'us-east-1', request.prefix ?? 'mote']

@@ -69,7 +69,7 @@ export interface Repository {
   readonly busy: boolean
 }
 
-/** @throws Error when the document has another format */
+/** Parses the output of `pgbackrest info`. @throws Error when the document has another format */
 export function readRepository(json: string): Repository {
   const [stanza] = Value.Parse(Info, JSON.parse(json))
   const all = stanza?.backup ?? []

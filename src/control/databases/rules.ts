@@ -137,7 +137,7 @@ const forms = {
 
 const isAllowed = (name: string): name is keyof typeof allowedSettings => Object.hasOwn(allowedSettings, name)
 
-/** @throws ApiError 400 naming the setting and its valid values */
+/** Checks the settings of a database. @throws ApiError 400 naming the setting and its valid values */
 export function checkSettings(settings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   for (const [name, value] of Object.entries(settings)) {
     if (!isAllowed(name))

@@ -79,7 +79,7 @@ export const needless = async (db: Db, minutes: number, fullest: number) =>
   (await db.rows(needlessSpares, [minutes, fullest])).map(row => row.id)
 export const idsOf = async (tx: Tx, databaseId: string) =>
   (await tx.rows(sparesOfDatabase, [databaseId])).map(row => row.id)
-/** Returns false when the spare is gone or was claimed. */
+/** Marks a spare for deletion. Returns false when it is gone or was claimed. */
 export const drop = async (tx: Tx, id: string) => (await tx.run(dropSpare, [id])) === 1
 /** Assigns the spare branch of the snapshot to the user under this name; undefined when there is none. */
 export const claim = async (

@@ -197,15 +197,15 @@ export const change = (
   id: string,
   to: Pick<Database, 'vcpus' | 'memoryMib' | 'diskMib' | 'settings' | 'want'> & { readonly restarts: boolean },
 ) => tx.run(changeDatabase, [id, to.vcpus, to.memoryMib, { ...to.settings }, to.want, to.restarts ? 1 : 0, to.diskMib])
-/** Returns false when the database was already being deleted. */
+/** Marks the database for deletion. Returns false when it was already being deleted. */
 export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countDatabases, [projectId])).count
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
 export const remaining = async (db: Db, projectId: string) => (await db.one(remainingDatabases, [projectId])).count
 /**
- * Call `lockForRemoval` first: otherwise two branches that are removed at the same time would each still find the
- * other.
+ * Deletes the row of a database that has no branches. Call `lockForRemoval` first: otherwise two branches that are
+ * removed at the same time would each still find the other.
  */
 export const removeWhenEmpty = (tx: Tx, id: string) => tx.run(removeEmpty, [id])
 export const lockForRemoval = (tx: Tx, id: string) => tx.rows(lockById, [id])

@@ -1,4 +1,4 @@
-/** Access to tunnels, requested like by a bastion. */
+/** Access to tunnels, requested as a bastion does. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'

@@ -47,7 +47,7 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
 async function beginAgain(tx: Tx, d: Deployment): Promise<void> {
   if (d.isReleased) return createWorkflow(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
   await createWorkflow(tx, 'deployment', d.id, 'releasing', { deadlineMs: releaseDeadlineMs })
-  // The earlier attempt has failed or was cancelled.
+  // The earlier release command has failed or was cancelled, so it runs again.
   await startRelease(tx, d)
 }
 

@@ -17,7 +17,7 @@ export interface NewDeployment {
   readonly diskMib: number
   readonly port: number
   readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback'
-  /** The account that requested it; a push has none. */
+  /** The account that requested the deployment; a push has none. */
   readonly authorId?: string
   /** Trace context of the request that created the deployment, if any. */
   readonly traceparent?: string

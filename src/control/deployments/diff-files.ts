@@ -7,10 +7,10 @@ import type { DeploymentDiff } from './schema.ts'
 export interface KeptFile {
   readonly path: string
   readonly mode: number
-  /** Sealed, purpose `app.file`; null: the value of the variable. */
+  /** Encrypted for the purpose `app.file`; null: the file contains the value of `variable`. */
   readonly content: Buffer | null
   readonly variable: string | null
-  /** Sealed value of the variable, purpose `app.env`. */
+  /** Encrypted value of the variable, for the purpose `app.env`. */
   readonly value: Buffer | null
 }
 

@@ -98,7 +98,10 @@ export const fieldChanges = (from: KeptDeployment | undefined, to: KeptDeploymen
     // Earlier releases did not store the health check path, so a null value is not compared.
     .filter(({ field, from: was, to: is }) => field !== 'health_check_path' || !from || (was !== null && is !== null))
 
-/** @param isSame compares the opened values: equal values may have different sealed bytes */
+/**
+ * Compares two environments.
+ * @param isSame compares the decrypted values: equal values may have different encrypted bytes
+ */
 export function envChanges<T>(
   from: ReadonlyMap<string, T>,
   to: ReadonlyMap<string, T>,

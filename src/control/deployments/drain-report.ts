@@ -14,8 +14,8 @@ import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
 
 /**
- * `moving`: its move is in progress. `waiting`: it leaves the host without intervention. `staying`: it leaves only if
- * an operator acts.
+ * How a VM leaves the host. `moving`: a move is in progress. `waiting`: the VM leaves without intervention. `staying`:
+ * the VM leaves only if an operator acts.
  */
 export type LeaveState = 'moving' | 'waiting' | 'staying'
 

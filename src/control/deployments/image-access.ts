@@ -16,7 +16,10 @@ export async function isUsable(tx: Tx, config: BuiltRegistries, projectId: strin
   return appId === undefined || (await tx.one(ownApp, [projectId, appId])).ok
 }
 
-/** @throws ApiError 400, with the same message for an app of another project and for a nonexistent one */
+/**
+ * Refuses an image that the project may not use. @throws ApiError 400, with the same message for an app of another
+ * project and for a nonexistent one
+ */
 export async function assertUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<void> {
   if (await isUsable(tx, config, projectId, image)) return
   throw invalidField('image', 'was not built in this project; deploy the app that it was built for')

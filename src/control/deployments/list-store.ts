@@ -90,7 +90,7 @@ export type ActiveDeployment = Pick<
   | ('id' | 'jobId' | 'appId' | 'appName' | 'image' | 'hypervisor' | 'vcpus' | 'memoryMib' | 'scaleState' | 'want')
   | ('outcome' | 'phase' | 'reactivated' | 'vms')
 >
-/** Returns the same deployments with the fields of the live list only. */
+/** Returns the same deployments as `live`, with only the fields of the live list. */
 export async function activeOnes(
   db: Db,
   projectId: string,

@@ -32,14 +32,14 @@ type StreamHandlers = Pick<
   | 'streamAppMetrics'
 >
 
-/** @throws ApiError 404 */
+/** Finds the deployment that a request names. @throws ApiError 404 */
 export async function jobOf({ db }: Pick<Deps, 'db'>, { project, params }: JobCall): Promise<Deployment> {
   const d = await store.inApp(db, project.id, params.app_name, params.job_id)
   if (!d) throw notFound()
   return d
 }
 
-/** @throws ApiError 404 */
+/** Finds the app that a request names. @throws ApiError 404 */
 export async function appOf(
   { db }: Pick<Deps, 'db'>,
   projectId: string,

@@ -57,7 +57,7 @@ export function createDelayedRefusals(
       try {
         await Promise.race([
           delay(delayMs, undefined, over),
-          // Without this, a client that disconnects and reconnects would use up `mostWaiting`.
+          // Ends the wait: otherwise a client that disconnects and reconnects would use up `mostWaiting`.
           reply.raw.destroyed || once(reply.raw, 'close', over).catch(() => undefined),
         ])
       } finally {

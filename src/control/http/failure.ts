@@ -36,7 +36,7 @@ const isClientFault = (thrown: unknown) =>
 /** A temporary failure on our side: answered with 503 and `Retry-After`. */
 const isOutage = (thrown: unknown) => thrown instanceof DbUnavailable || thrown instanceof BusError || retryable(thrown)
 
-/** @returns the ApiError for the client; anything unknown is a bug and becomes a neutral 500. */
+/** Maps any thrown value to the ApiError for the client. An unknown one is a bug and becomes a neutral 500. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
   const code = codeOf(thrown)

@@ -10,7 +10,7 @@ import { apiDocsOperations } from '../api-docs/schema.ts'
 import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import type { Call, Handler, Operation } from './operation.ts'
 
-/** Requests that passed validation and reached a handler. */
+/** Number of requests that passed validation and reached a handler. */
 let reached = 0
 
 /** A handler that does only what the server requires of every handler. */

@@ -15,7 +15,7 @@ const forbiddenKeys = new Set(['__proto__', 'constructor'])
 
 const bad = (message: string, cause?: unknown) => new ApiError('invalid_request', `The body ${message}.`, { cause })
 
-/** @returns the value; undefined for an empty body. @throws ApiError 400 */
+/** Parses a JSON body. @returns the value; undefined for an empty body. @throws ApiError 400 */
 export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   const source = decode(bytes)

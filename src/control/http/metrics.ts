@@ -68,7 +68,7 @@ function addRefused(registry: Registry, refused: Tally): void {
   })
 }
 
-/** @param openStreams called at every scrape */
+/** Creates the metrics of the API server. @param openStreams called at every scrape */
 export function createMetrics(
   openStreams: () => number,
   stalls: Pick<StallWatch, 'longestMs' | 'stalls' | 'waitedMs'>,

@@ -87,9 +87,9 @@ export interface Operation {
    * per project and second. `machine`: for programs (webhooks, storage nodes). `unlimited`: probes.
    */
   readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
-  /** The answer contains a secret: it is not cached and has no entity tag. */
+  /** The response contains a secret: it is not cached and has no entity tag. */
   readonly secretAnswer?: true
-  /** The answer may set a cookie. */
+  /** The response may set a cookie. */
   readonly setsCookie?: true
   /** `read` calls other services (an agent, a source host), so it must not run before the caller is authenticated. */
   readonly asksOthers?: true
@@ -186,7 +186,7 @@ export interface AuditNote {
 export interface Call<O extends Operation> {
   readonly params: StaticOr<O['params'], Record<string, never>>
   readonly query: StaticOr<O['query'], Record<string, never>>
-  /** Of a list: the requested page. */
+  /** The requested page of a list. */
   readonly page: O['list'] extends object ? Page : undefined
   readonly body: O['rawBody'] extends true
     ? Buffer

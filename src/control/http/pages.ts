@@ -17,8 +17,9 @@ export interface WrittenPage {
 
 export interface Pages {
   /**
+   * Returns the current page, from the cache if its rows are unchanged.
    * @param key everything that the page depends on besides its rows
-   * @param ask called with the mark of the cached page, or null
+   * @param ask queries the page with the mark of the cached page, or null
    */
   latest(key: string, ask: (mark: string | null) => Promise<WrittenPage>): Promise<ListPart<JsonText>>
 }

@@ -22,6 +22,7 @@ export type Presume = (who: CallerInProject) => void
 
 export interface Security {
   /**
+   * Resolves a credential to its caller.
    * @param credential what follows `Bearer `: a session JWT or a PAT
    * @throws ApiError `unauthenticated`
    */
@@ -168,7 +169,7 @@ declare module 'fastify' {
   }
 }
 
-/** @throws Error if the first hook has not run, which is a bug. */
+/** Returns the state that the first hook has set. @throws Error if that hook has not run, which is a bug. */
 export function stateOf(request: FastifyRequest): RequestState {
   if (!request.state) throw new Error('BUG: a request without state')
   return request.state

@@ -48,13 +48,13 @@ export interface Precondition extends AsyncDisposable {
   check(tx: Tx): Promise<void>
 }
 
-/** @param reader route that reads the changed resource */
+/** Begins a change with its `If-Match` check. @param reader route that reads the changed resource */
 export async function beginChange(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<Precondition> {
   const wanted = request.headers['if-match']
   const key = `${stateOf(request).project?.id ?? stateOf(request).caller?.userId} ${pathOf(reader.operation, request)}`
   if (wanted === undefined)
     return {
-      // Not awaited: later statements of the transaction run after it.
+      // Not awaited: later statements of the transaction run after the lock anyway.
       check: async tx => void tx.run(lockResource, [key]).catch(() => undefined),
       [Symbol.asyncDispose]: async () => undefined,
     }

@@ -38,6 +38,7 @@ interface Bucket {
 }
 
 /**
+ * Creates a limiter that counts in memory.
  * @param maxKeys bounds the memory (about 100 bytes per key). Buckets are kept in two generations of half that size:
  * when the newer one is full it replaces the older one, whose buckets, unused since then, are dropped. Dropping can
  * only make the limiter more generous, and a lookup costs the same for any number of keys.

@@ -70,7 +70,7 @@ export async function countTenant(
   await refuse(limits, reply, key, verdict.waitSeconds)
 }
 
-/** @throws ApiError 429 if the credential is throttled */
+/** Refuses a request with a throttled credential. @throws ApiError 429 */
 export async function refuseThrottled(limits: RequestLimits, reply: FastifyReply, key: string): Promise<void> {
   const waitSeconds = limits.throttled.secondsLeft(key)
   if (waitSeconds === undefined) return

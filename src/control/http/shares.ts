@@ -27,7 +27,7 @@ interface Share {
   readonly waiting: (() => void)[]
 }
 
-/** @param most places per tenant */
+/** Creates the places of all tenants. @param most places per tenant */
 export function createShares(most: number): Shares {
   const shares = new Map<string, Share>()
   const placeIn = (key: string, share: Share): Place => {

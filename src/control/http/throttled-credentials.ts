@@ -13,7 +13,10 @@ export interface ThrottledCredentials {
   add(id: string, seconds: number): void
 }
 
-/** @param maxIds bounds the memory (about 150 bytes each); beyond it the oldest entry is evicted */
+/**
+ * Creates an empty set of throttled credentials.
+ * @param maxIds bounds the memory (about 150 bytes each); beyond it the oldest entry is evicted
+ */
 export function createThrottledCredentials(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000): ThrottledCredentials {
   const until = new Map<string, number>()
   return {

@@ -84,7 +84,7 @@ function refused(schema: TSchema, errors: Parameters<typeof describeFaults>[1]):
   return new ApiError('invalid_request', `${text}${more}.`, { details })
 }
 
-/** @throws ApiError 400 for a control character in a text that does not allow them (types.ts, `rawText`) */
+/** Refuses control characters in text that does not allow them (types.ts, `rawText`). @throws ApiError 400 */
 function refuseControls(schema: unknown, value: unknown, field: string): void {
   if (typeof value === 'string') {
     if (hasControls(value) && !isRaw(schema)) throw invalidField(field || 'body', 'must not have control characters')

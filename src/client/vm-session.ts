@@ -27,7 +27,7 @@ export interface SessionConnection {
   closeInput(): void
   resize(rows: number, columns: number): void
   signal(signal: SessionSignal): void
-  /** Disconnects. The program goes on. */
+  /** Disconnects. The program continues to run. */
   detach(): void
 }
 

@@ -238,7 +238,7 @@ export const VmStats = Type.Object({
   /** Bytes that the guest has received since the VM started; `txBytes`: bytes that it has sent. */
   rxBytes: Type.Integer(),
   txBytes: Type.Integer(),
-  /** Guest memory left by the balloon; absent without a balloon. */
+  /** Memory that the balloon leaves to the guest; absent without a balloon. */
   balloonActualMib: Type.Optional(Type.Integer()),
 })
 export type VmStats = Static<typeof VmStats>

@@ -6,7 +6,7 @@ export interface PrincipalRow {
   readonly userId: string
   readonly email: string
   readonly role: 'Admin' | 'User'
-  /** Separated by spaces; null for a session, which has all scopes. */
+  /** Scopes separated by spaces; null for a session, which has all scopes. */
   readonly scopes: string | null
   readonly patId: string | null
   /** Expiry of an access token, if it has one. */

@@ -12,7 +12,7 @@ const setPasswordKnown = statement(
 
 /**
  * Stores a new password.
- * @param sealed sealed for the purpose `database.password`
+ * @param sealed the password, encrypted for the purpose `database.password`
  * @param restarts the VMs restart to get the new password
  */
 export const rotatePassword = (tx: Tx, id: string, sealed: Buffer, restarts: boolean) =>

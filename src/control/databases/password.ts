@@ -11,7 +11,9 @@ import type { Branch, Database } from './store.ts'
 import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 
-/** Returns a sealed password. It contains only letters and digits, because users paste it into shells and URLs. */
+/**
+ * Returns a new password, encrypted. It contains only letters and digits, because users paste it into shells and URLs.
+ */
 export const newPassword = ({ vault }: Pick<DatabaseDeps, 'vault'>): Buffer =>
   vault.seal('database.password', randomBytes(24).toString('hex'))
 

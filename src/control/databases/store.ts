@@ -12,11 +12,11 @@ export interface Database {
   readonly memoryMib: number
   readonly diskMib: number
   readonly settings: Readonly<Record<string, string>>
-  /** Sealed for the purpose `database.password`. */
+  /** Encrypted for the purpose `database.password`. */
   readonly password: Buffer
   /** Revision of the owner's password. */
   readonly passwordRevision: number
-  /** Sealed for the purpose `database.backup_target`; null: each branch has a backup volume. */
+  /** Encrypted for the purpose `database.backup_target`; null: each branch has a backup volume. */
   readonly backupTarget: Buffer | null
   readonly tenantId: string
   readonly tenantGen: number
@@ -58,7 +58,7 @@ export interface Branch extends BranchFacts {
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly database: Omit<Database, 'password' | 'backupTarget' | 'createdAt' | 'updatedAt'>
-  /** Sealed, as in `Database`. */
+  /** Encrypted, as in `Database`. */
   readonly password: Buffer
   readonly backupTarget: Buffer | null
   /** Revision of the password that the server has. */

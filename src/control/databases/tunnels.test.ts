@@ -74,7 +74,7 @@ describe('a token', { timeout: 60_000 }, () => {
 describe('a password for one login', { timeout: 60_000 }, () => {
   const make = async (by: TestUser, of = id) => by.post(`/v1/databases/${of}/tunnel-password`, {})
 
-  it('opens its database once, and is no other credential', async () => {
+  it('opens its database once, and is not accepted by the API', async () => {
     const { status, body } = await make(user)
     expect([status, body.ssh_user]).toEqual([200, id])
     expect(body.password).toMatch(/^svc_tun_[\w-]{43}$/)

@@ -30,7 +30,7 @@ it('reports the differences between two deployments, the author of each, and why
     files_added: ['/etc/gone', '/etc/mode', '/etc/other', '/etc/same', '/etc/steady', '/etc/value'],
   })
 
-  // Set again to the same value, so its sealed bytes differ.
+  // Set again to the same value, so its encrypted bytes differ.
   await setEnv('SAME', 'a')
   await setEnv('OTHER', 'b')
   await setEnv('NEW', 'a')

@@ -97,7 +97,7 @@ const rollAgain = (d: Deployment): Next<'rolling' | 'releasing'> =>
       await dropSnapshots(tx, d.id, 'sleep')
       await setVmsWant(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
       await store.rollingAgain(tx, d.id)
-      // The earlier release command has failed or was cancelled.
+      // The earlier release command has failed or was cancelled, so it runs again.
       if (!d.isReleased) await startRelease(tx, d)
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)

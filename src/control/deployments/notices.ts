@@ -51,8 +51,8 @@ export async function notifyFailed(tx: Tx, d: Deployment, reason: string): Promi
 }
 
 /**
- * The first line of the reason. Later lines contain output of the app, which may have secrets, and entries are not
- * deleted.
+ * The first line of the reason. Later lines contain output of the app, which may contain secrets, and activity entries
+ * are not deleted.
  */
 const causeOf = (reason: string) => (reason.split('\n', 1)[0] ?? '').replace(/ Last lines:$/, '').slice(0, 200)
 

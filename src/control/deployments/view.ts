@@ -48,8 +48,8 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
 })
 
 /**
- * Renders the live view. Numbers are the last ones pushed by the hosts, summed over the deployment's VMs (CPU: their
- * mean).
+ * Renders the live view. Metrics are the last ones that the hosts reported, summed over the deployment's VMs (CPU:
+ * their mean).
  */
 export function liveView(d: ActiveDeployment, live: LiveStats): Static<typeof LiveDeployment> {
   const vm = firstVm(d)

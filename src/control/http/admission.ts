@@ -225,7 +225,7 @@ function selectorOf(request: FastifyRequest, operation: Operation): string | und
   return typeof selector === 'string' && selector.length <= 200 && isStorable(selector) ? selector : null
 }
 
-/** Second part of the throttling key: a throttled credential is refused only in the same project. */
+/** Second part of the key under which a credential is throttled: it is refused only in the same project. */
 const copyTimeoutOf = (request: FastifyRequest, operation: Operation) =>
   operation.project === 'none' ? 'own' : `project ${selectorOf(request, operation) ?? ''}`
 

@@ -17,7 +17,7 @@ let reached = 0
 function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
   const remember = async (): Promise<never> => {
     reached += 1
-    // The answer is free-form, and the common handler type cannot express that.
+    // The type of the response differs between operations, which the common handler type cannot express.
     return (list && []) as never
   }
   if (answer === 'stream') return { stream: remember }
@@ -141,7 +141,7 @@ const queryOf = (operation: Operation) =>
         .join('&'),
     )
 
-/** Like encodeURIComponent, which throws on half a surrogate pair. */
+/** Like encodeURIComponent, but does not throw on half a surrogate pair. */
 const escape = (text: string) => encodeURIComponent(text.toWellFormed())
 
 const runs = Number(process.env.MOTE_FUZZ_RUNS ?? 60)

@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws'
 import type { MessageSocket } from './operation.ts'
 
 export interface SocketLimits {
-  /** Interval of pings. A client that does not answer within a second interval is disconnected. */
+  /** Interval of pings. A client that has not answered by the next ping is disconnected. */
   readonly pingMs: number
   /** Time that a client has to answer a close frame. */
   readonly farewellMs: number
@@ -100,5 +100,5 @@ export class SocketConnection implements MessageSocket {
   }
 }
 
-/** A close reason has at most 123 bytes (RFC 6455, 5.5). */
+/** A close reason has at most 123 bytes (RFC 6455, 5.5). Forty UTF-16 code units have at most 120. */
 const cut = (reason: string) => (Buffer.byteLength(reason) > 123 ? reason.slice(0, 40) : reason)

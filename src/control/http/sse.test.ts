@@ -148,7 +148,7 @@ describe('an event stream', () => {
     const stream = await until(() => opened[0], { what: 'the stream' })
     const line = 'x'.repeat(1024)
     let sent = 0
-    // The kernel buffers some megabytes before writes have to wait; the loop yields to it.
+    // The kernel buffers some megabytes before writes have to wait. Between two attempts, the event loop can write.
     await until(
       () => {
         for (let i = 0; i < 100; i++) if (stream.send({ event: 'log', data: line })) sent += 1

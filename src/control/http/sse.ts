@@ -163,7 +163,7 @@ export function encodeEvent({ event, id, data }: Pick<SseEvent, 'event' | 'id' |
   return `${id === undefined ? '' : `id: ${oneLine(id)}\n`}event: ${oneLine(event)}\ndata: ${lines}\n\n`
 }
 
-/** An id with a NUL is ignored by clients, a line break would begin another field. */
+/** Clients ignore an id with a NUL, and a line break would begin another field. */
 const oneLine = (text: string) => text.replace(/[\r\n\0]/g, ' ')
 
 export interface StreamOwner {

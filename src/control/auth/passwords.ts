@@ -8,9 +8,12 @@ import { ApiError } from '../http/errors.ts'
 import { type HashJob, hashInThread } from './hash-threads.ts'
 
 export interface PasswordHasher {
-  /** @throws ApiError `unavailable` with Retry-After if too many requests wait already. */
+  /** Hashes a password. @throws ApiError `unavailable` with Retry-After if too many requests wait already. */
   hash(password: string): Promise<string>
-  /** Without `stored` (no such account) it takes as long as a wrong password and returns false. Throws like `hash`. */
+  /**
+   * Verifies a password. Without `stored` (no such account) it takes as long as a wrong password and returns false.
+   * Throws like `hash`.
+   */
   verify(password: string, stored: string | undefined): Promise<boolean>
 }
 

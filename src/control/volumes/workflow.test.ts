@@ -386,9 +386,7 @@ describe('attaching a volume read-write', () => {
     }
   })
 
-  it('has one winner in each of 10,000 races of 2 to 8 inserts in the database (I38)', {
-    timeout: 120_000,
-  }, async () => {
+  it('has one winner in each of 10,000 races of 2 to 8 database inserts (I38)', { timeout: 120_000 }, async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     const lock = {

@@ -36,7 +36,7 @@ export interface Exchange {
 
 export const isHttp2 = (response: ClientResponse): response is Http2ServerResponse => 'stream' in response
 
-/** @param client as returned by `clientAddress` */
+/** Creates the record of a request and its response. @param client as returned by `clientAddress` */
 export function newExchange(request: ClientRequest, response: ClientResponse, client: string): Exchange {
   return {
     request,

@@ -1,4 +1,4 @@
-/** How an attempt failed that got no response. */
+/** How an attempt without a response failed. */
 export type Fault =
   /** No connection: the app has received nothing of the request. */
   | 'unreached'

@@ -11,7 +11,7 @@ export interface Leaving {
   take(): TrafficReport['leaving']
 }
 
-/** @param onNews called on a change for which control waits */
+/** Watches for VMs that are about to leave their hosts. @param onNews called on a change for which control waits */
 export function watchLeaving(
   table: Pick<RouteTable, 'ofApp' | 'onChange'>,
   pools: Pick<BackendPools, 'underWay' | 'onIdle'>,

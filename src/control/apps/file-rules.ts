@@ -44,7 +44,7 @@ export function checkContent(content: string): Buffer {
 
 /**
  * Checks all files of an app together.
- * @throws ApiError 400 if they exceed the limits, or if a file's path is a directory of another file
+ * @throws ApiError 400 if they exceed the limits, or if a file's path is a parent directory of another file
  */
 export function checkFiles(files: readonly { readonly path: string; readonly sizeBytes: number }[]): void {
   if (files.length > maxFiles) throw invalidField('path', `an app can have at most ${maxFiles} files`)

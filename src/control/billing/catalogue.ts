@@ -18,7 +18,7 @@ export async function readCatalogue(sql: Sql, provider: string, settings: Settin
   return catalogueOf(await productsOf(sql, provider), settings)
 }
 
-/** Builds the price list. @param products the cheapest first */
+/** Builds the price list. @param products sorted by price, the cheapest first */
 export function catalogueOf(products: readonly Product[], settings: Settings): Catalogue {
   const planOf = (productId: string) => {
     const plan = settings.plans.get(productId) ?? products.find(p => p.id === productId)?.plan ?? ''

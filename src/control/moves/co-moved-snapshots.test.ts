@@ -200,7 +200,7 @@ it('snapshots do not move while an older control plane is running', async () => 
   })
 })
 
-it('the database refuses it when an older control plane switches volumes without their snapshots', async () => {
+it('the database refuses to switch volumes without their snapshots, as an older control plane would', async () => {
   const id = await begin()
   const commit = db.tx(tx =>
     tx.run(

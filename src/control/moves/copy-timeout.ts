@@ -3,7 +3,7 @@ import { hours } from '../../lib/duration.ts'
 
 /** Assumed read rate of a slow disk under load. */
 export const slowestBytesPerMs = (20 << 20) / 1_000
-/** The data is read, written, and read back. */
+/** Passes over the data: it is read, written, and read back. */
 const passes = 3
 
 /**

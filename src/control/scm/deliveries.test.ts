@@ -19,7 +19,7 @@ import {
   type Sent,
 } from '../../../test/support/control/scm.ts'
 
-/** Deliveries recorded from GitHub. They differ from the types of the package. */
+/** Webhook payloads recorded from GitHub. Loosely typed, because they deviate from the types of their package. */
 const examples: ReadonlyArray<{ readonly name: string; readonly examples: readonly unknown[] }> = createRequire(
   import.meta.url,
 )('@octokit/webhooks-examples')
@@ -64,9 +64,9 @@ describe('deliveries', () => {
   test.each([
     ['another branch', (id: number) => push(id, commitOf(8), 1, 'refs/heads/dev')],
     ['a tag', (id: number) => push(id, commitOf(8), 1, 'refs/tags/v1')],
-    ['the end of a branch', (id: number) => push(id, commitOf(0), 1)],
-    ['nonsense', () => ({ hello: 1 })],
-  ])('a push of %s builds nothing', async (_, payloadOf) => {
+    ['a deleted branch', (id: number) => push(id, commitOf(0), 1)],
+    ['no branch (malformed)', () => ({ hello: 1 })],
+  ])('a push event for %s builds nothing', async (_, payloadOf) => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     const sent = { id: newId(), event: 'push', payload: payloadOf(app.repoId) }

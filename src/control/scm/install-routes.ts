@@ -37,7 +37,7 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
       if (code === undefined || !(await source.isControlledBy(code, id))) throw notInstaller()
       const found = await source.installation(id)
       if (!found) throw invalidField('installation_id', 'is not an installation of this integration')
-      // The link may have been sent to another person, so the installation is bound only when the user who started
+      // The link may have been sent to another person, so the installation is bound only when the user who started it
       // enters the confirmation.
       if (state.confirms)
         return async () => ({

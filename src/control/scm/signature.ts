@@ -16,7 +16,7 @@ const text = (headers: Headers, name: string): string | undefined => {
   return typeof value === 'string' && value !== '' && value.length <= 1024 ? value : undefined
 }
 
-/** What proves that a delivery is authentic: a digest signed with the secret, or the secret itself. */
+/** What proves that a delivery is authentic: an HMAC made with the secret, or the secret itself. */
 export type Proof =
   | { readonly kind: 'digest'; readonly digest: Buffer }
   | { readonly kind: 'secret'; readonly secret: string }

@@ -37,7 +37,7 @@ export interface AttachmentOptions {
   /** Identifies this client to the agent. */
   readonly readerId: string
   readonly from: Positions
-  /** Bytes of input that the program has already received. */
+  /** Number of input bytes that the program has already received. */
   readonly inputBytes: number
 }
 

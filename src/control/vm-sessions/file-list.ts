@@ -31,7 +31,8 @@ export async function readEntries(
     }
     if (bytes > mostBytes) return { entries, isComplete: false }
     if (rest.length > maxLineBytes) throw unreadable()
-    // Buffered chunks arrive without yielding to the event loop, which 1 MiB of them blocked for 90 ms.
+    // Yield to the event loop after each chunk: buffered chunks follow each other without a pause, and 1 MiB of them
+    // blocked it for 90 ms.
     await nextTurn()
   }
   if (rest !== '') throw unreadable()

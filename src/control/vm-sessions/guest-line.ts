@@ -24,7 +24,7 @@ export class Unreachable extends Error {
 }
 
 export interface GuestLine {
-  /** @throws SessionGone, Unreachable, BusError `remote` when the guest refuses the request */
+  /** Sends a request to the guest. @throws SessionGone, Unreachable, BusError `remote` if the guest refuses it */
   ask<A extends SessionRequest['action']>(
     request: Extract<SessionRequest, { action: A }>,
     signal?: AbortSignal,

@@ -29,7 +29,10 @@ export interface NewSession {
 
 type OpenRequest = Extract<SessionRequest, { action: 'open' }>
 
-/** @throws ApiError 409 when the guest refuses it, or the project has too many sessions; 503 without an answer */
+/**
+ * Opens a session.
+ * @throws ApiError 409 if the guest refuses it, or the project has too many sessions; 503 without a response
+ */
 export async function openSession(deps: Pick<Deps, 'db' | 'bus'>, desired: NewSession): Promise<store.SessionRow> {
   const { deployment: d, start } = desired
   const { row, isNew } = await store.insert(

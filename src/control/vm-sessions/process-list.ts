@@ -12,8 +12,8 @@ const mostProcesses = 2_000
 const linePattern = /^(\d{1,10}) (\d{1,10}) (\d{1,10}) ([A-Za-z]) (\d{1,15}) (\d{1,12}) ([\x21-\x7e]*)$/
 
 /**
- * Returns the first 2,000 processes, or those in the first MiB of output. @throws ApiError 503 if the output is not a
- * process list
+ * Returns the first 2,000 processes, or those in the first MiB of output.
+ * @throws ApiError 503 if the output is not a process list
  */
 export async function readProcesses(output: AsyncIterable<Buffer>): Promise<VmProcess[]> {
   const found: VmProcess[] = []

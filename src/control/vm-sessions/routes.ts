@@ -130,8 +130,8 @@ async function open(
 type OpenBody = Call<Operations['openVmSession']>['body']
 
 /**
- * Returns the program that the request names. @throws ApiError 400 unless exactly one of `command`, `port` and `file`
- * is given
+ * Returns the program that the request names.
+ * @throws ApiError 400 unless exactly one of `command`, `port` and `file` is given
  */
 function programOf({ command, port, file, tty }: OpenBody) {
   const given = [command, port, file].filter(one => one !== undefined && one !== null)

@@ -43,7 +43,7 @@ it.each([
   ['', '', 2, null],
   ['registry.example/apps', 'http://own.example:7050', 1, `registry.example/apps/${app}`],
 ])(
-  'with the registry "%s" and the own one "%s", builds of %i hosts are pushed to %s',
+  'with MOTE_REGISTRY "%s", own registry "%s" and %i hosts, builds are pushed to %s',
   (registry, registryUrl, hosts, to) => {
     expect(builtRepository({ registry, registryUrl }, app, hosts)).toBe(to)
   },

@@ -13,10 +13,10 @@ const isHealthy = ({ state, healthy, error }: VmObserved) => error === null && s
 
 /**
  * Records an observation, which the host sent in a response or by itself: updates the VM's row and route, and pokes the
- * workflows that wait for the change. Each start causes a dozen observations, and each poke runs a workflow step on
- * cores that the start needs, so only affected workflows are poked.
- * @param observedCount for a response: the VM's count when the request was sent. If the host has reported since, that
- * report is newer and the response is ignored.
+ * workflows that wait for the change. Only those: a start causes a dozen observations, and each poke runs a workflow
+ * step.
+ * @param observedCount for a response: the VM's count when the request was sent. If the host has reported since, the
+ * response is outdated and is ignored.
  * @returns whether the observation changed something
  */
 export async function recordObserved(

@@ -57,8 +57,8 @@ export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
       },
 
       async removing({ subject: s, signal }) {
-        // Until the move ends, it is open which host owns the snapshot, or another host still has a copy. Deleting the
-        // row now would leak the files.
+        // Until the move ends, it is undecided which host owns the snapshot, or another host still has a copy. Deleting
+        // the row now would leak the files.
         if (s.moving) return wait(seconds(5))
         if (!s.hostRemoved) {
           if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))

@@ -93,7 +93,7 @@ export interface Vm {
     readonly waits: boolean
     readonly volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[] | null
   } | null
-  /** Whether a migration with volumes is in progress, so that it is open which host has their current content. */
+  /** Whether a migration with volumes is in progress, so that it is undecided which host has their current content. */
   readonly takesVolumes: boolean
 }
 

@@ -88,8 +88,8 @@ const oneReplica = (volume: string, app: string) =>
   `(desired_replicas 1, max_replicas 1), or attach the volume read-only (access_mode 1).`
 
 /**
- * Checks the number of replicas. @throws ApiError 409 when the app has a read-write volume, which only one VM can
- * attach
+ * Checks the number of replicas.
+ * @throws ApiError 409 if the app has a read-write volume, which only one VM can attach
  */
 export function assertScalable(maxReplicas: number, writer: string | undefined): void {
   if (writer === undefined || maxReplicas <= 1) return

@@ -197,7 +197,8 @@ async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise
   const { endpoint } = await control.open(desired)
   if (!endpoint) return undefined
   return new Promise((resolve, reject) => {
-    // Detects a VM that was restarted at the same address after a failure: it resets connections that it does not know.
+    // Keep-alive detects a VM that was restarted at the same address after a failure: it resets connections that it
+    // does not know.
     const alive = { keepAlive: true, keepAliveInitialDelay: 10_000 }
     const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, timeout: connectMs, ...alive })
     const fail = (cause: Error) => {

@@ -16,7 +16,7 @@ const everyMs = 60_000
 /** Delay after a failed report; short, because control may start after the gateway. */
 const retryMs = 2000
 
-/** Reports the key now and then every minute. @returns a function that stops the reports */
+/** Reports the key immediately, and again every minute. @returns a function that stops the reports */
 export function reportKey(bus: Bus, publicKey: string): () => void {
   const report: BastionKey = { publicKey }
   const stopped = new AbortController()

@@ -1,6 +1,6 @@
 /**
- * Prompts on the terminal. Without a terminal they fail and name the flag to use instead. The prompt library is loaded
- * on demand.
+ * Prompts on the terminal. Without a terminal, a prompt fails and names the flag to use instead. The prompt library is
+ * loaded on demand.
  */
 import { printable, printableLine } from '../lib/printable.ts'
 import { Interrupted } from './verb.ts'
@@ -17,7 +17,10 @@ function answered<T extends string | boolean>(answer: T | symbol): T {
   return answer
 }
 
-/** @param flag what to give instead @param fallback used for empty input, and without a terminal */
+/**
+ * @param flag named in the error if there is no terminal
+ * @param fallback used for empty input, and without a terminal
+ */
 export async function ask(message: string, flag: string, fallback?: string): Promise<string> {
   if (!process.stdin.isTTY && fallback !== undefined) return fallback
   needTerminal(message, flag)

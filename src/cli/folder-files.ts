@@ -19,7 +19,10 @@ interface Rules {
   readonly matcher: Ignore
 }
 
-/** Excluded by default: settings (a change of `mote.toml` needs no build), build output, files of this computer only, and secrets (set those with `mote env`). */
+/**
+ * Excluded by default: `mote.toml` (a change of settings needs no build), build output, machine-specific files, and
+ * secrets (set those with `mote env`).
+ */
 const usual = ['/mote.toml', '.git', 'node_modules/', '.venv/', '__pycache__/', '.DS_Store', '.env', '.env.local']
 
 /**
@@ -82,8 +85,8 @@ async function gitRules(dir: string): Promise<Rules[]> {
 }
 
 /**
- * Patterns of a `.dockerignore` are relative to its directory. Files with exceptions (`!`) are left to the builder,
- * which applies `.dockerignore` anyway.
+ * Rules of the `.dockerignore` beside a Dockerfile; its patterns are relative to its directory. A file with exceptions
+ * (`!`) is left to the builder, which applies `.dockerignore` anyway.
  */
 async function dockerRules(dir: string): Promise<Rules[]> {
   if (!existsSync(join(dir, 'Dockerfile'))) return []

@@ -1,4 +1,4 @@
-/** Finds templates: those of Mote, or those of a catalog on the web. */
+/** Finds templates: the built-in ones, or those of a catalog on the web. */
 import { readdir, readFile } from 'node:fs/promises'
 import { get } from 'node:https'
 import { isIPv6 } from 'node:net'
@@ -53,7 +53,7 @@ export async function download(url: string, check: typeof checkPublicHost = chec
   return new Promise((resolve, reject) => {
     const request = get(parsed, {
       signal,
-      // Only the checked address: another lookup could return a private one.
+      // Connect to the checked address: a second lookup could return a private one.
       lookup: (_host, options, callback) => {
         const family = isIPv6(address) ? 6 : 4
         if (options.all) callback(null, [{ address, family }])

@@ -53,7 +53,7 @@ const show = () =>
 
 const diff: Verb = {
   usage: 'diff',
-  says: 'Show what mote deploy would change; exits with 1 if that is anything',
+  says: 'Show what mote deploy would change; exits with 1 if there are changes',
   async run(call) {
     const { requiredFile } = await import('../app-file.ts')
     const { planFile } = await import('../deploy-file.ts')

@@ -24,15 +24,16 @@ export const connect: Verb = {
   async run(call) {
     const { id } = await databaseOf(call)
     const at = await call.client.getDatabaseConnection({ id })
-    // The account's token is not sent to the bastion; this password is valid for one login to this database.
+    // The bastion does not get the account's token, but a password that is valid for one login to this database.
     const login = await call.client.createTunnelPassword({ id, body: {} })
     return openPsql(call, at, login)
   },
 }
 
 /**
- * ssh reads its password through SSH_ASKPASS (OpenSSH 8.4, `SSH_ASKPASS_REQUIRE`), so the password is in its
- * environment, not in its arguments. The bastion must present a host key that the API has returned.
+ * Opens an SSH tunnel through the bastion and runs psql over it. ssh reads its password through SSH_ASKPASS (OpenSSH
+ * 8.4, `SSH_ASKPASS_REQUIRE`), so the password is in its environment, not in its arguments. The bastion must present a
+ * host key that the API has returned.
  */
 async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPassword): Promise<Answer> {
   if (at.ssh_host_keys.length === 0)
@@ -95,7 +96,7 @@ export async function knownHosts(keys: readonly string[]) {
 
 const askpass = new URL('../askpass.sh', import.meta.url).pathname
 
-/** The password in the command to paste, for psql's environment. */
+/** Extracts the password from the psql command that the API returns for pasting. */
 function passwordIn(command: string): string {
   return (
     /PGPASSWORD='?([^'\s]+)'?/.exec(command)?.[1] ?? decodeURIComponent(/\/\/[^:@/]+:([^@]+)@/.exec(command)?.[1] ?? '')

@@ -11,14 +11,14 @@ const defaultFile = '.env'
 export const importEnv: Verb = {
   usage: 'import <file>',
   says: 'Set every variable of a .env file; - reads the standard input',
-  options: [appFlag, ['--plain', 'set values that members of the project can read, as those of mote.toml']],
+  options: [appFlag, ['--plain', 'set values that members of the project can read, like those of mote.toml']],
   example: 'mote env import .env --app web\ncat .env | mote env import - --app web',
   async run(call) {
     const app_name = await appOf(call)
     const [file = ''] = call.args
     const { envEntries } = await import('../../compose/env-entries.ts')
     const given = file === '-' ? await readInput() : await readFile(file, 'utf8')
-    // Parsed as a whole first, so that a fault sets nothing.
+    // Parse the whole file first, so that no variable is set if a line is invalid.
     const entries = envEntries(given, file === '-' ? 'standard input' : file)
     for (const { name, value } of entries)
       await call.client.putAppEnv({ app_name, name, body: { value, secret: call.flags.plain !== true } })
@@ -58,7 +58,7 @@ export const pullEnv: Verb = {
   },
 }
 
-/** Single quotes keep every character but a single quote; double quotes need escapes. */
+/** A line of a `.env` file. Single quotes keep every character but a single quote; double quotes need escapes. */
 export const assignment = (name: string, value: string): string =>
   /^[\w./:@+,-]*$/.test(value)
     ? `${name}=${value}`

@@ -25,7 +25,7 @@ export const installCommand = () =>
     .addArgument(new Argument('<program>', 'the program').choices(programs))
     .option(
       '--set <name=value>',
-      'a setting; repeat it',
+      'a setting; can be repeated',
       (value: string, all: readonly string[]) => [...all, value],
       [],
     )

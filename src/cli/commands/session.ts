@@ -36,7 +36,7 @@ const login = () =>
       out(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n${await firstStep(client)}`)
     })
 
-/** What to do next without an app. A token that cannot list apps gets no advice. */
+/** Advice for a project without apps; empty if it has apps, or if the token cannot list them. */
 async function firstStep(client: Client): Promise<string> {
   const apps = await client.listApps({ query: { limit: 1 } }).catch(() => undefined)
   if (apps?.length !== 0) return ''

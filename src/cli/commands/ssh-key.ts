@@ -11,7 +11,7 @@ export const sshKeyCommands = (): Command[] => [
 
 const listKeys: Verb = {
   usage: 'list',
-  says: 'Newest first',
+  says: 'List your keys, newest first',
   aliases: ['ls'],
   async run(call) {
     const all = await call.client.listSshKeys({})

@@ -9,7 +9,7 @@ import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
 import { waitShown } from '../wait-shown.ts'
 
 export const storageCommands = (): Command[] => [
-  noun('volumes', 'Disks that outlive VMs', [
+  noun('volumes', 'Disks that exist independently of VMs', [
     ...[list, create, usage, attach, detach, snapshot, snapshots, restore, clone, move, removeSnapshot, remove],
   ]),
 ]
@@ -95,7 +95,7 @@ const attach: Verb = {
   },
 }
 
-/** Says why a volume is still attached: a VM has to unmount it first. */
+/** Reports whether the volume is detached, or why not yet: a VM has to unmount it first. */
 export const detachText = (
   name: string,
   { status, message }: { readonly status: string; readonly message: string | null },
@@ -112,7 +112,7 @@ const detach: Verb = {
   },
 }
 
-/** @returns undefined while it is being made. @throws Error if it has failed or was deleted */
+/** Finds a snapshot. @returns undefined while it is being made. @throws Error if it has failed or was deleted */
 export function readySnapshot<T extends Pick<VolumeSnapshot, 'id' | 'name' | 'status'>>(
   all: readonly T[],
   { id, name }: Pick<VolumeSnapshot, 'id' | 'name'>,

@@ -30,7 +30,7 @@ export interface BenchApi extends AsyncDisposable {
   readonly person: { readonly email: string; readonly password: string }
   readonly jwt: string
   readonly pat: string
-  /** @throws Error for every answer but 200 */
+  /** Sends a POST request. @throws Error if the status is not 200 */
   post(url: string, payload: object, token?: string): Promise<Record<string, unknown>>
 }
 

@@ -1,4 +1,4 @@
-/** Ganeti's hspace: how fast its allocator fills a simulated cluster, in memory only. */
+/** Runs Ganeti's hspace, to measure how fast its allocator fills a simulated cluster in memory. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { hasProgram } from '../src/lib/programs.ts'

@@ -25,7 +25,7 @@ export async function startLxd(): Promise<Lxd> {
   const dir = await startPeer(cleanup, {
     needs: ['lxd', 'unshare'],
     asRoot: true,
-    // LXD mounts file systems for its containers, which must not stay behind.
+    // In separate namespaces, so that no file systems that LXD mounts for containers are left behind.
     command: dir => apart('LXD_DIR="$1" lxd --group root', dir),
     ready: dir => stat(join(dir, 'unix.socket')),
   })

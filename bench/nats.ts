@@ -1,5 +1,6 @@
 /**
- * A separate nats-server with subscribers that only count, accessed in its own text protocol to avoid client overhead.
+ * A separate nats-server with subscribers that only count, accessed with its text protocol instead of a client library,
+ * which would add overhead.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'

@@ -19,7 +19,7 @@ const packaged = join(root, 'node_modules', `node-${process.platform}-${process.
 /** Whether the Node of this process can run the sources. */
 export const isNewEnough = () => Number(process.versions.node.split('.')[0]) >= oldestMajor
 
-/** The packaged Node is built for glibc: on Alpine it exists but does not start. */
+/** Whether this Node runs here. The packaged one is built for glibc: on Alpine it exists but does not start. */
 export const starts = node => existsSync(node) && spawnSync(node, ['--version'], { stdio: 'ignore' }).status === 0
 
 /**
@@ -30,7 +30,7 @@ export function projectNode() {
   if (starts(packaged)) return packaged
   if (isNewEnough()) return process.execPath
   throw new Error(
-    `Mote needs Node ${oldestMajor} on this system (${process.platform} ${process.arch}), where npm has no Node to bring along: install Node ${oldestMajor} or newer, then run the command again. This is Node ${process.versions.node}.`,
+    `Mote needs Node ${oldestMajor} on this system (${process.platform} ${process.arch}), for which there is no npm package of Node: install Node ${oldestMajor} or newer, then run the command again. This is Node ${process.versions.node}.`,
   )
 }
 

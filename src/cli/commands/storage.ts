@@ -9,7 +9,7 @@ import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
 import { waitShown } from '../wait-shown.ts'
 
 export const storageCommands = (): Command[] => [
-  noun('volumes', 'Disks that exist independently of VMs', [
+  noun('volumes', 'Disks that outlive VMs', [
     ...[list, create, usage, attach, detach, snapshot, snapshots, restore, clone, move, removeSnapshot, remove],
   ]),
 ]

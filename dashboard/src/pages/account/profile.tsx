@@ -48,7 +48,7 @@ export function Profile() {
                 maxLength={2000}
                 placeholder="https://..."
                 defaultValue={user.avatar_url ?? ''}
-                hint="Returned by the API. This dashboard loads nothing from other hosts."
+                hint="Only returned by the API: this dashboard does not load pictures from other hosts."
               />
               <Check
                 label="Emails about my projects"

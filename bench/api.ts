@@ -58,7 +58,7 @@ async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   return postgres.url
 }
 
-/** @param migrated URL of the caller's migrated database; default: a new one */
+/** Starts the API. @param migrated URL of the caller's migrated database; default: a new one */
 export async function startBenchApi(more: readonly Feature[] = [], migrated?: string): Promise<BenchApi> {
   await using cleanup = new AsyncDisposableStack()
   const log = pino({ level: 'silent' })

@@ -37,7 +37,7 @@ export function figure(value: number): string {
 
 interface Panel {
   readonly height: number
-  /** @param top vertical position of the panel */
+  /** Returns the SVG of the panel. @param top its vertical position */
   draw(top: number): string
 }
 
@@ -117,7 +117,7 @@ function lines(series: readonly Growth[]): Panel {
   }
 }
 
-/** @returns undefined if nothing was measured */
+/** Renders the chart of a result. @returns undefined if nothing was measured */
 export function chart(result: Result): string | undefined {
   const byUnit = Map.groupBy(result.measured, ({ unit }) => unit)
   const byAxis = Map.groupBy(result.growth, ({ unit, along }) => `${unit} ${along}`)

@@ -22,6 +22,7 @@ export interface BenchCloud extends AsyncDisposable {
 }
 
 /**
+ * Starts `mote up` with a signed-in user.
  * @param env settings in addition to those of every benchmark
  * @param measured whether to measure the event loop, which costs 1 % of a core
  */

@@ -8,7 +8,7 @@ export interface Hspace extends AsyncDisposable {
   placements(nodes: number, count: number): Promise<number>
 }
 
-/** @throws Error with the reason if hspace cannot run */
+/** Prepares hspace. @throws Error with the reason if it cannot run */
 export async function startHspace(): Promise<Hspace> {
   if (!(await hasProgram('hspace'))) throw new Error('hspace is not installed: npm run bench -- --install-peers')
   return {

@@ -70,7 +70,7 @@ async function startClient(cleanup: AsyncDisposableStack, socket: string) {
   }
 }
 
-/** @throws Error with the reason if libvirtd cannot run */
+/** Starts libvirtd and its client. @throws Error with the reason if it cannot run */
 export async function startLibvirt(): Promise<Libvirt> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {

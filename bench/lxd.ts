@@ -19,7 +19,7 @@ const inTurn = async (count: number, inFlight: number, act: (n: number) => Promi
   await Promise.all(Array.from({ length: inFlight }, worker))
 }
 
-/** @throws Error with the reason if LXD cannot run */
+/** Starts LXD. @throws Error with the reason if it cannot run */
 export async function startLxd(): Promise<Lxd> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {

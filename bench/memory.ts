@@ -1,4 +1,4 @@
-/** Memory of the idle programs, and of each additional VM and open stream. */
+/** Memory of the idle programs, and of each additional VM and deployment. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -17,7 +17,7 @@ export interface Nats extends AsyncDisposable {
 
 const greeting = 'CONNECT {"verbose":false,"pedantic":false}\r\n'
 
-/** @throws Error with the reason if nats-server cannot run */
+/** Starts nats-server. @throws Error with the reason if it cannot run */
 export async function startNats(): Promise<Nats> {
   await using cleanup = new AsyncDisposableStack()
   const port = await freePort()

@@ -25,6 +25,7 @@ const clients = 8
 /** VMs per run of hspace, which takes 20 ms per VM on 100 nodes. */
 const simulated = 100
 
+/** A database with hosts, on which placements are measured. */
 interface Cell {
   /** Places VMs. @returns placements per second */
   place(): Promise<number>

@@ -64,7 +64,7 @@ export async function startDatabase(cleanup: AsyncDisposableStack): Promise<stri
   return postgres.url
 }
 
-/** @param env settings in addition to the secret; default: no limits */
+/** Starts a control plane. @param env settings in addition to the secret; default: no limits */
 export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
   await using cleanup = new AsyncDisposableStack()
   const databaseUrl = await startDatabase(cleanup)

@@ -27,7 +27,7 @@ export async function seedTenants(sql: pg.Client, count: number, apps: number, p
      FROM made, generate_series(1, $2::int) n`,
     [count, apps, prefix],
   )
-  // Otherwise, the server would do both during the measurements.
+  // Otherwise, the server would vacuum and write its checkpoint during the measurements.
   await sql.query('VACUUM ANALYZE project, app')
   await sql.query('CHECKPOINT')
 }

@@ -7,7 +7,7 @@ import type { Benchmark } from './benchmark.ts'
 import { type Plane, startPlane } from './plane.ts'
 import { seedApps, seedServing } from './seed.ts'
 
-/** A project has at most 200 open sessions. */
+/** Number of projects with sessions, because a project has at most 200 open sessions. */
 const projects = 6
 const eachProject = 200
 const points = [0, 250, 500, 1000]

@@ -1,5 +1,5 @@
 // Builds dist/mote.js: the programs as a few files of plain JavaScript. The sources can be run too, but a built program
-// starts in half the time and takes half the memory, because Node need not strip types and load a thousand small
+// starts in half the time and takes half the memory, because Node need not strip types or load a thousand small
 // modules (docs/decisions/0004-libraries.md). Plain JavaScript: see bootstrap.mjs.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

@@ -23,6 +23,7 @@ export const isNewEnough = () => Number(process.versions.node.split('.')[0]) >= 
 export const starts = node => existsSync(node) && spawnSync(node, ['--version'], { stdio: 'ignore' }).status === 0
 
 /**
+ * Finds the Node that runs the sources.
  * @returns the path of a Node that can run the sources: the packaged one, else the one that runs this script
  * @throws Error with one sentence that says what to do
  */

@@ -116,7 +116,7 @@ function rootCommand() {
   return sudo.status === 0 ? ['sudo', '-n'] : undefined
 }
 
-/** @returns the last output of apt */
+/** Installs packages. @returns the last output of apt if it failed, else an empty string */
 async function install(asRoot, names) {
   // A fresh server often runs its unattended upgrades: wait for their lock instead of failing.
   const wait = ['-o', 'DPkg::Lock::Timeout=300']
@@ -147,7 +147,7 @@ async function install(asRoot, names) {
   return last.status === 0 ? '' : last.output
 }
 
-/** @throws Failure if nothing works without the missing packages */
+/** Prints the missing packages. @throws Failure instead if they are mandatory and virtual machines cannot run without */
 function reportMissing(missing, mandatory, output = '') {
   const needed = missing.filter(one => one.needed)
   const list = missing.map(one => `  ${one.name.padEnd(18)} ${one.why}${one.needed ? ' (needed)' : ''}`).join('\n')

@@ -8,7 +8,7 @@ export type Json = Readonly<Record<string, unknown>>
 export const isJson = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @throws Error with the location if the value is not an object */
+/** Returns a value that must be a JSON object. @throws Error with the location if it is none */
 export function object(value: unknown, where: string): Json {
   if (!isJson(value)) throw new Error(`${where}: expected an object, found ${JSON.stringify(value)}`)
   return value

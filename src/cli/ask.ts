@@ -11,13 +11,14 @@ const needTerminal = (question: string, flag: string) => {
 
 const prompts = () => import('@clack/prompts')
 
-/** The library returns a symbol if the prompt was canceled. */
+/** Returns the user's answer. @throws Interrupted if the prompt was canceled, for which the library returns a symbol */
 function answered<T extends string | boolean>(answer: T | symbol): T {
   if (typeof answer === 'symbol') throw new Interrupted()
   return answer
 }
 
 /**
+ * Asks for a line of text.
  * @param flag named in the error if there is no terminal
  * @param fallback used for empty input, and without a terminal
  */

@@ -13,7 +13,7 @@ const composeNames = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'doc
 export const composeFileIn = (dir: string): string | undefined =>
   composeNames.find(name => existsSync(resolve(dir, name)))
 
-/** Files of this computer, relative to the current directory. */
+/** Reads files of this computer, by paths relative to the current directory. */
 export const localFiles: Files = {
   async read(path) {
     try {

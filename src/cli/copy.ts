@@ -14,12 +14,12 @@ type Entry = Unpacker extends AsyncIterable<infer Item> ? Item : never
 
 interface Local {
   readonly path: string
-  /** Name in the archive. */
+  /** Path in the archive. */
   readonly name: string
   readonly stats: Awaited<ReturnType<typeof lstat>>
 }
 
-/** @param from `-` for the standard input. @param to path in the VM */
+/** Copies into a VM. @param from `-` for the standard input. @param to path in the VM */
 export async function copyIn(call: Call, at: VmPlace, from: string, to: string): Promise<void> {
   if (from === '-') return onFiles(call, at, { action: 'write', path: to }, { input: process.stdin })
   const isInside = to.endsWith('/') || (await isDirectory(call, at, to))
@@ -53,7 +53,7 @@ async function fill(archive: Pack, files: readonly Local[]): Promise<void> {
     const header = { name, mode: Number(stats.mode) & 0o7777, mtime: stats.mtime }
     if (stats.isDirectory()) archive.entry({ ...header, type: 'directory' })
     else if (stats.isSymbolicLink()) archive.entry({ ...header, type: 'symlink', linkname: await readlink(path) })
-    // `end` below: if a file grows during the copy, only the announced size is sent.
+    // Read at most the announced size, in case the file grows. An empty file is not read at all.
     else if (stats.size === 0) archive.entry({ ...header, size: 0 })
     else {
       const size = Number(stats.size)
@@ -71,7 +71,7 @@ async function* counted(source: AsyncIterable<unknown>, count: (bytes: number) =
   }
 }
 
-/** @param from path in the VM. @param to `-` for the standard output */
+/** Copies out of a VM. @param from path in the VM. @param to `-` for the standard output */
 export async function copyOut(call: Call, at: VmPlace, from: string, to: string): Promise<void> {
   if (to === '-')
     return onFiles(call, at, { action: 'read', path: from }, { onOutput: data => rawBytes('stdout', data) })
@@ -141,7 +141,7 @@ async function isRealDirectory(path: string): Promise<boolean> {
   return found !== undefined
 }
 
-/** Replaces the file once it is complete. */
+/** Writes a file under a temporary name, and renames it once it is complete. */
 async function writeWhole(
   entry: Entry,
   path: string,

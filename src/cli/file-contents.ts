@@ -1,4 +1,4 @@
-/** Reads the contents of the files that VMs get. */
+/** Reads the local files that `mote.toml` gives to VMs. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

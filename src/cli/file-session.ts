@@ -150,13 +150,13 @@ function changeOf(line: string): FileChange {
       return { event, path: unescape(path) }
     case 'moved':
       return { event, path: unescape(path), to: unescape(to ?? '') }
-    // The rest of a line whose beginning was dropped, or an event of a later version.
+    // The rest of a line whose beginning was dropped, or an event of a later version: report missing changes.
     default:
       return { event: 'overflow' }
   }
 }
 
-/** Names in a VM are bytes; those that are not UTF-8 are shown with replacement characters. */
+/** Decodes a percent-encoded name. Names in a VM are bytes; invalid UTF-8 becomes replacement characters. */
 const unescape = (text: string) =>
   Buffer.from(
     text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),

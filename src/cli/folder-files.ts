@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 
 export interface FolderFile {
-  /** Relative to the folder, with `/`. */
+  /** Path relative to the folder, with `/`. */
   readonly path: string
   readonly sizeBytes: number
   readonly isExecutable: boolean
@@ -59,7 +59,7 @@ async function described(top: string, file: string, entry: Dirent): Promise<Fold
   return [{ path, sizeBytes: size, isExecutable: (mode & 0o111) !== 0 }]
 }
 
-/** The innermost matching rule decides. */
+/** Whether a file is excluded: the innermost matching rule decides. */
 function isIgnored(rules: readonly Rules[], file: string, isDirectory: boolean): boolean {
   let ignored = false
   for (const { base, matcher } of rules) {

@@ -14,7 +14,7 @@ export interface Linked {
 const linkFile = 'mote.json'
 
 /**
- * The app that the folder belongs to; undefined if there is no such file. Keys other than `app` are not checked.
+ * Reads the app that the folder belongs to; undefined if there is neither file. Other keys are not checked.
  * @throws AppFileInvalid if `mote.toml` is not TOML
  */
 export async function readLink(dir = process.cwd()): Promise<Linked | undefined> {

@@ -14,8 +14,8 @@ const address = /https?:\/\/[A-Za-z0-9.:[\]_~%/?#@!$&*+,;=-]{1,2000}/g
 const escape = '\u001b'
 
 /**
- * Makes each URL a link to itself, so that no link leads elsewhere than its text. The text must already be safe for a
- * terminal.
+ * Makes each URL a link to itself, so that no link leads elsewhere than its text says. The text must already be safe
+ * for a terminal.
  */
 export const withLinks = (text: string): string =>
   text.replaceAll(address, (found, at: number) => {

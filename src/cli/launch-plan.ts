@@ -24,7 +24,7 @@ export async function isComposed({ flags, terminal }: Call, dir: string): Promis
   return isAgreed || agree(`Deploy the services of ${found}, as mote compose up does?`, '--name')
 }
 
-/** The file of a new app. Absent keys have the defaults that the app was created with. */
+/** The `mote.toml` of a new app. Settings that were not given are omitted: the app was created with their defaults. */
 export function fileOf(
   { project }: Call,
   { name, image, gitUrl, port, procfile }: Plan,

@@ -3,6 +3,7 @@ import type { VmProcessList } from '../client/index.ts'
 import { listing } from './output.ts'
 
 /**
+ * Formats the processes, busiest first.
  * @param before an earlier list, from which CPU shares are computed
  * @param ms time between the two lists
  * @param rows height of the terminal; processes that do not fit are left out

@@ -9,6 +9,7 @@ export interface Terminal extends Progress {
   /** Prints a step that was timed elsewhere. */
   timed(name: string, ms: number): void
   /**
+   * Runs a step and shows its name and duration.
    * @param work `report` takes the completed share, 0 to 1, from which the remaining time is estimated
    * @param usualMs usual duration of a step that takes more than five seconds and cannot report its share
    */

@@ -11,7 +11,7 @@ export interface RemoteSession {
   readonly job_id: string
   readonly session_id: string
   readonly tty: boolean
-  /** Passes the standard input on. */
+  /** Whether to pass the standard input on. */
   readonly stdin: boolean
 }
 

@@ -23,7 +23,7 @@ describe('the built-in template catalog', () => {
     expect(stack.findings).toEqual([])
     expect(questions.filter(one => !used.has(one.name))).toEqual([])
     expect(stack.services.map(({ app }) => app.app)).toContain('shop')
-    // Passwords are never plain variables.
+    // Generated passwords must be secrets, not plain variables.
     for (const { app } of stack.services)
       for (const [key, value] of Object.entries(app.env))
         if (questions.some(one => one.generate !== undefined && value.includes(`value-of-${one.name}`)))

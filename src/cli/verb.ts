@@ -22,7 +22,7 @@ export interface Call extends Access {
   readonly rest: readonly string[]
   readonly flags: Flags
   readonly terminal: Terminal
-  /** Aborts on Ctrl-C. */
+  /** Aborted on Ctrl-C. */
   readonly signal: AbortSignal
 }
 

@@ -19,7 +19,7 @@ const others: Readonly<Record<string, string>> = {
   'watch.ts': 'prints again every two seconds',
 }
 
-it('no module except the listed ones waits, and each of these shows the user what it waits for', () => {
+it('every module that waits is listed with the way in which it shows that to the user', () => {
   const folder = import.meta.dirname
   const found = globSync('**/*.ts', { cwd: folder })
     .filter(file => !file.endsWith('.test.ts'))

@@ -1,8 +1,7 @@
 /**
  * The session (docs/dashboard.md, "Tokens"). The access token lives in memory. On unload, a page passes it on to the
- * next page in the same tab, which then need not refresh: a reload that interrupts a refresh would end every session,
- * because refresh tokens work only once. All tabs share the refresh token, and only one tab at a time may use it (Web
- * Locks).
+ * next page in the tab, because a reload that interrupts a refresh would end every session: refresh tokens work only
+ * once. All tabs share the refresh token, and only one tab at a time may use it (Web Locks).
  */
 import { newKey, type RefreshResponse } from '@mote/client'
 import { createStore } from './store.ts'

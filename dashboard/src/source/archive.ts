@@ -21,7 +21,7 @@ export async function archiveOf(files: readonly File[]): Promise<Blob> {
   return new Response(tar.stream().pipeThrough(new CompressionStream('gzip'))).blob()
 }
 
-/** Applies the rules of gitignore(5): the innermost matching rule decides. */
+/** Removes ignored files, by the rules of gitignore(5): the innermost matching rule decides. */
 async function withoutIgnored(files: readonly File[]): Promise<File[]> {
   const rules: { readonly base: string; readonly matcher: Ignore }[] = [{ base: '', matcher: ignore().add(usual) }]
   const lists = files.filter(file => /(^|\/)\.gitignore$/.test(pathBelow(file)))

@@ -65,8 +65,7 @@ export function Card({
   )
 }
 
-/** A name and its value, one above the other. */
-/** @param wide spans two columns, for long values */
+/** A name and its value, one above the other. @param wide spans two columns, for long values */
 export function Fact({
   name,
   wide = false,

@@ -17,7 +17,7 @@ export interface LogBuffer {
 
 export const emptyLog = (): LogBuffer => ({ lines: [], found: undefined, dropped: 0 })
 
-/** @param wanted lower-case; empty matches everything */
+/** Whether the line contains the search text. @param wanted lower-case; empty matches everything */
 const matches = (line: LogLine, wanted: string) => line.line.toLowerCase().includes(wanted)
 
 function positions(lines: readonly LogLine[], wanted: string): number[] | undefined {

@@ -9,7 +9,7 @@ import { AddButton, DestroyLink } from './row-actions.tsx'
 import type { Column } from './table.tsx'
 
 interface Adding {
-  /** On the button. */
+  /** Label of the button. */
   readonly text: string
   readonly look?: 'primary'
   readonly title: string
@@ -34,7 +34,7 @@ interface OwnedListProps<T> extends Pick<ComponentProps<typeof ListCard<T>>, 'no
   /** Title of the first column. */
   readonly heading?: string
   readonly nameOf: (row: T) => string
-  /** Below the name, in a monospaced font. */
+  /** Text below the name, in a monospaced font. */
   readonly detailOf?: (row: T) => string
   readonly columns: readonly Column<T>[]
   readonly add: Adding

@@ -1,4 +1,4 @@
-/** Builds of an app and their logs. */
+/** Commands for the builds of an app, their logs and settings. */
 import type { Command } from 'commander'
 import { type App, type AppBuildRequest, shortFailure } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'

@@ -1,4 +1,4 @@
-/** Stacks of apps from compose files. */
+/** Commands for stacks: groups of apps from compose files. */
 import { noun, type Verb } from '../verb.ts'
 
 export const composeCommands = () => noun('compose', 'Apps from a compose file', [plan, up, down])
@@ -54,7 +54,7 @@ const down: Verb = {
     // A stack that was created from a template has no compose file.
     if (typeof name === 'string' && file === undefined && composeFileIn('.') === undefined)
       return downStack(call, name, [])
-    // Services of any profile may be running.
+    // Select all profiles, because services of any profile may be running.
     const stack = await readStack({ ...stackSource(call.flags), profiles: ['*'] })
     const volumes = stack.volumes.filter(({ isExternal }) => !isExternal).map(volume => volume.name)
     return downStack(call, stack.name, volumes)

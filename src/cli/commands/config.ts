@@ -1,4 +1,4 @@
-/** The file of an app, `mote.toml`: check it, show it, and compare it with the installation. */
+/** Commands that check and show `mote.toml`, the file of an app, and compare it with the installation. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command } from 'commander'

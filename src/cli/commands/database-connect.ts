@@ -1,4 +1,4 @@
-/** Connections to a managed database: commands to paste, and psql through an SSH tunnel. */
+/** Commands to connect to a managed database: psql through an SSH tunnel, and the data for other tools. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -86,7 +86,7 @@ export const hostKeyArgs = (file: string): string[] =>
     'UpdateHostKeys=no',
   ].flatMap(option => ['-o', option])
 
-/** @param keys as returned by the API: `ssh-ed25519 AAAA...` */
+/** Writes host keys to a temporary known_hosts file. @param keys as returned by the API: `ssh-ed25519 AAAA...` */
 export async function knownHosts(keys: readonly string[]) {
   const dir = await mkdtemp(join(tmpdir(), 'mote-ssh-'))
   const file = join(dir, 'known_hosts')
@@ -167,7 +167,7 @@ export const url: Verb = {
     const { id, name } = await databaseOf(call)
     const at = await call.client.getDatabaseConnection({ id })
     const login = `${encodeURIComponent(at.database_user)}:${encodeURIComponent(passwordIn(at.psql_command))}`
-    // Not `database_host`, which only the bastion resolves.
+    // The name for apps of the project; `database_host` is resolved only by the bastion.
     const address = `postgres://${login}@${name}.internal:${at.database_port}/${at.database_name}?sslmode=require`
     return said({ url: address }, address)
   },

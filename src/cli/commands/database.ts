@@ -1,4 +1,4 @@
-/** Managed databases. */
+/** Commands for managed databases. */
 import { seconds } from '../../lib/duration.ts'
 import type { Command } from 'commander'
 import { confirmByName } from '../ask.ts'

@@ -1,4 +1,4 @@
-/** Variables of an app as a `.env` file. */
+/** Commands that import the variables of an app from a `.env` file, and export them to one. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { everyItem } from '../../client/index.ts'
@@ -27,7 +27,7 @@ export const importEnv: Verb = {
   },
 }
 
-/** Standard input as text. */
+/** Reads standard input as text. */
 export async function readInput(): Promise<string> {
   let all = ''
   for await (const chunk of process.stdin.setEncoding('utf8')) all += String(chunk)

@@ -1,4 +1,4 @@
-/** Variables that several apps share, and the history of variables. */
+/** Commands for variables that several apps share, and for the history of variables. */
 import type { Command } from 'commander'
 import { everyItem, type EnvVersion } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'

@@ -1,4 +1,4 @@
-/** Commands for the app of a folder: its state, the link to it, and its removal. */
+/** Commands for the app of the current folder: show its state, link the folder to an app, delete the app. */
 import type { App, Deployment } from '../../client/index.ts'
 import { authorOf, everyItem, shortFailure, versionOf } from '../../client/index.ts'
 import { appFileName } from '../../appfile/name.ts'

@@ -66,7 +66,7 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
 }
 
 /**
- * The unit may not write into the checkout, so it cannot build the dashboard when it starts.
+ * Checks that the dashboard is built. The unit may not write into the checkout, so it cannot build it when it starts.
  * @throws Error that names the command to run
  */
 export function requireDashboard(checkout: string): void {

@@ -1,4 +1,4 @@
-/** Jobs of an app: commands that run by a schedule. */
+/** Commands for jobs of an app: programs that run by a schedule. */
 import type { Command } from 'commander'
 import { type Job, shortFailure } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'

@@ -1,4 +1,4 @@
-/** Credentials of the project for image registries. */
+/** Commands for the credentials of the project for image registries. */
 import type { Command } from 'commander'
 import { age, listing } from '../output.ts'
 import { readAll } from '../standard-input.ts'

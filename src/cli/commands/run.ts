@@ -1,4 +1,4 @@
-/** Commands in a separate VM: mote run. */
+/** `mote run` and `mote runs`: programs that run once in a separate VM. */
 import type { Command } from 'commander'
 import type { Run } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'

@@ -1,4 +1,4 @@
-/** TCP services of an app. */
+/** Commands for the TCP services of an app: public ports that lead to ports of the app. */
 import type { Command } from 'commander'
 import type { PutTcpServiceRequest } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'

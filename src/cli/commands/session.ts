@@ -1,4 +1,4 @@
-/** Signing in and out. */
+/** Commands to sign in and out. */
 import { hostname } from 'node:os'
 import { Command, Option } from 'commander'
 import type { Client } from '../../client/index.ts'
@@ -62,7 +62,7 @@ async function obtain(url: string, flags: LoginFlags): Promise<string> {
   )
 }
 
-/** Opens a session only to create the token, and ends it afterwards. */
+/** Signs in with a password to create a token, and ends the session afterwards. */
 async function passwordLogin(url: string, email: string, password: string): Promise<string> {
   const { createClient } = await import('../../client/index.ts')
   const { ask } = await import('../ask.ts')

@@ -1,4 +1,4 @@
-/** Settings of an app besides its code: environment and firewall rules. */
+/** Commands for the environment variables and the firewall rules of an app. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { importEnv, pullEnv } from './env-file.ts'

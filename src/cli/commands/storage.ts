@@ -1,4 +1,4 @@
-/** Volumes and their snapshots. */
+/** Commands for volumes and their snapshots. */
 import type { Command } from 'commander'
 import type { VolumeSnapshot, VolumeWithAttachments } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'

@@ -1,4 +1,4 @@
-/** Apps from templates. */
+/** Commands to list templates and deploy apps from them. */
 import { listing } from '../output.ts'
 import { type Call, noun, said, text, type Verb } from '../verb.ts'
 import type { Template } from '../../compose/template.ts'

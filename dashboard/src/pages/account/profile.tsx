@@ -85,7 +85,7 @@ export function Profile() {
   )
 }
 
-/** Shown only if there are invitations. */
+/** The open invitations of the account; hidden if there are none. */
 function Invitations() {
   const invitations = useQuery(queries.invitations())
   if (!invitations.data || invitations.data.length === 0) return null

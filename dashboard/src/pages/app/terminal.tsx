@@ -55,7 +55,7 @@ const words = {
   ended: 'The shell has ended',
 } as const
 
-/** Returns a function that closes the shell. */
+/** Opens a shell in the element. Returns a function that closes it. */
 function runShell(
   app_name: string,
   box: HTMLElement,

@@ -24,7 +24,7 @@ const done: Readonly<Partial<Record<DeploymentVerb, readonly string[]>>> = {
   resume: ['running', 'resuming'],
 }
 
-/** @returns why the operation is not possible, or undefined if it is */
+/** Checks an operation. @returns why it is not possible, or undefined if it is */
 export function whyNot(verb: DeploymentVerb, status: string, isServing = false): string | undefined {
   if (!isStatus(status)) return `It is ${status}.`
   if (verb === 'activate' && isServing) return 'It is already serving.'

@@ -1,6 +1,6 @@
 /**
- * Rate of `GET /v1/apps` with 100 rows, compared with a bare Node server that answers the same bytes and with LXD's list of
- * 100; among 10 to 10,000 tenants.
+ * Rate of `GET /v1/apps` with 100 rows, compared with a bare Node server that answers the same bytes and with LXD's
+ * list of 100; among 10 to 10,000 tenants.
  */
 import { list } from '../src/control/apps/store.ts'
 import { newest } from '../src/control/http/paging.ts'

@@ -1,8 +1,8 @@
 /**
- * Builds the named apps of a folder (default: all) in real VMs, runs them and requests a page of each:
- * `node scripts/foreign-apps.ts <folder> <report> [<name>...]`. Each result is appended to the report as a line of JSON, and
- * apps in the report are skipped, so that a run can be continued; SIGTERM ends it after the current app. A `test.json`
- * in Railpack's format may name the output that the program prints and the path to request.
+ * `node scripts/foreign-apps.ts <folder> <report> [<name>...]` builds the named apps of a folder (default: all) in real
+ * VMs, runs them and requests a page of each. Each result is appended to the report as a line of JSON, and apps in the
+ * report are skipped, so that a run can continue; SIGTERM ends it after the current app. A `test.json` in Railpack's
+ * format may name the output that the program prints and the path to request.
  */
 import { appendFile, readdir, readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'

@@ -147,7 +147,7 @@ async function install(asRoot, names) {
   return last.status === 0 ? '' : last.output
 }
 
-/** Prints the missing packages. @throws Failure instead if they are mandatory and virtual machines cannot run without */
+/** Prints the missing packages. @throws Failure instead if they are mandatory and needed for virtual machines */
 function reportMissing(missing, mandatory, output = '') {
   const needed = missing.filter(one => one.needed)
   const list = missing.map(one => `  ${one.name.padEnd(18)} ${one.why}${one.needed ? ' (needed)' : ''}`).join('\n')

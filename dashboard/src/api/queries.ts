@@ -104,7 +104,7 @@ export const queries = {
         (await api.listRuns({ app_name, query: { job_name, limit: 1 } }, { signal }))[0] ?? null,
       staleTime: 60_000,
     }),
-  /** The log of a run. @param ended_at end of the run, part of the key, so that the last lines are read once the run has ended */
+  /** The log of a run. @param ended_at part of the key, so that the last lines are read once the run has ended */
   runLog: (app_name: string, run_id: string, ended_at: string | null) =>
     queryOptions({
       queryKey: inProject('runs', app_name, run_id, 'log', ended_at),
@@ -127,7 +127,7 @@ export const queries = {
       queryKey: inProject('deployment', app_name, job_id),
       queryFn: ({ signal }) => api.getDeployment({ app_name, job_id }, { signal }),
     }),
-  /** The diff to another deployment. Cached longer than other data, because what a deployment consists of does not change. */
+  /** The diff to another deployment; cached longer, because what a deployment consists of does not change. */
   diff: (app_name: string, job_id: string, base: string) =>
     queryOptions({
       queryKey: inProject('diff', app_name, job_id, base),

@@ -38,7 +38,7 @@ function welcome({ apiUrl, gatewayPort, hostReady, registry }: AllInOne, data: s
   Apps       http://<app>-<project>.localhost:${gatewayPort}
   Registry   ${images}
   Data       ${resolve(data)}
-  Ctrl-C stops everything and keeps the data.
+  Ctrl-C stops Mote and keeps the data.
 
 `)
   // Known once the host has tested its hypervisors, which the first time includes building a kernel.

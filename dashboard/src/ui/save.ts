@@ -1,4 +1,4 @@
-/** Saves data as a file of the browser. */
+/** Downloads data as a file, as if the user had clicked a download link. */
 export function saveBlob(data: Blob, name: string): void {
   const url = URL.createObjectURL(data)
   const link = document.createElement('a')

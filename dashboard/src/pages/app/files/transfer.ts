@@ -1,4 +1,6 @@
-/** Uploads and downloads with progress. `fetch` reports none for a body that it sends, so uploads use XMLHttpRequest. */
+/**
+ * Uploads and downloads with progress. `fetch` does not report the progress of uploads, so these use XMLHttpRequest.
+ */
 import { ApiFailure } from '@mote/client'
 import { api, refresh } from '../../../api/client.ts'
 import { currentProject } from '../../../api/project.ts'
@@ -22,13 +24,13 @@ export interface Transfer {
   readonly cancel: () => void
 }
 
-/** Transfers that run, also while another page is open. */
+/** Running transfers, which continue while another page is open. */
 export const transfers = createStore<readonly Transfer[]>([])
 let count = 0
 
 type OnProgress = (doneBytes: number, totalBytes?: number) => void
 
-/** Shows the transfer while it runs. A canceled one ends like a finished one. */
+/** Runs a transfer and lists it in `transfers` meanwhile. If it is canceled, it resolves as if it had finished. */
 async function shown(
   kind: Transfer['kind'],
   name: string,
@@ -101,7 +103,7 @@ export const download = (place: Place, encoded_path: string, name: string) =>
     save(new Blob(parts), name)
   })
 
-/** How long a browser may take to begin saving. */
+/** How long the URL of a download stays valid: a browser needs time to begin saving. */
 const keepUrlMs = 60_000
 
 function save(blob: Blob, name: string): void {

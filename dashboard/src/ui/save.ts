@@ -1,3 +1,6 @@
+/** How long the URL of a download stays valid: a browser needs time to begin saving. */
+const keepUrlMs = 60_000
+
 /** Downloads data as a file, as if the user had clicked a download link. */
 export function saveBlob(data: Blob, name: string): void {
   const url = URL.createObjectURL(data)
@@ -5,5 +8,5 @@ export function saveBlob(data: Blob, name: string): void {
   link.href = url
   link.download = name
   link.click()
-  URL.revokeObjectURL(url)
+  setTimeout(() => URL.revokeObjectURL(url), keepUrlMs)
 }

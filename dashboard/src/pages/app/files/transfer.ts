@@ -6,6 +6,7 @@ import { api, refresh } from '../../../api/client.ts'
 import { currentProject } from '../../../api/project.ts'
 import { currentToken, renew } from '../../../api/session.ts'
 import { createStore } from '../../../api/store.ts'
+import { saveBlob } from '../../../ui/save.ts'
 
 /** The VM whose files are shown. */
 export interface Place {
@@ -100,17 +101,5 @@ export const download = (place: Place, encoded_path: string, name: string) =>
       done += part.length
       onProgress(done, total)
     }
-    save(new Blob(parts), name)
+    saveBlob(new Blob(parts), name)
   })
-
-/** How long the URL of a download stays valid: a browser needs time to begin saving. */
-const keepUrlMs = 60_000
-
-function save(blob: Blob, name: string): void {
-  const url = URL.createObjectURL(blob)
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), keepUrlMs)
-}

@@ -20,7 +20,7 @@ interface Hello {
 export const maxFrameBytes = 8192
 /** Longer than any `L` or `H` line. */
 const maxHeaderBytes = 96
-/** Number of non-frame lines to skip: an earlier connection may have left some in the port. */
+/** Maximum number of lines to skip that are not frames: an earlier connection may have left some in the port. */
 const maxNoiseLines = 64
 
 /**
@@ -54,10 +54,10 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
     return frames.length
   }
   return chunk => {
-    // The rest of the previous chunk is shorter than a frame with its header.
+    // A cheap copy: the unparsed rest of the previous chunk is shorter than a frame with its header.
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     const count = take()
-    // The chunk is valid only during the call.
+    // Copy the rest, because the chunk is valid only during the call.
     if (rest.buffer === chunk.buffer) rest = Buffer.from(rest)
     return count
   }

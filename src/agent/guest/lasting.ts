@@ -78,7 +78,7 @@ export function lastingGuest(
   void keep()
   return {
     async request(verb, timeoutMs, options) {
-      // Most requests need no timer of their own.
+      // Connected: no timer is needed for the wait.
       if (answering) return answering.request(verb, timeoutMs, options)
       const late = new AbortController()
       try {

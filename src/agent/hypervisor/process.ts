@@ -101,7 +101,10 @@ export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess,
   return reported
 }
 
-/** unshare(1) creates the namespace as root, drops its privileges and executes the program, in one process. */
+/**
+ * Wraps the command with unshare(1), which creates the network namespace as root, drops its privileges and executes the
+ * program, all in one process.
+ */
 function apart({ user, program, args, ...rest }: VmmCommand): VmmCommand {
   const as = user ? ['--setgid', String(user.gid), '--setuid', String(user.uid)] : []
   return { ...rest, program: 'unshare', args: ['--net', ...as, '--', program, ...args] }

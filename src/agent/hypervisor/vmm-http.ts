@@ -42,8 +42,8 @@ export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
 }
 
 /**
- * A guest may have compromised the VMM. The description of a VM with all its devices takes about ten KiB; parsing a MiB
- * of JSON may take a second.
+ * Maximum length of an answer: a guest may have compromised the VMM. The description of a VM with all its devices takes
+ * about ten KiB; parsing a MiB of JSON may take a second.
  */
 const maxAnswerBytes = 128 << 10
 

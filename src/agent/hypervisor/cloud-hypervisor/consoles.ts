@@ -15,7 +15,7 @@ export interface Consoles {
 }
 
 const lookMs = 10
-/** After this time the guest has booted, and its console is not needed. */
+/** How long to wait for the console's socket. After this time the guest has booted, and its console is not needed. */
 const patienceMs = 120_000
 
 export function consoles(): Consoles {

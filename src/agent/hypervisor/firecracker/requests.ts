@@ -12,8 +12,8 @@ export interface ApiCall {
 }
 
 /**
- * Empty drives that volumes are attached to at run time. A drive's read-only flag cannot change, so there are two
- * kinds.
+ * Placeholder drives, to which volumes are attached at run time. A drive's read-only flag cannot change, so there are
+ * writable and read-only ones.
  */
 export const slots = [
   ...['rw0', 'rw1', 'rw2', 'rw3', 'rw4', 'rw5'].map(id => ({ id, readOnly: false })),
@@ -98,7 +98,7 @@ export function bootCalls(plan: BootPlan): ApiCall[] {
 
 const put = (path: string, body: unknown): ApiCall => ({ method: 'PUT', path, body })
 
-/** Boots a kernel and Mote's init without devices. */
+/** Returns the calls of a proof boot: a kernel and Mote's init, without devices. */
 export function proofCalls(): ApiCall[] {
   const { kernel, initrd } = cellFiles
   return [
@@ -116,7 +116,7 @@ export function proofCalls(): ApiCall[] {
 /** The lowest valid CID. All guests can use it, because each Firecracker has its own socket. */
 const guestCid = 3
 
-/** Snapshots do not include the console, so every process gets this call. */
+/** Returns the call that configures the console. Snapshots do not include the console, so every process needs it. */
 export function consoleCall(): ApiCall {
   return {
     method: 'PUT',
@@ -125,7 +125,10 @@ export function consoleCall(): ApiCall {
   }
 }
 
-/** With Writeback, a guest's flush reaches the host's disk. With Unsafe, a volume could lose acknowledged writes. */
+/**
+ * Returns the call that adds a drive. With the cache type Writeback, a guest's flush reaches the host's disk. With
+ * Unsafe, a volume could lose acknowledged writes.
+ */
 function drive(id: string, file: string, readOnly: boolean): ApiCall {
   const body = {
     drive_id: id,

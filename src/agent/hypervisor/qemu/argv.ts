@@ -34,7 +34,8 @@ export interface QemuPlan {
   readonly netdev: string
   readonly mac: string
   /**
-   * The user that QEMU drops its privileges to after it has opened these files, and the program that needs the option.
+   * The user to which QEMU drops its privileges after it has opened its files, and the program, whose version
+   * determines the name of the option.
    */
   readonly user?: { readonly is: VmUser; readonly program: QemuProgram }
 }

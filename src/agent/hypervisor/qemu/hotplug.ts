@@ -129,7 +129,7 @@ async function throttle(qmp: Qmp, device: string, limits: DiskLimits): Promise<v
   })
 }
 
-/** QMP requires these fields: no separate limits for reads and writes. */
+/** No separate limits for reads and writes. QMP requires these fields. */
 const unlimitedApart = { bps_rd: 0, bps_wr: 0, iops_rd: 0, iops_wr: 0 } as const
 
 const secretOf = (node: string) => `key-${node}`

@@ -32,7 +32,7 @@ export function formatArrival({ host, port, diskPort, volumes, devices }: Arriva
   return `tcp://${host}:${port}?disk=${diskPort}${forVolumes}${devices === 'acpi' ? '' : `&devices=${devices}`}`
 }
 
-/** @throws StepError `invalid_request` */
+/** Parses the address that the target reported. @throws StepError `invalid_request` */
 export function parseArrival(uri: string): ArrivalAddress {
   const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)(?:&volumes=(\d+)\.([0-9a-f]{32}))?(&devices=command-line)?$/.exec(
     uri,
@@ -48,7 +48,7 @@ export function parseArrival(uri: string): ArrivalAddress {
   }
 }
 
-/** Both sides must set these. With the return path, the migration completes only once the target has everything. */
+/** Both sides must set these. With `return-path`, a migration completes only once the target has everything. */
 export const migrationCapabilities = {
   'x-ignore-shared': false,
   'return-path': true,

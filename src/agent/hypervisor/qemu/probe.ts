@@ -69,6 +69,7 @@ async function whyNoKvm(prove: () => Promise<string | undefined>): Promise<strin
 }
 
 /**
+ * Boots the guest's kernel without disks.
  * @returns undefined if Mote's init wrote to the console, otherwise the reason.
  * @throws Error if QEMU does not start
  */

@@ -61,7 +61,8 @@ function client(socket: Socket, onEvent: QmpEventHandler): Qmp {
 }
 
 /**
- * The longest answer, the list of a VM's block devices, takes about ten KiB. Parsing a MiB of JSON may take a second.
+ * Maximum length of an answer. The longest valid one, the list of a VM's block devices, has about ten KiB. Parsing a
+ * MiB of JSON may take a second.
  */
 const maxMessageBytes = 256 << 10
 

@@ -34,7 +34,7 @@ export interface TransfersDeps<W extends Movable> {
 }
 
 export interface Transfers<W extends Movable> {
-  /** Called with a new desired state, or after an event that the transfer waits for. */
+  /** Starts, continues or cancels the transfer that the desired state requests. Call it again after any change. */
   follow(desired: W, received: string | undefined): void
   /** Undefined if no transfer of the object is in progress. */
   observed(id: string): Transfer | undefined

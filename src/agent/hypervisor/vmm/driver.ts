@@ -20,7 +20,7 @@ export interface VmmDriverDeps extends PrepareDeps {
   readonly isolation: Isolation
   /** Timeout for a guest to start its workload. */
   readonly bootLimitMs: number
-  /** The address where VMs from other hosts arrive. */
+  /** The address on which this host receives VMs from other hosts. */
   readonly migrationHost: () => string
 }
 

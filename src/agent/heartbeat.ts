@@ -18,7 +18,7 @@ export interface Heartbeats {
   readonly offers: () => HypervisorOffer[]
   readonly pools: () => readonly PoolOffer[]
   readonly privateNetwork: () => Promise<NetworkObserved>
-  /** Undefined: this host does not use images. */
+  /** The database images on this host; undefined if its VMs use no images. */
   readonly databaseImages: () => Promise<string[]> | undefined
   readonly reconciler: Reconciler
   readonly bus: Bus
@@ -26,7 +26,7 @@ export interface Heartbeats {
 
 const fullEvery = 15
 const heartbeatMs = 1_000
-/** A hung VMM must not delay the host's heartbeat. */
+/** Timeout for the statistics of all VMs: a hung VMM must not delay the host's heartbeat. */
 const statsLimitMs = 500
 
 /** Publishes the host's heartbeat now and every second until the signal is aborted. */

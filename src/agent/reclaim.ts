@@ -35,7 +35,10 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
   await removePartials(cacheDir)
 }
 
-/** Removes bases beyond the limit, those of ended clouds first, and announces the bases of this agent to the others. */
+/**
+ * Removes the least recently used bases (unpacked images) beyond the limit. Registers this agent before, so that the
+ * others keep the bases of its VMs and snapshots.
+ */
 export async function reclaimBases(
   { cacheDir, baseMib }: Pick<AgentConfig, 'cacheDir' | 'baseMib'>,
   dataDir: string,

@@ -42,7 +42,7 @@ export interface Reconciler {
   say(vmId: string, line: string): void
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
-  /** The files with the lines of a VM, also of one that was removed. All lines so far are in them. */
+  /** Returns the log files of a VM, also of a removed one. All lines so far have been written to them. */
   logFiles(vmId: string): Promise<LogFiles>
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>

@@ -120,7 +120,7 @@ async function bury({ deps, entries }: VmTable, { actor, vmLog: log }: VmEntry):
   const { vmId, generation, want, spec } = actor.desired
   if (want !== 'absent') return false
   await log.flush()
-  // Oldest first, as their lines are.
+  // Oldest file first, like the lines in each file.
   await deps.retainedLogs.take({ vmId, appId: spec.appId }, logPaths(deps.state.vmDir(vmId)).toReversed())
   await deps.state.bury(vmId, generation)
   entries.delete(vmId)

@@ -45,11 +45,11 @@ const privateV6 = ['::/127', '64:ff9b::/96', 'fc00::/7', 'fe80::/10', 'ff00::/8'
 
 export interface TableInput {
   readonly slot: number
-  /** The slot's guests, as CIDR. */
+  /** The address range of the slot's guests, as CIDR. */
   readonly guests: string
   readonly probe: string
   readonly resolver: string
-  /** Private networks (IPv4 CIDR) that guests may reach nevertheless. */
+  /** Private networks (IPv4 CIDR) that guests may reach. They may reach no other private network. */
   readonly allowed: readonly string[]
   /** Networks (IPv4 or IPv6 CIDR) that no guest may reach, such as that of the control plane. */
   readonly denied: readonly string[]
@@ -142,7 +142,7 @@ const hostIcmp6 = [
 export interface GuardedVm {
   readonly tap: string
   readonly plan: NetworkPlan
-  /** The uid of its VMM; undefined: the agent's. */
+  /** The uid of the VM's VMM; undefined: the agent's own. */
   readonly owner: number | undefined
 }
 
@@ -195,7 +195,7 @@ function foreign(project: string): string[] {
   ]
 }
 
-/** @param chains the VM's chains that exist; @param maps the maps that have an element for it */
+/** Returns statements that remove a VM's rules. @param chains those that exist @param maps those with its element */
 export function dropVm(slot: number, tap: string, maps: readonly string[], chains: readonly string[]): string {
   const table = `inet ${tableName(slot)}`
   return lines([

@@ -98,7 +98,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     release: vmId => releaseVm(guests, vmId),
     reclaim: keep => reclaimTaps(guests, keep),
     allowGateways: addresses => firewall.setGateways(addresses),
-    /** Keeps the rules as long as a guest needs them. */
+    /** Removes rules, addresses and slot only if no guest is left. */
     async close() {
       stopHealing()
       await departures.close()
@@ -112,7 +112,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
 
 interface OpenOptions extends TapOptions {
   readonly runs: RunCommand
-  /** The number of this agent among those of the host. */
+  /** The number of this agent among the agents of the host. */
   readonly slot: number
   /** Whether the agent took the slot now, instead of having it from an earlier start. */
   readonly isNewSlot: boolean

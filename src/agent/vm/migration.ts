@@ -30,7 +30,7 @@ export function isOver({ phase }: MigrationObserved): boolean {
   return phase === 'switched' || phase === 'cancelled' || phase === 'failed'
 }
 
-/** The control plane releases a VM within seconds. The timeout ends migrations that it never releases. */
+/** Timeout for the control plane to release a VM for its switchover, which normally takes seconds. */
 const releaseMs = 120_000
 
 /** Timeout for a guest that already runs here to answer and receive its new address. */
@@ -53,8 +53,8 @@ export interface MigrationDeps {
 }
 
 /**
- * Migrates the VM away. Resolves when it has left, or keeps running here after a failure or abort; the record says
- * which.
+ * Migrates the VM away. Resolves when it has left, or keeps running here after a failure or abort; the record has the
+ * outcome.
  */
 export async function sendAway(
   deps: MigrationDeps,
@@ -104,7 +104,7 @@ export async function sendAway(
   await recordFile.save()
 }
 
-/** @throws the signal's reason, StepError `not_released` */
+/** Waits until `outgoing.waits` is no longer set. @throws the signal's reason, StepError `not_released` */
 async function untilReleased({ desired, nextChange }: MigrationDeps, signal: AbortSignal): Promise<void> {
   const limit = AbortSignal.timeout(releaseMs)
   while (desired().spec.outgoing?.waits)

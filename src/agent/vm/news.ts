@@ -41,8 +41,7 @@ export function newsOf(publish: (observed: VmObserved) => void): News {
 const factsOf = (observed: object) => JSON.stringify({ ...observed, steps: [], atUs: 0 })
 
 /**
- * Fields that change during a normal start. They are not urgent, because the control plane already knows that it
- * started.
+ * Fields that change during a normal start. They are not urgent, because the control plane has requested the start.
  */
 const ofStart = { state: null, endpoint: null, imageDigest: null, startedAtMs: null, firewall: null } as const
 

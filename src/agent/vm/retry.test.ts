@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { bootAttempts, StepError } from '../base/step-error.ts'
 import { Retry } from './retry.ts'
 
-/** Tests sequences of failures. */
+/** Returns for each failure of a sequence whether it is final. */
 function ends(...codes: string[]): boolean[] {
   const retry = new Retry()
   return codes.map(code => retry.failed(new StepError(code, 'no')).final)

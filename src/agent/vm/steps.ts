@@ -118,7 +118,7 @@ export class Steps {
     }
   }
 
-  /** @param spec the spec that the VM runs with; the desired state may be newer by now */
+  /** Records the VM's new process. @param spec the spec that it runs with; the desired state may be newer by now */
   async #inhabit(runningVm: RunningVm, spec: VmSpec, wasHealthy = false): Promise<void> {
     const { running } = runningVm
     const { imageDigest } = running.prepared
@@ -227,13 +227,13 @@ export class Steps {
     return true
   }
 
-  /** The next step closes the volumes, whichever it is, and repeats that if it fails. */
+  /** Records that the VM has no process any more. Each possible next step closes its volumes, with retries. */
   async lost(): Promise<void> {
     await this.#hasLeft()
     await this.#deps.recordFile.save({ running: null, paused: false })
   }
 
-  /** As `lost`, and decides at once whether the VM is to boot again. */
+  /** Called when the VM's process ended unexpectedly: counts a restart, or crashes the VM if none is left. */
   async gone(): Promise<void> {
     const { maxRestarts, restartOn } = this.#deps.desired().spec
     if (restartOn === 'never') await this.crash('vm_died', 'the VM ended unexpectedly, and is not restarted')
@@ -285,9 +285,8 @@ export class Steps {
   }
 
   async crash(code: string, message: string): Promise<void> {
-    // A program that should run once has done its work.
+    // A program that exits with 0 and is not restarted has done its work: the log already has its exit code.
     const isDone = code === 'exited' && this.#deps.recordFile.record.exitCode === 0
-    // The log has its exit code already.
     if (!isDone) this.#deps.vmLog.say(`crashed: ${message}`)
     await this.#deps.recordFile.save({ crash: { generation: this.#deps.desired().generation, code, message } })
   }

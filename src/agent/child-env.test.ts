@@ -77,7 +77,7 @@ describe('a short-lived program', () => {
     for (const [name, value] of Object.entries(forNetwork)) expect(environ.split('\0')).toContain(`${name}=${value}`)
   })
 
-  test('that git runs under resource limits has no secret, but the proxy', async () => {
+  test('that git runs under resource limits has the proxy, but no secret', async () => {
     const limits = { maxBytes: 1 << 20, timeoutMs: 10_000, signal: AbortSignal.timeout(10_000) }
     using worker = await openWorker({ program: undefined, reason: '' }, '/', { signal: limits.signal })
     check(await limited(worker, ['cat', '/proc/self/environ'], limits, { GIT_TERMINAL_PROMPT: '0' }), [

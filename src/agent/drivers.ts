@@ -70,8 +70,8 @@ export async function createDrivers(
 }
 
 /**
- * Without a network namespace of their own, VMMs run in the host's network, where the firewall drops packets of their
- * users.
+ * Returns the program that starts VMMs in their own network namespace; undefined if it cannot be compiled. VMMs then
+ * run in the host's namespace, where the firewall drops packets of their users.
  */
 async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line: string) => void) {
   if (mode !== 'tap') return undefined
@@ -118,7 +118,7 @@ export async function runscOf({
   return installedRunsc(resolve(cacheDir)) ?? (await findProgram('runsc'))
 }
 
-/** The drivers share the network, and each of them closes it. */
+/** Wraps the network so that it is closed once: the drivers share it, and each of them closes it. */
 function closedOnce(network: Network): Network {
   let closing: Promise<void> | undefined
   return {

@@ -77,7 +77,7 @@ async function publishHeartbeat(
   await bus.publish(subjects.heartbeat(heartbeats.hostId), message)
 }
 
-/** A VM that does not answer in time has no statistics in this heartbeat. */
+/** Reads the statistics of all VMs. Leaves out a VM that does not answer in time. */
 async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
   const nowMs = Date.now()
   const limit = AbortSignal.timeout(statsLimitMs)

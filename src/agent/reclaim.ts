@@ -19,8 +19,8 @@ export interface ReclaimInput {
 }
 
 /**
- * Removes leftovers of a crashed agent, in an order in which each one is no longer in use: processes without a record,
- * then taps and addresses, then half-made directories and old records, then half-built bases.
+ * Removes leftovers of a crashed agent, in an order in which nothing that is removed is still in use: processes without
+ * a record, then taps and addresses, then incomplete directories and old records, then incomplete bases.
  */
 export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }: ReclaimInput): Promise<void> {
   const drivers = [...input.drivers]
@@ -68,7 +68,7 @@ async function end(identity: ProcessIdentity): Promise<void> {
   while (isRunning(identity)) await sleep(5)
 }
 
-/** Removes half-built files. Another agent may be building in the shared cache; it holds the lock of that file. */
+/** Removes incomplete files, except for those that another agent is building in the shared cache under a lock. */
 async function removePartials(cacheDir: string): Promise<void> {
   for (const dir of ['bases', 'initrd', 'init', 'templates', 'toolchains', '.']) {
     const names = await readdir(join(cacheDir, dir)).catch(() => [])

@@ -147,7 +147,7 @@ async function accept(table: VmTable, desired: VmPut): Promise<VmObserved> {
   return actor.observed()
 }
 
-/** Accepts equal generations: control has no record of the VM, so its last desired state does not matter. */
+/** Removes the VM. Accepts an equal generation, too: the control plane has no record of this VM any more. */
 async function forget({ deps, entries }: VmTable, { vmId, generation }: VmForget): Promise<VmObserved> {
   const actor = entries.get(vmId)?.actor
   if (!actor) return absentVm(vmId, await deps.state.buriedGeneration(vmId))

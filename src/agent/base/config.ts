@@ -29,8 +29,8 @@ export const AgentConfig = Type.Object({
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
   /**
-   * IPv4 /16 for guests behind taps, which the agents of one host share in /20 slices. Null: in a mesh the /20 that
-   * control assigns to the host, otherwise one of `firstGuests`.
+   * IPv4 /16 for guests behind taps, which the agents of one host share in /20 slices. Null: in a mesh the /20 that the
+   * control plane assigns to the host, otherwise one of `firstGuests`.
    */
   subnet: Type.Union([Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }), Type.Null()]),
   /** Private networks (IPv4 CIDR) that guests may reach. They may reach no other private network. */

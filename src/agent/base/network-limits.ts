@@ -8,7 +8,7 @@ export interface GuestLimits {
   readonly newConnections: number
   /** Packets a second, in each direction. */
   readonly packets: number
-  /** In each direction. */
+  /** Throughput, in each direction. */
   readonly mibPerSecond: number
   /** DNS queries a second to the host's resolver. */
   readonly nameQueries: number

@@ -132,7 +132,7 @@ function guardOf(ports: readonly Duplex[], onBroken: GuestEvents['onBroken']): G
   }
 }
 
-/** Maximum length of a line on the control port. The longest valid lines have a record (RECORD_MAX in guest/mote.h). */
+/** Maximum length of a control port line. The longest valid ones contain a record (RECORD_MAX in guest/mote.h). */
 const maxLineBytes = 65_536
 
 function controlClient(

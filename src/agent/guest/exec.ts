@@ -4,7 +4,7 @@ import { ExecResult, parseWords } from './answers.ts'
 import type { GuestChannel } from './channel.ts'
 import { decodeWord, encodeWord } from '../../lib/words.ts'
 
-/** The guest reads lines of at most 128 KiB. */
+/** Maximum length of an `exec` line. The guest reads lines of at most 128 KiB. */
 const lineLimitBytes = 120_000
 /** Added to the guest's own timeout, which kills the program. A guest that exceeds both is stuck. */
 const answerGraceMs = 5_000

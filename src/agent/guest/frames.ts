@@ -18,7 +18,7 @@ interface Hello {
 
 /** Maximum length of a line in the guest's ring (guest/ports.c). */
 export const maxFrameBytes = 8192
-/** Longer than any `L` or `H` line. */
+/** Maximum length of an `L` or `H` line, which no valid one exceeds. */
 const maxHeaderBytes = 96
 /** Maximum number of lines to skip that are not frames: an earlier connection may have left some in the port. */
 const maxNoiseLines = 64

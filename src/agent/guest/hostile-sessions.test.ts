@@ -190,7 +190,7 @@ it('a session that ends before all its output has arrived is not reported as com
   await expect(ended).rejects.toThrow(/before its output/)
 })
 
-it('acknowledgments name the attachment and processed bytes, in steps of a quarter of the window', async () => {
+it('an acknowledgment names the attachment and the processed bytes, after each quarter of the window', async () => {
   await using end = await opened()
   const attachment = end.sessions.attach('a', { stdout: 10, stderr: 0 }, () => undefined)
   await end.answerLimits()

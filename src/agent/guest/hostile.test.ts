@@ -38,7 +38,7 @@ const flood = async (end: Awaited<ReturnType<Awaited<ReturnType<typeof testPorts
   for (let n = 0; n < 64 && !end.socket.destroyed; n++) await end.send(data)
 }
 
-describe('the ports of a guest that violates the protocol are closed, and its VM is marked once', () => {
+describe('the ports of a guest that violates the protocol are closed, and the violation is reported once', () => {
   const controls: ReadonlyArray<readonly [string, string | Buffer]> = [
     ['an endless line', mib],
     ['an exit code that is not an integer', '* exit 1.5\n'],

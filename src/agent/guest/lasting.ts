@@ -5,7 +5,7 @@ import { GuestFault } from './fault.ts'
 import type { Frame } from './frames.ts'
 import type { GuestPorts } from './ports.ts'
 
-/** A booting guest refuses connections until its init listens, so retries are frequent at first. */
+/** Pause between connection attempts. A booting guest refuses them until its init listens, so it is short at first. */
 const retryMs = 10
 const slowRetryMs = 100
 const slowAfterMs = 60_000

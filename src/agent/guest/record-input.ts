@@ -29,7 +29,7 @@ export class RecordInput {
   }
 
   /**
-   * Sends the data. Resolves with the number of input bytes that the guest has received, which may not include all.
+   * Sends the data. Resolves with the number of input bytes received so far, which may not include all of `data`.
    * @throws Error if the guest refuses the first record
    */
   async put(offset: number, data: Buffer): Promise<number> {

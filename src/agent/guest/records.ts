@@ -51,7 +51,7 @@ export function recordOf(data: Uint8Array, most = maxRecordBytes): { readonly by
   return { bytes: bytes.subarray(0, end + 1), length }
 }
 
-/** More than the length of most lines of text. */
+/** Number of bytes to search in JavaScript: longer than most lines of text. */
 const nearBytes = 64
 
 /**

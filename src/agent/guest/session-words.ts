@@ -24,7 +24,7 @@ export interface TerminalSize {
 export interface SessionStart {
   /** Chosen by the host: at most 39 letters, digits and hyphens. */
   readonly sessionId: string
-  /** Exactly one of `command`, `port` and `socket`. */
+  /** Program and arguments. Exactly one of `command`, `port` and `socket` must be set. */
   readonly command?: readonly string[]
   /** A TCP port of the guest to connect to instead of running a program. */
   readonly port?: number

@@ -1,4 +1,4 @@
-/** Sessions: processes in a guest with input, output and signals, which go on when their client or the agent is gone. */
+/** Sessions: processes in a guest with input, output and signals, which continue without their client or the agent. */
 import { randomBytes } from 'node:crypto'
 import { StepError } from '../base/step-error.ts'
 import { type GuestChannel, GuestRefusal, type RequestOptions } from './channel.ts'
@@ -35,7 +35,7 @@ const inputMs = 20_000
  */
 const largeWindowBytes = 1 << 21
 const mostLargeWindows = 4
-/** The guest has the same limit (SESSIONS_MAX in guest/mote.h), but root in the guest can bypass it. */
+/** Maximum number of sessions. The guest has the same limit (SESSIONS_MAX in guest/mote.h), but root can bypass it. */
 const maxSessions = 16
 
 export interface SessionData {

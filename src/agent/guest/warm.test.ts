@@ -13,7 +13,7 @@ const missing = process.getuid?.() === 0 ? [] : ['root (for a chroot)']
 for (const program of ['fincore', 'dd', 'mkfifo']) if (!(await hasProgram(program))) missing.push(program)
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** Creates an image root, and a program that reads its files into the page cache as init does before a template. */
+/** Creates an image root, and a program that reads its files into the page cache, as init does for a template. */
 async function image() {
   const dir = await testDir()
   const root = join(dir.path, 'root')

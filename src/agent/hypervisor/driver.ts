@@ -92,14 +92,14 @@ export interface SnapshotSource {
 
 /** Volumes that move away with their VM. */
 export interface LeavingVolumes {
-  /** Sends everything that can precede the VM itself: the volumes' snapshots, and the data that opens each volume. */
+  /** Sends everything that can precede the VM itself: the volumes' snapshots and, if encrypted, LUKS headers. */
   send(wire: Wire): Promise<void>
 }
 
 /** Volumes that arrive with their VM. */
 export interface ArrivingVolumes {
   readonly count: number
-  /** Receives from `LeavingVolumes.send`. The returned volumes are open, but not complete yet. */
+  /** Receives what `LeavingVolumes.send` sends. The returned volumes are open, but not complete yet. */
   take(wire: Wire): Promise<readonly OpenDisk[]>
   /** Marks the volumes as complete. The mark is durable once the promise resolves. */
   keep(): Promise<void>
@@ -120,11 +120,11 @@ export interface Arrival {
   readonly uri: string
   /** Resolves when the guest runs here. Rejects when the migration failed; the process has ended by then. */
   readonly arrived: Promise<RunningVm>
-  /** Ends the waiting process. */
+  /** Kills the waiting process. */
   cancel(): Promise<void>
   /** Called when the agent stops: closes the connections to the waiting process. A transfer in progress then fails. */
   detach?(): void
-  /** True once the source has given the VM up and the guest has run here. If absent, only `arrived` shows that. */
+  /** True once the source has given up the VM and the guest has run here. If absent, only `arrived` shows that. */
   hasRun?(): boolean
 }
 
@@ -290,7 +290,7 @@ export interface Driver {
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<RunningVm | undefined>
   /** Returns a function that copies volumes of this VM while it runs; undefined if the driver cannot do that. */
   copierOf?(vmId: string): DiskCopier | undefined
-  /** After the VM's process has ended: completes the files of its volumes, if the host uses them too. Idempotent. */
+  /** Called when the VM's process has exited: completes the volumes' files if the host mounted them. Idempotent. */
   closeVolumes?(dir: string): Promise<void>
   /** Releases all resources of `prepare`. Idempotent, also after a failed `prepare`. */
   release(vmId: string, dir: string): Promise<void>

@@ -11,7 +11,7 @@ import { afterPause } from './identity.ts'
 import { endProcess, untilGone } from './process.ts'
 
 export const answerMs = 2_000
-/** Includes the time to flush the guest's page cache. */
+/** Timeout of `freeze`, which includes flushing the guest's page cache. */
 const freezeMs = 10_000
 
 export interface GuestMemory {
@@ -55,7 +55,7 @@ export interface RunningVmParts {
 export function runningVmOf(parts: RunningVmParts): RunningVm {
   const { running, vmm, guest, watcher } = parts
   let detached = false
-  /** The agent has detached: waiting for the VM's end would keep this process alive until then. */
+  /** True once the agent has detached. It then does not wait for the VM's end, which would keep the agent alive. */
   let left = false
   let logSeq = parts.fromSeq
   // The guest's connection closes after its last line was read, which may be after the process has ended.

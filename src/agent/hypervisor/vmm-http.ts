@@ -24,7 +24,7 @@ export interface VmmHttp {
   call(method: VmmMethod, path: string, body?: unknown, options?: { readonly timeoutMs: number }): Promise<unknown>
 }
 
-/** Longer than the VMM's own longest wait for its vCPUs (30 s). */
+/** Timeout of a call: longer than the VMM's own longest wait for its vCPUs (30 s). */
 const defaultTimeoutMs = 35_000
 
 /**

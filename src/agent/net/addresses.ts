@@ -1,4 +1,4 @@
-/** Computes the addresses of an agent's guests, and those of the agent that guests reach. Pure. */
+/** Computes the addresses of an agent's guests, and the agent's own addresses that guests can reach. Pure. */
 import type { VmSpec } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { contains, formatCidr, formatIp, parseCidr, parseIp } from '../../lib/cidr.ts'

@@ -72,7 +72,7 @@ export class Firewall {
   }
 
   /**
-   * Loads the rules of one VM. Does nothing if the same rules are loaded: `heal` checks those.
+   * Loads the rules of one VM. Does nothing if the same rules were loaded before, because `heal` checks those.
    * @param until `hold` resolves once the rules are loaded; `known` also waits until they are read back, so that later
    * changes by other programs are detected (8 ms more)
    */

@@ -182,7 +182,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
           floods.push(loud.flood({ host, port: appPort }, {}))
         }
       }
-      // Several at once: on a busy machine one alone stays below the limit, because each request starts a program.
+      // Run six loops at once: on a busy machine one stays below the limit, because each request starts a program.
       await Promise.all(Array.from({ length: 6 }, ask))
       await Promise.all(floods)
     }
@@ -196,7 +196,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   })
 
   const tracked = '/proc/net/nf_conntrack'
-  it.skipIf(!existsSync(tracked))('closed connections leave the tracking table soon', async () => {
+  it.skipIf(!existsSync(tracked))('closed connections leave the tracking table within 10 s', async () => {
     const vm = await guest()
     await vm.reaches(web)
     const lines = async () =>

@@ -1,4 +1,4 @@
-/** This host's part of the private networks: applies the network that control sends and stores it on disk. */
+/** This host's part of the private networks: applies and stores the network that the control plane sends. */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { Value } from 'typebox/value'
@@ -37,8 +37,8 @@ export interface PrivateNetwork {
 }
 
 /**
- * Restores the stored network, so that names and tunnels work before control connects. Heartbeats report a part that
- * cannot start.
+ * Restores the stored network, so that names and tunnels work before the control plane connects. Heartbeats report a
+ * part that cannot start.
  */
 export async function openPrivateNetwork(options: PrivateNetworkOptions): Promise<PrivateNetwork> {
   const { dataDir, network, log } = options
@@ -63,7 +63,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
     })
   let names = await openNamesHere()
 
-  /** Switches to the guest addresses that control assigned, if no guest has an older one. */
+  /** Switches to the guest addresses that the control plane assigned, if no guest has an older one. */
   const adopt = async ({ guests }: HostNetwork) => {
     if (guests === undefined || guests === network.ipv4?.guests) return
     try {
@@ -128,7 +128,7 @@ function parseStored(text: string | undefined): HostNetwork | undefined {
     const stored: unknown = JSON.parse(text)
     return Value.Check(HostNetwork, stored) ? stored : undefined
   } catch {
-    return undefined // half-written before a power failure: control sends it again
+    return undefined // incomplete after a power failure: the control plane sends it again
   }
 }
 

@@ -127,7 +127,7 @@ export function baseTable(input: TableInput): string {
   ])
 }
 
-/** Deletes both tables of the agent, if they exist. */
+/** Returns the statements that delete both tables of the agent, if they exist. */
 export function deleteTables({ slot, limits }: TableInput): string {
   const tables = [`inet ${tableName(slot)}`, ...(limits ? [`arp ${tableName(slot)}`] : [])]
   return lines(tables.flatMap(table => [`add table ${table}`, `delete table ${table}`]))
@@ -147,7 +147,7 @@ export interface GuardedVm {
 }
 
 export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in_${tap}` })
-/** Returns undefined for a chain that belongs to no VM. */
+/** Returns the tap of the VM to which a chain belongs; undefined for another chain. */
 export const tapOfChain = (chain: string): string | undefined => /^(?:in|out)_(mote.*)/.exec(chain)?.[1]
 /** Maps from a VM's tap to its chains. */
 export const vmMaps = ['leaving_vms', 'entering_vms'] as const
@@ -204,11 +204,11 @@ export function dropVm(slot: number, tap: string, maps: readonly string[], chain
   ])
 }
 
-/** Removes the VMM's uid from the blocked users. */
+/** Returns the statement that removes the VMM's uid from the blocked users. */
 export const dropOwner = (slot: number, owner: number | undefined): string =>
   owner === undefined ? '' : lines([`delete element inet ${tableName(slot)} vmms { ${owner} }`])
 
-/** Sets the addresses of the hosts whose gateways may reach apps here. */
+/** Returns the statements that set the addresses of the hosts whose gateways may reach apps here. */
 export function gatewaySets(slot: number, addresses: readonly string[]): string {
   const table = `inet ${tableName(slot)}`
   const fill = (set: string, members: readonly string[]) => [

@@ -27,7 +27,7 @@ export interface TapGuests {
   readonly guarded: Map<string, FirewallObserved>
   /** By tap: the VMs connected or guarded since the agent started. */
   readonly vms: Map<string, string>
-  /** By VM. */
+  /** The taps of connected VMs, by VM. */
   readonly connected: Map<string, Tap>
   /** The rules of the last `connect`, by VM. */
   readonly holding: Map<string, Promise<void>>

@@ -295,7 +295,7 @@ test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (
 })
 
 test.skipIf(process.getuid?.() !== 0)(
-  'addresses from control are adopted once no guest has older ones, and survive a restart (needs root)',
+  'addresses from the control plane are adopted once no guest has older ones, and survive a restart (needs root)',
   async () => {
     await using dir = await testDir()
     const open = () => tapNetwork({ dataDir: dir.path, subnet: null, healEveryMs: 1e9 })

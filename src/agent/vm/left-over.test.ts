@@ -54,7 +54,7 @@ const runVm = async (host: TestAgent, vmId: string) => {
 }
 
 describe('an agent that stops while a VM is being deleted', () => {
-  test.each(['stop', 'release'])('releases the VM before it exits, during the driver call "%s"', async verb => {
+  test.each(['stop', 'release'])('releases the VM before it exits (stopped during "%s")', async verb => {
     const held = heldAt(verb)
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, held.host)
@@ -88,7 +88,7 @@ describe('an agent that stops while a VM is being deleted', () => {
 describe('a VM that is being deleted', () => {
   const vmIds = Array.from({ length: 40 }, (_, n) => `vm-${n}`)
 
-  test('leaves nothing when its deletion is requested repeatedly', async () => {
+  test('leaves nothing behind when its deletion is requested repeatedly', async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await Promise.all(

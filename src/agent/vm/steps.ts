@@ -254,7 +254,7 @@ export class Steps {
 
   /**
    * Cleans up after a VM without a process when the agent ends, because no later agent may run on this host.
-   * @param stopVm the agent stops its VMs: release everything except the directories of VMs that are to start again
+   * @param stopVm true if the agent stops its VMs: keeps only the directories of VMs that are to start again
    */
   async releaseAtEnd(stopVm: boolean): Promise<void> {
     const { vmId, want } = this.#deps.desired()

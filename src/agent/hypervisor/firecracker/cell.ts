@@ -22,7 +22,7 @@ export interface Cell extends VmmCell {
 
 export const title = 'Firecracker'
 
-/** Name of the jail directory in the VM's directory; with the jailer, a link to the nested one that it requires. */
+/** Name of the jail directory in the VM's directory; with the jailer, a link to a nested directory that it requires. */
 export const cellName = 'cell'
 const jailName = 'jail'
 export const apiSocket = 'api.sock'

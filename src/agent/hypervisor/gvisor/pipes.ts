@@ -48,7 +48,7 @@ export const widenPipes = async (dir: string, program: string, runs: RunCommand)
 /** Opens the reading end of the sandbox's console: messages of the guest's init, and of runsc at the start. */
 export const openConsolePipe = (dir: string): Socket => readingEnd(join(dir, names.console))
 
-/** @param take called with received bytes in place of `data` events; the bytes are valid only during the call */
+/** Opens a pipe for reading. @param take replaces `data` events; its bytes are valid only during the call */
 function readingEnd(file: string, take?: (bytes: Buffer) => void): Socket {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false, ...(take ? { onread: sharedReads(take) } : {}) })
@@ -59,7 +59,7 @@ interface WritingEnd {
   readonly socket: Socket
 }
 
-/** @throws Error ENXIO if the sandbox has exited */
+/** Opens a pipe for writing. @throws Error ENXIO if the sandbox has exited */
 function writingEnd(file: string): WritingEnd {
   const fd = openSync(file, constants.O_WRONLY | constants.O_NONBLOCK)
   return { fd, socket: new Socket({ fd, readable: false, writable: true }) }

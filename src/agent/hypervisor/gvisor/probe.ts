@@ -56,7 +56,7 @@ const proofStarts = 20
 const atOnce = 2
 const startMs = 20_000
 
-/** @returns undefined if every start succeeds, otherwise the reason */
+/** Starts test sandboxes. @returns undefined if every start succeeds, otherwise the reason */
 async function proveStarts(
   program: string,
   init: string,

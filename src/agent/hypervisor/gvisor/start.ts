@@ -188,7 +188,7 @@ async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: st
   await writeFile(join(dir, names.bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** @returns the process id of the sandbox, which outlives this call and the agent */
+/** Runs runsc to start the sandbox. @returns the process id of the sandbox, which outlives this call and the agent */
 async function spawnSandbox(
   plan: SandboxStart,
   id: string,

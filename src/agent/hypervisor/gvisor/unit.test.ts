@@ -27,8 +27,8 @@ const needs = {
   SystemCallErrorNumber: ['ENOSYS'],
 } as const
 
-describe("the agent's unit", () => {
-  it.each(Object.entries(needs))('grants %s as gVisor needs it', (setting, values) => {
+describe("the agent's systemd unit", () => {
+  it.each(Object.entries(needs))('grants the %s that gVisor needs', (setting, values) => {
     expect(granted(setting)).toEqual(expect.arrayContaining([...values]))
   })
 })

@@ -41,8 +41,8 @@ export interface QemuPlan {
 }
 
 /**
- * QEMU's arguments for one VM. Sockets and disks of the VM are relative to its directory, which is QEMU's working
- * directory.
+ * Returns QEMU's arguments for one VM. Paths of sockets and disks are relative to the VM's directory, which is QEMU's
+ * working directory.
  */
 export function qemuArgs(plan: QemuPlan): string[] {
   const disk = (id: string, file: string, extra: string, device = '') => [
@@ -100,8 +100,8 @@ export function machineOf(devices: GuestKernel['devices']): string {
 }
 
 /**
- * With a user, `elevateprivileges` must be allowed, because it also forbids dropping privileges. QEMU cannot regain
- * them: it may start no program (`spawn=deny`).
+ * Returns QEMU's sandbox options. With a user, `elevateprivileges` must be `allow`, because `deny` also forbids
+ * dropping privileges. QEMU cannot regain them, because it may not start programs (`spawn=deny`).
  */
 function privilegesOf({ user }: QemuPlan): string[] {
   const elevate = user ? 'allow' : 'deny'
@@ -163,7 +163,7 @@ function throttleOf(limits: DiskLimits): string {
   return `,${bytes},throttling.iops-total=${iops},throttling.iops-total-max=${iopsMax}`
 }
 
-/** QEMU's option syntax doubles a comma that belongs to the value. */
+/** Doubles commas, because QEMU's option syntax requires that within a value. */
 function escaped(value: string): string {
   return value.replaceAll(',', ',,')
 }

@@ -135,7 +135,7 @@ export async function remainingBytes(qmp: Qmp): Promise<number | undefined> {
   return typeof remaining === 'number' ? remaining : undefined
 }
 
-/** @throws StepError `migration_mismatch` */
+/** Checks that both hosts use the same machine type. @throws StepError `migration_mismatch` */
 export function assertSameDevices({ devices }: Pick<Leaving, 'devices'>, address: ArrivalAddress): void {
   if (address.devices === devices) return
   throw new StepError(

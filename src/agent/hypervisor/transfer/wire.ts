@@ -68,7 +68,7 @@ export interface Wire {
   close(): void
 }
 
-/** @param firstBytes limit on the first frame that the other side sends */
+/** Speaks the protocol over a connection. @param firstBytes limit on the first frame that the other side sends */
 export function wireOver(socket: Socket, firstBytes = maxBytes): Wire {
   socket.on('error', () => undefined).setNoDelay(true)
   const read = frames(socket, firstBytes)

@@ -153,8 +153,8 @@ export async function untilAnswers(api: VmmHttp, greeting: string, signal: Abort
 }
 
 /**
- * Returns the workload's state of an adopted VM. A guest that does not answer counts as running: its exit would be
- * known.
+ * Returns the state of an adopted VM's workload. If the guest does not answer, the workload counts as running, because
+ * its exit would have been recorded.
  */
 export async function adoptedWorkload(guest: GuestChannel, state: 'running' | 'paused'): Promise<WorkloadState> {
   const unanswered: WorkloadState = { state: 'running' }

@@ -52,7 +52,7 @@ export interface Platform {
   bootGuest(launched: Launched, guest: GuestPlan): Promise<void>
   /** Loads a saved guest into a VMM without a VM. The guest stays paused. */
   loadGuest(launched: Launched, saved: SavedGuest): Promise<void>
-  /** @throws Error if the VMM has no VM that runs or is paused */
+  /** Reads whether the VM runs or is paused. @throws Error if it is in another state */
   inspect(api: VmmHttp): ReturnType<RunningVm['inspect']>
   /** Idempotent. */
   setPaused(api: VmmHttp, paused: boolean): Promise<void>

@@ -88,7 +88,7 @@ export const openHostNetwork = (
       reconciler().report(vmId)
     },
     onRefused,
-    onUnlimited: err => log.warn({ err }, 'this kernel cannot limit what VMs use of the network'),
+    onUnlimited: err => log.warn({ err }, 'this kernel cannot limit the network use of VMs'),
     onError: err => log.error({ err }, 'cannot maintain the firewall'),
     onNoTaps: reason =>
       log.warn(

@@ -26,7 +26,7 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
   const drivers = [...input.drivers]
   const known = stored.vms.map(({ record }) => record.running?.process).filter(process => process !== undefined)
   for (const stray of await strays(vmsDir, known)) {
-    log.warn({ pid: stray.pid }, 'ending a VM process that no record names')
+    log.warn({ pid: stray.pid }, 'killing a VM process that has no record')
     await end(stray)
   }
   const keep = new Set(stored.vms.map(({ desired }) => desired.vmId))

@@ -74,7 +74,7 @@ export async function openStateDir(
     // enough to restart them.
     async saveRecord(vmId, record) {
       // An unreadable record would make the next agent forget a running VM.
-      if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is not one')
+      if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is invalid')
       // After a power failure no VM runs, and most of the record is determined again. These two fields are durable,
       // because they keep volumes from being attached to the wrong guest.
       const durable = record.origin !== undefined || record.keptFor !== undefined

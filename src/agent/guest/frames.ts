@@ -50,7 +50,7 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
     noise += skipped
     if (frames.length > 0) onFrames(frames)
     if (fault) throw fault
-    if (noise > maxNoiseLines) throw new GuestFault('its log has lines without frames')
+    if (noise > maxNoiseLines) throw new GuestFault('the log port has lines that are not frames')
     return frames.length
   }
   return chunk => {
@@ -95,7 +95,7 @@ function parseFrames(data: Buffer, hello: Hello): Parsed {
       continue
     }
     const [, seq, atUs, stream, length] = match
-    if (Number(length) > maxFrameBytes) return result(new GuestFault('a line of its log is too long'))
+    if (Number(length) > maxFrameBytes) return result(new GuestFault('a log line is too long'))
     const bodyEnd = end + 1 + Number(length)
     if (bodyEnd >= data.length) break
     const ageUs = Number(seq) <= hello.lastSeq ? Math.max(0, hello.nowUs - Number(atUs)) : 0

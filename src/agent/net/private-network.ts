@@ -48,7 +48,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   let error: string | null = null
   let addressError: string | null = null
   let mesh: Mesh | undefined
-  const onError = (err: unknown) => log.warn({ err }, 'private network')
+  const onError = (err: unknown) => log.warn({ err }, 'error in the private network')
   if (options.mesh)
     mesh = await openMesh({ dataDir, ...options.mesh, ipv4: () => network.ipv4, onError }).catch((cause: unknown) => {
       error = messageOf(cause)
@@ -58,7 +58,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   const openNamesHere = () =>
     openNames(options, zones, onError).catch((cause: unknown) => {
       error ??= `names cannot be answered: ${messageOf(cause)}`
-      log.error({ err: cause }, 'the resolver of guests cannot start')
+      log.error({ err: cause }, "the guests' DNS resolver cannot start")
       return undefined
     })
   let names = await openNamesHere()
@@ -70,13 +70,13 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
       const isNew = await network.adopt(guests)
       addressError = null
       if (!isNew) return
-      log.info({ guests }, 'guests get addresses of the network that control assigned to this host')
+      log.info({ guests }, 'guests get addresses of the network that the control plane assigned to this host')
       await names?.stop()
       names = await openNamesHere()
       if (view) await mesh?.apply(view)
     } catch (cause) {
       if (addressError === null)
-        log.error({ err: cause }, 'cannot use the addresses that control assigned to this host')
+        log.error({ err: cause }, 'cannot use the addresses that the control plane assigned to this host')
       addressError = messageOf(cause)
     }
   }

@@ -247,7 +247,7 @@ function refuseTaken(guests: string): void {
       const taken = parseCidr(cidr ?? '')
       if (name === 'lo' || !network || !taken || !(contains(network, taken) || contains(taken, network))) continue
       throw new Error(
-        `control assigned ${guests} to the guests of this host, which overlaps with ${name} (${cidr}): set MOTE_GUEST_SUBNET here, or MOTE_GUEST_NETWORK of the control plane`,
+        `the control plane assigned ${guests} to the guests of this host, which overlaps with ${name} (${cidr}): set MOTE_GUEST_SUBNET here, or MOTE_GUEST_NETWORK of the control plane`,
       )
     }
 }

@@ -11,7 +11,7 @@ export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   const { state } = asObject(await api.call('GET', '/vm.info'))
   if (state === 'Running') return 'running'
   if (state === 'Paused') return 'paused'
-  throw new Error(`Cloud Hypervisor says that its VM is "${String(state)}"`)
+  throw new Error(`Cloud Hypervisor reports that its VM is "${String(state)}"`)
 }
 
 /** Pauses or resumes the VM. Checks the state first, because pausing a paused VM is an error. */

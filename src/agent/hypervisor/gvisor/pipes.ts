@@ -108,8 +108,7 @@ export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) =
   let isSynchronous = false
   const bytesOf = (header: Buffer) => {
     const length = header.readUInt16LE(1)
-    if (header.readUInt8(0) > port.log || length > maxGuestFrameBytes)
-      throw new GuestFault('a frame of its pipe is not valid')
+    if (header.readUInt8(0) > port.log || length > maxGuestFrameBytes) throw new GuestFault('a frame is invalid')
     return headerBytes + length
   }
   const give = (frame: Buffer) => onFrame(frame.readUInt8(0), frame.subarray(headerBytes))

@@ -94,7 +94,7 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
     carryOut()
       .catch((err: unknown) => {
         if (signal.aborted) return
-        log.warn({ id, transferId, err }, 'a move to another host has failed')
+        log.warn({ id, transferId, err }, 'a transfer to or from another host has failed')
         report({ phase: 'failed', error: StepError.of(err).message })
       })
       .finally(resolve)

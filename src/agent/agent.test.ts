@@ -199,7 +199,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'stopVms ends the VMs, and the next agent starts them again (needs qemu)',
+  'stopVms stops the VMs, and the next agent starts them again (needs qemu)',
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()

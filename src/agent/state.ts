@@ -70,8 +70,8 @@ export async function openStateDir(
       await mkdir(vmDir(desired.vmId), { recursive: true, mode: 0o700 })
       await writeFileAtomic(join(vmDir(desired.vmId), 'wish.json'), JSON.stringify(desired))
     },
-    // Not durable, which saves 2 ms at each step of a boot: a power failure also ends the VMs, and the desired state is
-    // enough to restart them.
+    // Not durable, which saves 2 ms at each step of a boot: a power failure stops the VMs, too, and the desired state
+    // is enough to restart them.
     async saveRecord(vmId, record) {
       // An unreadable record would make the next agent forget a running VM.
       if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is invalid')

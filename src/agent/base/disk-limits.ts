@@ -11,7 +11,7 @@ export type DiskLimits = Readonly<Static<typeof DiskLimits>>
 
 export const defaultDiskLimits: DiskLimits = { mibPerSecond: 400, operations: 20_000 }
 
-/** For one second a disk may exceed its limits by this factor: a starting program reads a lot at once. */
+/** For one second a disk may exceed its limits by this factor: a starting program reads a lot. */
 const burst = 4
 
 /** Returns parameters of QEMU's leaky buckets. The names of options and QMP fields are derived from these keys. */

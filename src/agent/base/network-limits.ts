@@ -35,7 +35,7 @@ const neighborAsksPerSecond = 5
  * connections of 120 s; peers need less time.
  */
 const closedSeconds = 10
-/** How long a DNS query over UDP is tracked. A resolver answers at once, or within the timeout of its own resolvers. */
+/** How long a DNS query over UDP is tracked. Resolvers answer immediately, or within the timeout of their resolvers. */
 const nameSeconds = 10
 
 /** Kinds of refusals, by the limit that a guest exceeded. */
@@ -97,7 +97,7 @@ export function limitObjects(table: string): string[] {
   ]
 }
 
-/** Returns the statements that reset the rates, so that changed settings apply at once. Connection counts stay. */
+/** Returns the statements that reset the rates, so that changed settings apply immediately. Connection counts stay. */
 export const forgetRates = (table: string): string[] => meterSets.map(name => `flush set ${table} ${name}`)
 
 const over = (meter: Meter, key: 'iifname' | 'oifname', rate: string, burst: string) =>

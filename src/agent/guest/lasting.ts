@@ -11,7 +11,7 @@ const slowRetryMs = 100
 const slowAfterMs = 60_000
 
 /**
- * A channel that reconnects when its ports close while the guest lives: vsock connections close when a snapshot is
+ * A channel that reconnects when its ports close while the guest runs: vsock connections close when a snapshot is
  * taken or restored. It delivers no frame twice, and reports an exit that happened during the interruption. Requests
  * wait for a connection; a request in flight is rejected when the connection closes.
  * @param alive whether the VMM's process is running; if not, the channel closes

@@ -225,7 +225,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(Buffer.concat([before.stdout(), after.stdout()]).toString()).toBe(`${lines}done\n`)
   })
 
-  it('a detached program goes on, and the next client gets the retained output and the size of the gap', async () => {
+  it('a detached program continues, and the next client gets the retained output and the size of the gap', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const { sessions } = guest

@@ -118,7 +118,7 @@ export interface Arrival {
   readonly running: Running
   /** Address that the source connects to. */
   readonly uri: string
-  /** Resolves when the guest runs here. Rejects when the migration failed; the process has ended by then. */
+  /** Resolves when the guest runs here. Rejects when the migration failed; no process is left then. */
   readonly arrived: Promise<RunningVm>
   /** Kills the waiting process. */
   cancel(): Promise<void>
@@ -158,7 +158,7 @@ export interface Watcher {
   readonly onExit: (code: number) => void
   /** The guest violated the protocol of its ports. The ports are closed for good, so the VM can only be killed. */
   readonly onBroken: (fault: GuestFault) => void
-  /** The VM has ended. `detail` has the last lines of its console, if any. */
+  /** The VM's process has exited. `detail` has the last lines of its console, if any. */
   readonly onGone: (detail: string) => void
 }
 
@@ -202,7 +202,7 @@ export interface RunningVm {
    *   is not needed. Default: it has flushed its disks.
    */
   stop(graceMs: number, after?: GuestWord): Promise<void>
-  /** Kills the VM at once. A paused guest does not run again. */
+  /** Kills the VM immediately. A paused guest does not run again. */
   kill(): Promise<void>
   pause(): Promise<void>
   resume(): Promise<void>
@@ -246,7 +246,7 @@ export interface RunningVm {
   ): Promise<{ readonly downtimeMs: number }>
   /** Confirms that log frames up to `seq` are stored. */
   ack(seq: number): void
-  /** Closes the connections to the VM when the agent ends. The VM keeps running. */
+  /** Closes the connections to the VM when the agent stops. The VM keeps running. */
   detach(): void
 }
 
@@ -286,7 +286,7 @@ export interface Driver {
   receive?(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Arrival>
   /** Resolves when the workload was started or restored from `home.from`. On failure or abort no process is left. */
   boot(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<RunningVm>
-  /** Reconnects to a VM that outlived the agent; undefined if it has ended. `fromSeq`: the last stored log frame. */
+  /** Reconnects to a VM that outlived the agent; undefined if it has exited. `fromSeq`: the last stored log frame. */
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<RunningVm | undefined>
   /** Returns a function that copies volumes of this VM while it runs; undefined if the driver cannot do that. */
   copierOf?(vmId: string): DiskCopier | undefined

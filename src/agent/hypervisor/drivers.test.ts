@@ -204,7 +204,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await arrived.inspect()).toBe('running')
     expect(isRunning(runningVm.running.process)).toBe(false)
     expect(percents.length).toBeGreaterThan(0)
-    // The migrated VM is not reported as ended, because it would be restarted.
+    // The migrated VM is not reported as gone, because the agent would restart it.
     expect(observed.gone).toEqual([])
     expect(existsSync(join(home.dir, 'move.left'))).toBe(true)
     expect(existsSync(join(waiting.dir, 'move.arriving'))).toBe(false)

@@ -27,7 +27,7 @@ export interface PrepareDeps {
   readonly form?: BaseForm
   /** Channel between guest and host; default: virtio-serial. */
   readonly ports?: 'vsock'
-  /** How a VM gets its tap (`Network.connect`). Default: the network creates it, and firewall rules apply at once. */
+  /** How a VM gets its tap (`Network.connect`). Default: the network creates it; firewall rules apply immediately. */
   readonly device?: DevicePlace
 }
 

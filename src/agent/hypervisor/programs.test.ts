@@ -54,7 +54,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
     )
 
     test.skipIf(skip)(
-      'are restarted after a failure, and the VM still stops at once',
+      'are restarted after a failure, and the VM still stops without delay',
       { timeout: 120_000 },
       async () => {
         await using host = await testAgent(config)

@@ -31,7 +31,7 @@ export interface Vmm
   readonly handOver?: RunningVm['handOver']
   /** True if the guest has moved to another host: the local copy must never run again. */
   hasLeft(): Promise<boolean>
-  /** Resolves when the VMM closes its control connection, or at once if it has no permanent one. */
+  /** Resolves when the VMM closes its control connection, or immediately if it has no permanent one. */
   readonly closed: Promise<void>
   close(): void
 }
@@ -58,13 +58,13 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
   /** True once the agent has detached. It then does not wait for the VM's end, which would keep the agent alive. */
   let left = false
   let logSeq = parts.fromSeq
-  // The guest's connection closes after its last line was read, which may be after the process has ended.
+  // The guest's connection closes after its last line was read, which may be after the process has exited.
   const gone = Promise.all([vmm.closed, guest.closed]).then(() => (left ? undefined : untilGone(running)))
   let move: Promise<unknown> = Promise.resolve()
   gone.then(async () => {
     guest.close()
     vmm.close()
-    // The source process of a migration ends before the migration is complete.
+    // The source process of a migration exits before the migration is complete.
     await move.catch(() => undefined)
     if (!detached) watcher.onGone(parts.consoleTail())
   })

@@ -82,7 +82,7 @@ function namespaceOf(pid: string): number | undefined {
   try {
     return statSync(`/proc/${pid}/ns/net`).ino
   } catch {
-    return undefined // not a process, or one that has ended
+    return undefined // not a process, or one that has exited
   }
 }
 

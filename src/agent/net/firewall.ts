@@ -62,7 +62,7 @@ export class Firewall {
     })
   }
 
-  /** Reloads the shared rules with other addresses of the agent. The chains of VMs stay. */
+  /** Reloads the shared rules with other addresses of the agent. The chains of VMs are kept. */
   change(input: TableInput): Promise<void> {
     return this.#inTurn(async () => {
       this.#input = { ...input, limits: this.#input.limits && input.limits }

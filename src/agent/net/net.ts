@@ -74,7 +74,7 @@ export interface Network extends Guard {
   /** Returns the VM that has this IPv4 address. */
   vmAt(address: string): string | undefined
   /**
-   * Releases the network of a VM whose process has ended. Its device and rules are removed soon afterwards; a later
+   * Releases the network of a VM whose process has exited. Its device and rules are removed soon afterwards; a later
    * `connect` of the same VM waits for that.
    */
   release(vmId: string): Promise<void>

@@ -58,7 +58,7 @@ export interface TableInput {
 }
 
 /**
- * Returns the rules that all VMs share, as statements that can be loaded repeatedly: the chains of VMs stay. A tap
+ * Returns the rules that all VMs share, as statements that can be loaded repeatedly: the chains of VMs are kept. A tap
  * without chains of its own passes nothing. Replies pass; packets of the original direction are checked one by one, so
  * that a deny rule also ends open connections.
  */

@@ -276,7 +276,7 @@ async function outsideWorld() {
   }
 }
 
-test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (needs root)', async () => {
+test.skipIf(process.getuid?.() !== 0)('VMs that start at the same time share no address (needs root)', async () => {
   await using dir = await testDir()
   const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16' })
   const ids = Array.from({ length: 12 }, (_, n) => `vm-${n}`)

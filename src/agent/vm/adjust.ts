@@ -41,7 +41,7 @@ export class Adjuster {
     return this.#done === keyOf(spec)
   }
 
-  /** Resets the state: the VM has ended, or is new and has no volumes attached. */
+  /** Resets the state: the VM has stopped, or is new and has no volumes attached. */
   forget(): void {
     this.#done = undefined
     this.#states = new Map()
@@ -52,8 +52,8 @@ export class Adjuster {
   }
 
   /**
-   * Closes the volumes of a VM that has ended: first in the driver, which completes their files, and then here. As soon
-   * as a volume is closed here, its file may be copied to another host.
+   * Closes the volumes of a VM whose process has exited: first in the driver, which completes their files, and then
+   * here. As soon as a volume is closed here, its file may be copied to another host.
    */
   async closeVolumes(): Promise<void> {
     await this.#deps.driver.closeVolumes?.(this.#deps.dir)

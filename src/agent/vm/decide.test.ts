@@ -66,7 +66,7 @@ test.each(every)(
     expect(facts.runningVm).toBe(nowhere ? 'none' : goal[facts.want])
     const begun = taken.filter(action => action !== 'stop' && action !== 'clear')
     if (start.migration === 'left') expect(begun).toEqual([])
-    // A VM that has ended is cleared; a deleted one is released, which includes clearing.
+    // A VM without a process is cleared; a deleted VM is released, which includes clearing.
     if (facts.runningVm === 'none' && facts.want !== 'absent') expect(facts.cleared).toBe(true)
     if (facts.runningVm === 'running') expect(facts.adjusted).toBe(true)
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')

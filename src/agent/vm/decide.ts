@@ -22,7 +22,7 @@ export interface VmFacts {
 
 /**
  * The next step. `boot` includes image, disk and network; `restart` restarts the workload in the same VM; `clear`
- * removes the mounts and closes the volumes of an ended process.
+ * removes the mounts and closes the volumes of a process that has exited.
  */
 export type VmAction =
   | 'release'

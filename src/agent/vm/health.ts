@@ -66,7 +66,7 @@ interface ProbeHistory {
 export function probePauseMs(timing: HealthTiming, { healthy, failures, passes }: ProbeHistory): number {
   if (healthy && failures > 0) return timing.failingMs
   if (healthy) return passes >= timing.calmAfter ? timing.calmMs : timing.steadyMs
-  // An app that has just started is probed again almost at once.
+  // An app that has just started is probed again almost immediately.
   const soon = Math.min(timing.startingMs, firstPauseMs * 2 ** failures)
   // An app that stays unhealthy is probed less and less often.
   return Math.min(timing.failingMs, soon * (1 + failures / 40))

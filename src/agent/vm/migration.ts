@@ -48,7 +48,7 @@ export interface MigrationDeps {
   readonly nextChange: () => Promise<void>
   /** Called when the VM runs on the target host. */
   readonly onLeft: () => void
-  /** Called when the arrival failed, or the VM ended during it. */
+  /** Called when the arrival failed, or the VM's process exited during it. */
   readonly onLost: () => void
 }
 
@@ -139,7 +139,7 @@ export interface Reception {
   /** Resolves with undefined if the driver does not support migration. */
   readonly listen: (prepared: Prepared) => Promise<Arrival | undefined>
   readonly signal: AbortSignal
-  /** Aborted when the agent ends. */
+  /** Aborted when the agent stops. */
   readonly ending: AbortSignal
 }
 
@@ -168,7 +168,7 @@ export async function receive(
     await change({ phase: 'switched', percent: 100 })
     return runningVm
   } catch (error) {
-    // The agent ends. The next one checks whether the VM has arrived meanwhile.
+    // The agent stops. The next agent checks whether the VM has arrived in the meantime.
     if (ending.aborted && arrival) {
       arrival.detach?.()
       throw error

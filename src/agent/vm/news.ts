@@ -10,8 +10,8 @@ export interface News {
 const waitMs = 500
 
 /**
- * Publishes the observed state of one VM without duplicates. States that the control plane acts on are published at
- * once. The progress of a start is delayed and combined, because each message costs the control plane a transaction, on
+ * Publishes the observed state of one VM without duplicates. States that the control plane acts on are published
+ * immediately. The progress of a start is delayed and combined: each message costs the control plane a transaction, on
  * cores that the start itself may need. A VM that becomes healthy within the delay causes a single message.
  */
 export function newsOf(publish: (observed: VmObserved) => void): News {

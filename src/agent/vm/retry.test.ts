@@ -24,7 +24,7 @@ it('a fault of the host is retried indefinitely, with increasing delays', () => 
   expect(pauses.at(-1)).toBe(30_000)
 })
 
-it('a fault that a retry cannot fix is final at once', () => {
+it('a fault that a retry cannot fix is final immediately', () => {
   expect(ends('snapshot_missing')).toEqual([true])
 })
 

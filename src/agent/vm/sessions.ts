@@ -73,7 +73,7 @@ export class VmSessions {
     return { action: 'input', receivedBytes: await this.#sessions.input(sessionId, offset, bytes) }
   }
 
-  /** Call this when the VM has ended or the agent stops. */
+  /** Call this when the VM's process has exited or the agent stops. */
   close(): void {
     clearTimeout(this.#reclaim)
     for (const { idle } of this.#entries.values()) clearTimeout(idle)

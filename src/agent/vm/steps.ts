@@ -27,7 +27,7 @@ export interface StepsDeps extends ActorDeps {
   readonly desired: () => VmPut
   /** Resolves at the next desired state or earlier. */
   readonly nextChange: () => Promise<void>
-  /** Aborted when the agent ends. */
+  /** Aborted when the agent stops. */
   readonly ending: AbortSignal
   readonly onStage: (stage: Stage) => void
   readonly onStep: (step: VmStep) => void
@@ -37,7 +37,7 @@ export interface StepsDeps extends ActorDeps {
 /** Carries out the decisions about one VM. */
 export class Steps {
   readonly #deps: StepsDeps
-  /** False at first, because an earlier agent may have ended before its `clear`. */
+  /** False at first, because an earlier agent may have stopped before it cleared the VM. */
   #cleared = false
 
   constructor(deps: StepsDeps) {
@@ -174,7 +174,7 @@ export class Steps {
     const { workload } = runningVm
     const paused = (await runningVm.inspect()) === 'paused'
     const { migration } = this.#deps.recordFile.record
-    // Unfinished arrivals are not adopted, so this VM has arrived; the earlier agent ended before it recorded that.
+    // Unfinished arrivals are not adopted, so this VM has arrived; the earlier agent stopped before it recorded that.
     const hasCome = migration?.role === 'target' && !isOver(migration)
     await this.#deps.recordFile.save({
       paused,
@@ -253,7 +253,7 @@ export class Steps {
   }
 
   /**
-   * Cleans up after a VM without a process when the agent ends, because no later agent may run on this host.
+   * Cleans up after a VM without a process when the agent stops, because no later agent may run on this host.
    * @param stopVm true if the agent stops its VMs: keeps only the directories of VMs that are to start again
    */
   async releaseAtEnd(stopVm: boolean): Promise<void> {

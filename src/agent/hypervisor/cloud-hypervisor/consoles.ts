@@ -8,7 +8,7 @@ import { runDir } from '../isolation.ts'
  * Serial consoles of the VMs that this agent started. They are sockets, so that a guest's output cannot fill a disk.
  */
 export interface Consoles {
-  /** Reads the console from the creation of its socket until the VMM ends. */
+  /** Reads the console from the creation of its socket until the VMM exits. */
   follow(vmDir: string, process: ProcessIdentity): void
   tail(vmDir: string): string
   forget(vmDir: string): void

@@ -139,7 +139,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
   }
 }
 
-/** Reconnects to a sandbox that an earlier agent started. Undefined if it has ended or does not respond. */
+/** Reconnects to a sandbox that an earlier agent started. Undefined if it has exited or does not respond. */
 async function adoptSandbox(
   deps: Pick<Parameters<typeof sandboxVm>[0], 'runsc' | 'isolation' | 'madeBy'>,
   home: VmHome,

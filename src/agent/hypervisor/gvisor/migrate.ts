@@ -66,8 +66,8 @@ export async function receiveSandbox(
 }
 
 /**
- * Receives the checkpoint. Restores it only after the source has given the VM up, because a restored sandbox runs at
- * once.
+ * Receives the checkpoint. Restores it only after the source has given up the VM, because a restored sandbox runs
+ * immediately.
  */
 async function take(wire: Wire, plan: SandboxStart, sandbox: Sandbox): Promise<RunningVm['workload']> {
   const { home, prepared } = plan

@@ -95,7 +95,7 @@ async function proveStarts(
   }
 }
 
-/** Returns the specification of a sandbox that runs `init proof`, which exits at once. */
+/** Returns the specification of a sandbox that runs `init proof`, which exits immediately. */
 function proofSpec(init: string): unknown {
   return {
     ociVersion: '1.1.0',

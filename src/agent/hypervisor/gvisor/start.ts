@@ -52,7 +52,7 @@ export interface Sandbox {
   readonly console: SandboxConsole
   /** Directory of its cgroup, if the host has any. */
   readonly cgroup: string | undefined
-  /** Awaits the step; rejects when the sandbox ends or the time limit is reached. */
+  /** Awaits the step; rejects when the sandbox exits or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** Like `unlessEnded`, but without a time limit, for steps long after the start. */
   unlessGone<T>(step: Promise<T>): Promise<T>

@@ -155,7 +155,7 @@ async function ext4Bytes(file: string): Promise<number> {
   return superblock.readUInt32LE(4) * 2 ** (10 + superblock.readUInt32LE(24))
 }
 
-/** Unmounts the volumes of an ended sandbox. Idempotent. */
+/** Unmounts the volumes of a sandbox that has exited. Idempotent. */
 export async function releaseVolumes(dir: string): Promise<void> {
   const volumes = volumesDir(dir)
   const names = await readdir(volumes).catch(() => undefined)

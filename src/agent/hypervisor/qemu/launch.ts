@@ -48,7 +48,7 @@ export interface Launched {
   readonly console: Console
   readonly limit: AbortSignal
   readonly cgroupCpuSeconds: () => number | undefined
-  /** Awaits the step; rejects when QEMU ends or the time limit is reached. */
+  /** Awaits the step; rejects when QEMU exits or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
 }
 

@@ -7,7 +7,7 @@ import { readPaced } from '../../guest/pace.ts'
 export interface Qmp {
   /** Runs a QMP command. @throws Error with QEMU's own description, or when the connection closes. */
   execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>
-  /** Resolves when QEMU has ended or closed the connection. */
+  /** Resolves when QEMU has exited or closed the connection. */
   readonly closed: Promise<void>
   close(): void
 }

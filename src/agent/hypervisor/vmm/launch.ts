@@ -37,7 +37,7 @@ export interface Launched {
   readonly guest: GuestChannel
   readonly running: Running
   readonly tap: TapWay
-  /** Awaits the step; rejects when the VMM ends or the time limit is reached. */
+  /** Awaits the step; rejects when the VMM exits or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** Like `unlessEnded`, but without a time limit, for steps long after the launch. */
   unlessGone<T>(step: Promise<T>): Promise<T>

@@ -3,13 +3,13 @@ import { type StreamPolicy, streams } from './streams.ts'
 
 const token = /^[A-Za-z0-9_$=+/:@-]+$/
 
-/** @throws RangeError when it is not a valid subject to publish to (empty tokens, spaces, wildcards). */
+/** @throws RangeError unless `subject` is a valid subject to publish to (no empty tokens, spaces or wildcards) */
 export function assertSubject(subject: string): void {
   if (!subject.split('.').every(part => token.test(part)))
     throw new RangeError(`not a bus subject: ${JSON.stringify(subject)}`)
 }
 
-/** @throws RangeError when it is neither a subject nor a pattern. */
+/** @throws RangeError unless `pattern` is a valid subject or pattern */
 export function assertPattern(pattern: string): void {
   const parts = pattern.split('.')
   const fine = parts.every(

@@ -6,7 +6,7 @@ export interface OpenAlert {
   readonly id: string
   readonly phase: string
   readonly openedAt: Date
-  /** Number of consecutive failed attempts, and the error of the last one. */
+  /** Number of consecutive failed attempts in the phase; null with `lastError` when the workflow is gone. */
   readonly attempt: number | null
   readonly lastError: string | null
 }

@@ -1,4 +1,4 @@
-/** Where a host pushes the image of a build, and with which credential. */
+/** Tests to which repository a host pushes the image of a build, and with which credential. */
 import { expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import type { BuildPut } from '../../contract/agent.ts'

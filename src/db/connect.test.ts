@@ -255,7 +255,7 @@ describeEachPostgres('connectDb', which => {
   })
 
   test.each(['withLock', 'withLockedSession'] as const)(
-    '%s has one holder, and is released at the end, after an error and with its session',
+    '%s gives a lock to one holder at a time, until the work ends or fails or the session is lost',
     async kind => {
       const inner = await db[kind]('a', async () => {
         expect(await db[kind]('a', async () => 'second')).toBeUndefined()

@@ -217,7 +217,7 @@ describe('embedded PostgreSQL', () => {
   })
 
   test.skipIf(older === undefined)(
-    'data of another major version is refused with advice, or served by that version if installed (needs an older one)',
+    'data of another major version is served by that version if it is installed, else refused with advice',
     async () => {
       if (older === undefined) return
       const { major } = older

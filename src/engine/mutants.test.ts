@@ -164,7 +164,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await settledTogether(open, 'go')).toEqual(['true b free soon', 'true b free soon'])
   })
 
-  test('without the lease check or the comparison of poke counts, `waitAll` commits a lost step or loses a poke', async () => {
+  test('without the lease check or the comparison of poke counts, `waitAll` commits a step that lost its lease or loses a poke', async () => {
     expect(await settledTogether(engineStatements, 'wait')).toEqual(['true a free soon', 'false a leased soon'])
     const open = mutant('waitAll', 'AND m.lease = s.lease', '')
     expect(await settledTogether(open, 'wait')).toEqual(['true a free soon', 'true a free later'])

@@ -1,4 +1,4 @@
-/** Deadlines and leases of steps, and the start, stop and death of runners. */
+/** Deadlines and leases of steps, and what happens when a runner starts, stops or dies. */
 import { expect, test } from 'vitest'
 import { describeEachPostgres } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'

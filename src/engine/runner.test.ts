@@ -111,7 +111,7 @@ describeEachPostgres('steps of a runner', which => {
   const deliver = () => createRunner({ db: world.db, workflows: [], log }).tickOnce()
 
   test.each(['before the load', 'while the handler runs', 'after the commit'] as const)(
-    'a poke %s is not lost',
+    'a poke %s of a step is not lost',
     async moment => {
       const id = await world.create()
       let runs = 0

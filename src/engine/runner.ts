@@ -41,7 +41,7 @@ export interface RunnerOptions {
 export interface RunnerHooks {
   claimed?(event: { readonly count: number; readonly ms: number }): void
   step?(event: { readonly kind: string; readonly phase: string; readonly outcome: Outcome; readonly ms: number }): void
-  /** An alert opened because a phase exceeded its deadline, or closed. */
+  /** Called when an alert opens because a phase has exceeded its deadline, and when the alert closes. */
   alert?(event: {
     readonly kind: string
     readonly id: string
@@ -77,7 +77,9 @@ class WorkflowRunner implements Runner {
   readonly #running = new Set<Promise<void>>()
   readonly #draining = new AbortController()
   readonly #stopping = new AbortController()
-  /** Aborted last: once the lock is released, other runners take over the workflows. */
+  /**
+   * Ends the runner's presence. Aborted last, because other runners take over its workflows once its lock is released.
+   */
   readonly #gone = new AbortController()
   /**
    * Id of the runner; undefined while its lock is not held. Each database session gets a new id, because other runners

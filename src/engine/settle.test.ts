@@ -36,10 +36,10 @@ it('fails all steps of a batch at once when the database is unavailable', async 
   expect(asked).toEqual([engineStatements.waitAll.name])
 })
 
-describeEachPostgres('steps of one workflow that end together', which => {
+describeEachPostgres('of two steps of one workflow in one batch', which => {
   const world = sampleWorld(which)
 
-  test.each(['go', 'wait'] as const)('%s reports that the superseded step was not committed', async end => {
+  test.each(['go', 'wait'] as const)('only the newer one is committed by `%s`', async end => {
     const id = await world.create()
     const claim = () => world.db.one(engineStatements.claim, [['sample'], 1, newId(), 60_000, newId()])
     const overtaken = await claim()

@@ -15,7 +15,7 @@ export interface ClaimedRow {
   readonly now: Date
 }
 
-/** A step of a batch that was committed. */
+/** Identifies a step of a batch that was committed. */
 export type Fenced = Pick<ClaimedRow, 'kind' | 'id' | 'lease'>
 
 export interface AlertRow {

@@ -13,7 +13,7 @@ import type { Deps } from '../base/deps.ts'
 
 export interface AuditHead {
   readonly position: number
-  /** Hexadecimal. */
+  /** Hash of the row at this position, hexadecimal. */
   readonly hash: string
 }
 

@@ -104,7 +104,7 @@ export interface ScmConfig {
   readonly appId: string
   /** Name of the GitHub App in URLs: users install it at `<webUrl>/apps/<slug>`. */
   readonly slug: string
-  /** PEM. */
+  /** Private key of the GitHub App, in PEM. */
   readonly privateKey: string
   readonly webhookSecret: string
   /** OAuth credentials of the GitHub App, with which the user who installed it is verified. */

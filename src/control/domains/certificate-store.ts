@@ -7,7 +7,7 @@ export interface DueCertificate {
 }
 export interface KeptCertificate {
   readonly chain: string
-  /** Encrypted. */
+  /** Private key of the certificate, encrypted. */
   readonly privateKey: Buffer
   readonly notAfter: Date
 }

@@ -64,7 +64,7 @@ const shownAt = (port: number, servername: string) =>
   })
 
 it.skipIf(!existsSync(pebble))(
-  'gets a certificate for a verified domain, serves it, and renews it',
+  'the certificate of a verified domain is requested, served and renewed',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const dir = await mkdtemp(join(tmpdir(), 'mote-acme-'))

@@ -72,7 +72,7 @@ const listPools = statement<PoolView>(
        SELECT sum(greatest(o.size_mib - o.used_bytes / 1048576, 0)) FROM volume o
        WHERE o.pool_name = p.pool->>'name' AND o.want = 'present' AND o.host_id IS NOT NULL
          AND (o.host_id = h.id OR NOT o.bound)), 0)::float8
-       -- Volumes moving to the pool count until their move is committed or ended.
+       -- Volumes that move to the pool count until the move is committed or has ended.
        - coalesce((SELECT sum(o.size_mib) FROM volume_move x JOIN volume o ON o.id = x.volume_id
          WHERE x.target_host_id = h.id AND x.target_pool = p.pool->>'name' AND x.ended_at IS NULL AND x.state <> 'clearing'), 0)::float8) AS "roomMib"
    FROM host h, jsonb_array_elements(h.pools) AS p(pool) WHERE h.removed_at IS NULL`,

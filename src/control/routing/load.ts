@@ -11,7 +11,7 @@ export interface RequestLoad {
 }
 
 const shortMs = trafficReportMs / 2
-/** Three reports. */
+/** Silence after which a gateway counts as gone: three missing reports. */
 const staleMs = 15_000
 
 export function createRequestLoad(): RequestLoad {

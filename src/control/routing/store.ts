@@ -42,7 +42,7 @@ const refreshRoute = statement<{ hostname: string }>(
              GROUP BY c.id, c.canary) AS canary
      FROM app a
      LEFT JOIN vm v ON v.app_id = a.id AND (v.deployment_id = a.active_deployment_id OR (a.strategy = 'one-at-a-time' AND v.deployment_id =
-                     -- Its VMs serve beside those of the active version, which leave one after the other.
+                     -- VMs of the rollout serve beside those of the active version, which end one after the other.
                      (SELECT n.id FROM ${laterRollouts} ORDER BY n.rollout DESC LIMIT 1))) AND v.run_id IS NULL AND v.healthy AND v.want = 'running'
                    AND v.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND ${isHeld})
      -- Platform apps and workers have no route.
@@ -52,7 +52,7 @@ const refreshRoute = statement<{ hostname: string }>(
             CASE WHEN want <> 'deleted' AND scale_state = 'active' AND backends <> '[]'::jsonb THEN canary END AS canary,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
             CASE WHEN want = 'deleted' THEN 'gone'
-                 -- From the idle state on: a request either keeps the app awake or wakes it.
+                 -- Includes the state "idle", in which a request keeps the app awake; later it wakes the app.
                  WHEN scale_state <> 'active' THEN 'sleeping'
                  WHEN backends <> '[]'::jsonb THEN 'live'
                  -- The only VM is between two hosts for a moment: gateways hold requests until it runs again.
@@ -71,7 +71,7 @@ const refreshRoute = statement<{ hostname: string }>(
    )
    INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds, leaving, canary)
    SELECT name, project_id, app_id, state,
-          -- The port of the app may be reached at another one of the host.
+          -- The app's own port has the endpoint that the host reports, which may use another port.
           CASE WHEN port IS NULL OR port = app_port THEN backends
                ELSE (SELECT coalesce(jsonb_agg(b || jsonb_build_object('port', port) ORDER BY n), '[]'::jsonb)
                      FROM jsonb_array_elements(backends) WITH ORDINALITY AS e (b, n)) END,

@@ -253,7 +253,7 @@ for (const kind of [memory, nats]) {
         expect(observed.data()).toEqual([1, 3])
       })
 
-      test('retention keeps the newest messages of each subject, and a late reader is told about the gap', async () => {
+      test('retention keeps the newest messages of each subject, and a late reader is notified of the gap', async () => {
         const subject = fresh('log')
         const { maxPerSubject } = streams[0]
         const seqs: number[] = []

@@ -159,8 +159,8 @@ class MemoryBus implements Bus {
       if (message !== undefined) await this.#call(handler, message, message.text)
     })
     const push = (seq: number) => {
-      // Limits the queue of a stuck reader to about the number of retained messages: drops those that the stream has
-      // dropped.
+      // Limits the queue of a stuck reader to about the number of retained messages: removes messages that the stream
+      // no longer retains.
       if (queue.waiting > 2 * stream.size + 1024) queue.prune(waiting => stream.get(waiting) !== undefined)
       queue.push(seq)
     }

@@ -16,7 +16,7 @@ export interface MessageQueue<T> {
   stop(): void
 }
 
-/** @param deliver must not throw */
+/** Creates a queue. @param deliver handles one item; must not throw */
 export function createMessageQueue<T>(deliver: (item: T) => Promise<void>): MessageQueue<T> {
   let queue: T[] = []
   let running = false

@@ -23,8 +23,8 @@ export interface NatsBusOptions {
    */
   readonly inboxPrefix?: string
   /**
-   * Whether to create and update the streams. Only the control plane has the permission; hosts and gateways do not.
-   * Default true.
+   * If true (the default), creates and updates the streams. Only the control plane has the permission; hosts and
+   * gateways do not.
    */
   readonly manageStreams?: boolean
 }

@@ -46,8 +46,8 @@ export type { NatsBusOptions }
 const drainMs = 2_000
 
 /**
- * @throws BusError `closed` when no server with JetStream is reachable now; later disconnects are repaired
- * automatically.
+ * Connects to NATS. Later disconnects are repaired automatically.
+ * @throws BusError `closed` when no server with JetStream is reachable now
  */
 export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
   const connection = await connect(await connectionOptions(options)).catch((error: unknown) => {

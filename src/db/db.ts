@@ -72,7 +72,7 @@ export async function runLast(sql: Sql | Tx, statement: Statement<unknown>, para
 }
 
 export interface Db extends Sql {
-  /** Commits when `work` resolves, rolls back when it rejects. Does not retry. */
+  /** Runs `work` in a transaction: commits when it resolves, rolls back when it rejects. Does not retry. */
   tx<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /**
    * LISTENs on a channel. Survives reconnects, and calls `onEvent` once after each, because events may have been

@@ -40,7 +40,7 @@ const statementTimeoutMs = 30_000
 const idleInTransactionMs = 60_000
 export const connectTimeoutMs = 5_000
 
-/** @param sockets receives the sockets of open connections */
+/** Returns the configuration of a connection. @param sockets receives the sockets of open connections */
 export function clientConfig(url: string, applicationName: string, sockets?: Set<Socket>): pg.ClientConfig {
   return {
     connectionString: url,

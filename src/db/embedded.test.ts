@@ -168,7 +168,7 @@ describe('embedded PostgreSQL', () => {
     await db.close()
   })
 
-  test('a data directory with a path too long for a socket uses a socket in the temporary directory, which stop removes', async () => {
+  test('a data directory whose path is too long for a socket gets one in the temporary directory, which `stop` removes', async () => {
     dataDir = join(dataDir, 'x'.repeat(60), 'y'.repeat(60))
     const server = await start()
     const socketDir = new URL(server.url.replace('@/', '@h/')).searchParams.get('host') ?? ''

@@ -29,7 +29,7 @@ export interface EmbeddedPostgres {
   readonly version: string
   /** Process id of the server; changes when the server dies and is restarted. */
   pid(): number
-  /** False if a running server was adopted. */
+  /** True if this call started the server; false if it adopted a running one. */
   readonly started: boolean
   /** Stops the server with a fast shutdown. Idempotent. */
   stop(): Promise<void>
@@ -52,7 +52,8 @@ const defaultSettings = {
   log_rotation_size: '0',
   log_min_messages: 'warning',
   timezone: 'UTC',
-  // JIT compilation of small queries would only slow down the first queries after a restart.
+  // Sets no timeouts, because the program sets them on each connection. JIT compilation of small queries would only
+  // slow down a restart of the program.
   jit: 'off',
   // For disks without seek times. With the default of 4, queries for one page of results read whole tables of several
   // hundred rows once per row.

@@ -5,7 +5,10 @@
 import pg from 'pg'
 import type { Outage } from '../lib/outage.ts'
 
-/** `commit_unknown`: the connection broke during COMMIT, so the transaction may or may not have been committed. */
+/**
+ * Why the server was unavailable. `commit_unknown`: the connection broke during COMMIT, so the transaction may or may
+ * not have been committed.
+ */
 export type UnavailableReason = 'connect' | 'connection_lost' | 'pool_exhausted' | 'commit_unknown' | 'closed'
 
 export class DbUnavailable extends Error implements Outage {

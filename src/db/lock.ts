@@ -103,8 +103,8 @@ export class SharedLocks {
   }
 
   /**
-   * Aborts all work under locks of this session. May be called several times for one session, also after the next one
-   * was opened.
+   * Aborts all work under the locks of this session. Only the first call for a session has an effect; later ones may
+   * come after the next session was opened.
    */
   #lose(client: pg.Client): void {
     if (this.#open !== client) return

@@ -9,7 +9,7 @@ import type { Operation } from '../http/operation.ts'
 import { isConditional, isRevalidated } from '../http/precondition.ts'
 import { takesKey } from '../http/write.ts'
 
-/** @param readable paths whose `GET` responds with an entity tag */
+/** Returns the parameters of an operation. @param readable paths whose `GET` responds with an entity tag */
 export function parametersOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json[] {
   return [
     ...declared('path', operation.params, components),

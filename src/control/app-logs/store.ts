@@ -16,7 +16,7 @@ interface EndedSource extends LogSource {
 
 interface Scope {
   readonly appId: string
-  /** Null: all deployments. */
+  /** Deployment to which the search is limited; null: all deployments. */
   readonly deploymentId: string | null
 }
 

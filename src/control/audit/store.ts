@@ -22,8 +22,8 @@ export interface AuditRow {
 export interface AuditFilter {
   readonly projectId: string
   /**
-   * Undefined to leave out the account's own rows: if they are not requested, or for a token that is bound to the
-   * project, which cannot read them.
+   * Account whose own rows are included. Undefined to leave them out: if they are not requested, or for a token that is
+   * bound to the project, which cannot read them.
    */
   readonly accountId: string | undefined
   readonly action: string | undefined

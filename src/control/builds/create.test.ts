@@ -1,4 +1,4 @@
-/** What a request for a build creates or refuses, before any host is involved. */
+/** Requests for builds: what they create, and which ones are refused, before any host is involved. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld } from '../../../test/support/compute.ts'
 import { lock } from '../apps/store.ts'

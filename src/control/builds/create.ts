@@ -16,7 +16,7 @@ export interface SourceApp {
   readonly port: number
   readonly desiredReplicas: number
   readonly gitUrl: string
-  /** Empty: the default branch. */
+  /** Branch to build; empty: the default branch. */
   readonly gitBranch: string
   readonly gitSubmodules: boolean
   readonly scmInstallationId: number | null
@@ -27,7 +27,7 @@ export interface SourceCommit {
   readonly branch: string
   readonly hash: string
   readonly message: string
-  /** Empty if the git host reported none. */
+  /** Author of the commit; empty if the git host reported none. */
   readonly author: string
   /** True: build exactly this commit. False: build the head of the branch at fetch time. */
   readonly isExact: boolean

@@ -18,9 +18,9 @@ export interface Build {
   readonly appId: string
   readonly deploymentId: string
   readonly gitUrl: string
-  /** Empty: the default branch. */
+  /** Branch to build; empty: the default branch. */
   readonly gitBranch: string
-  /** Empty: the head of the branch. */
+  /** Commit to build; empty: the head of the branch. */
   readonly gitCommit: string
   readonly gitSubmodules: boolean
   /** Build settings of the app when the build was requested. */

@@ -31,7 +31,7 @@ const notBuilt = Buffer.from(
 
 type Settings = Pick<ControlConfig, 'captchaRequired'>
 
-/** @param directory output of the dashboard's build; read at the first request */
+/** Returns the pages of the dashboard. @param directory output of the dashboard's build; read at the first request */
 export function dashboardPages(settings: Settings, directory: string = dashboardDirectory): Pages {
   let read: ReadonlyMap<string, StaticFile> | undefined
   const files = () => (read ??= withSettings(readDashboard(directory), settings))

@@ -22,7 +22,7 @@ export type Issue = (hostname: string, signal: AbortSignal) => Promise<Issued>
 
 const accountPurpose = 'acme.account'
 
-/** Returns undefined if no certificate authority is configured. */
+/** Returns the function that requests certificates; undefined if no certificate authority is configured. */
 export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue | undefined {
   const { acmeDirectory, acmeEmail, acmeCa } = deps.config
   if (acmeDirectory === '') return undefined

@@ -9,7 +9,7 @@ export interface TxtResolver {
 const timeoutMs = 2000
 const tries = 2
 
-/** @param servers `address` or `address:port`; empty: those of the system */
+/** Creates a resolver. @param servers name servers as `address` or `address:port`; empty: those of the system */
 export function createResolver(servers: readonly string[]): TxtResolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries })
   if (servers.length > 0) resolver.setServers([...servers])

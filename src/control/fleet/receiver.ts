@@ -37,7 +37,9 @@ const flushMs = 1000
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'clock' | 'log'> & { readonly live: LiveStats }
 
 export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscription> {
-  /** What was last written about each host, so that an unchanged heartbeat needs no statement of its own. */
+  /**
+   * The last description of each host that was written, so that an unchanged heartbeat needs no statement of its own.
+   */
   const known = new Map<string, string>()
   const heard = new Set<string>()
 

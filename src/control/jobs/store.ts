@@ -9,7 +9,9 @@ export interface Job {
   readonly schedule: string
   readonly timeZone: string
   readonly command: readonly string[]
-  /** What happens if the job is due while an earlier run has not ended. */
+  /**
+   * Policy for a time at which an earlier run has not ended: skip the new run, start both, or cancel the earlier one.
+   */
   readonly overlap: 'skip' | 'allow' | 'replace'
   readonly retries: number
   readonly timeoutSeconds: number

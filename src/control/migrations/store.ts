@@ -40,7 +40,7 @@ export interface Migration {
   readonly heldAt: Date | null
   /** Time at which the source host was allowed to hand the VM over. */
   readonly releasedAt: Date | null
-  /** True if gateways may still send requests to the VM: the app's route lists it as leaving. */
+  /** True if the app's route lists the VM as leaving, so that gateways may have open requests to it. */
   readonly isRouted: boolean
   readonly startedAt: Date
   readonly endedAt: Date | null

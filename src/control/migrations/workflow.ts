@@ -48,7 +48,7 @@ const healthMs = 250
 type PlacedVm = Vm & { readonly hostId: string }
 
 export interface Moving extends Migration {
-  /** Undefined when the VM is being removed. */
+  /** The VM; undefined while it is being removed. */
   readonly vm: PlacedVm | undefined
   /** The VM, also while it is being removed. */
   readonly row: PlacedVm | undefined

@@ -18,7 +18,7 @@ export interface Run {
   /** Time of the job's schedule at which the run was due; null if it was started by hand. */
   readonly dueAt: Date | null
   readonly attempt: number
-  /** Null: the VM waits for sessions. */
+  /** Command to run; null: the VM waits for sessions. */
   readonly command: readonly string[] | null
   readonly timeoutSeconds: number
   readonly want: 'finished' | 'cancelled'

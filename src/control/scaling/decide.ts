@@ -19,7 +19,7 @@ export interface AutoscaleInput {
   readonly desired: number
   readonly min: number
   readonly max: number
-  /** In percent; 0 disables the threshold. */
+  /** Threshold in percent; 0 disables it. */
   readonly cpuThreshold: number
   readonly memThreshold: number
   /** Threshold of open requests per replica; absent or 0 disables it. */

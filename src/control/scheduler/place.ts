@@ -37,7 +37,7 @@ export interface HostView extends Labeled {
 }
 
 export interface PlacementRequest {
-  /** Undefined: the best one that the host offers. */
+  /** The requested hypervisor; undefined: the best one that the host offers. */
   readonly hypervisor: WantedHypervisor | undefined
   readonly vcpus: number
   readonly memoryMib: number

@@ -18,7 +18,10 @@ export interface Labeled {
   readonly labels?: Labels
 }
 
-/** Returns undefined if the app has no requirements. @param visible names of the labels that apps may use */
+/**
+ * Combines the app's requirements with the labels that apps may use; undefined if it has no requirements. @param
+ * visible names of the labels that apps may use
+ */
 export const wishesOf = (settings: HostSettings | null, visible: readonly string[]): HostWishes | undefined =>
   settings === null ? undefined : { ...settings, visible }
 

@@ -4,7 +4,7 @@ export interface TcpServiceRow {
   readonly name: string
   readonly port: number
   readonly tls: 'none' | 'sni'
-  /** Null: the port that all services with TLS share. */
+  /** Port on the gateways; null for a service with TLS, which uses the shared port. */
   readonly publicPort: number | null
   readonly createdAt: Date
 }

@@ -127,7 +127,7 @@ export const setBudget = (tx: Tx, projectId: string, cents: number | null) =>
   cents === null ? tx.run(dropBudget, [projectId]) : tx.run(putBudget, [projectId, cents])
 export const move = (tx: Tx, projectId: string, state: BudgetState, month: Date) =>
   tx.run(moveBudget, [projectId, state, month])
-/** Returns true if the state changed. */
+/** Marks the project as capped or not. Returns true if that changed anything. */
 export const cap = async (tx: Tx, projectId: string, isCapped: boolean) =>
   (await tx.run(setCap, [projectId, isCapped])) === 1
 export const sleep = (tx: Tx, projectId: string) => tx.rows(putToSleep, [projectId])

@@ -190,8 +190,8 @@ async function ownEnvironment(tx: Tx, projectId: string, name: string): Promise<
 }
 
 /**
- * Call it after a change of the group's variables: checks the size limits of the group and of each app that uses it,
- * and marks these apps as changed, so that they show that a new deployment is needed.
+ * Handles a change of a group's variables: checks the size limits of the group and of the apps that it is attached to,
+ * and records that these apps need a new deployment.
  */
 async function groupChanged(tx: Tx, { id, appIds }: { id: string; appIds: readonly string[] }): Promise<void> {
   checkEnvSize('a group', await store.groupSize(tx, id))

@@ -143,7 +143,10 @@ async function findAnswering(dataDir: string, options: EmbeddedOptions) {
       return { ...found, version: await ensureDatabase(found.postmaster.socketDir) }
     } catch (error) {
       if (found.started || performance.now() > deadline) throw error
-      options.log.warn({ pid: found.postmaster.pid, err: error }, 'the server that was found has ended; retrying')
+      options.log.warn(
+        { pid: found.postmaster.pid, err: error },
+        'the embedded PostgreSQL that was running has exited; retrying',
+      )
       await delay(50)
     }
   }

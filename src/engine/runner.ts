@@ -257,7 +257,7 @@ class WorkflowRunner implements Runner {
     if (outcome === 'failed') log.warn({ ...where, err: error }, 'a step failed and will be retried')
     if (outcome === 'abandoned') log.error(where, 'a step ignored its signal and was abandoned')
     if (outcome === 'lost')
-      log.warn({ ...where, err: error }, 'a step ended after its lease was gone; nothing was written')
+      log.warn({ ...where, err: error }, 'a step ended after its lease was lost; nothing was written')
     hooks.step?.({ kind: row.kind, phase: row.phase, outcome, ms })
   }
 

@@ -93,7 +93,7 @@ export type ChainVerdict =
   | { readonly intact: false; readonly at: number; readonly because: string }
 
 const verifyBatch = 5_000
-const rewritten = 'an earlier end of the chain had another hash here: rows were removed and others written'
+const rewritten = 'an earlier head of the chain has another hash at this position: rows were removed and others written'
 
 /**
  * Recomputes the whole chain, at about 100,000 rows a second, without writing anything.
@@ -106,7 +106,7 @@ export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly Aud
     return {
       intact: false,
       at: lastPosition + 1,
-      because: `rows are missing up to ${newest}, which an earlier end names`,
+      because: `rows are missing up to position ${newest}, which an earlier head of the chain names`,
     }
   const known = new Map(heads.map(head => [head.position, head.hash]))
   const contradicts = (at: number, found: Buffer) => (known.get(at) ?? found.toString('hex')) !== found.toString('hex')
@@ -125,6 +125,7 @@ export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly Aud
     }
     if (rows.length === 0) return { intact: false, at: position + 1, because: 'rows at the end are missing' }
   }
-  if (!hash.equals(lastHash)) return { intact: false, at: position, because: "the chain's end was changed" }
+  if (!hash.equals(lastHash))
+    return { intact: false, at: position, because: 'the recorded head of the chain was changed' }
   return { intact: true, rows: lastPosition - firstPosition, lastPosition, lastHash: lastHash.toString('hex') }
 }

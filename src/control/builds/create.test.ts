@@ -59,7 +59,7 @@ describe('a deploy request from source', () => {
     await expect(asked).rejects.toMatchObject({ status: 400, message: expect.stringContaining('https') })
   })
 
-  it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])('is refused for %s without a key', async url => {
+  it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])('needs a deploy key for %s', async url => {
     await expect(ask(await app(url))).rejects.toMatchObject({
       status: 409,
       message: expect.stringContaining('deploy key for git.example'),

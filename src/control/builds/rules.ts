@@ -11,7 +11,7 @@ const scheme = 'upload:sha256:'
 
 /** Returns the text that stands for an uploaded source where a build otherwise has its repository URL. */
 export const uploadUrl = (digest: string) => `${scheme}${digest}`
-/** Returns the digest in such a text; undefined for a repository URL. */
+/** Returns the digest in a text that `uploadUrl` has returned; undefined for a repository URL. */
 export const uploadDigest = (url: string) => (url.startsWith(scheme) ? url.slice(scheme.length) : undefined)
 
 export interface GitPlace {

@@ -51,8 +51,8 @@ export async function keepSource(
 }
 
 /**
- * Checks that the source exists, and sets its modification time to now, so that it is retained for another day. @throws
- * ApiError 409 when the source does not exist or was deleted
+ * Checks that the source exists, and sets its modification time to now, so that it is retained for another day.
+ * @throws ApiError 409 when the source does not exist or was deleted
  */
 export async function assertRetained(dir: string, appId: string, digest: string): Promise<void> {
   const now = new Date()

@@ -34,7 +34,7 @@ export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never
 
 /**
  * Returns the next step of the hold: begin it, wait for open requests, or allow the source host to hand the VM over.
- * Undefined once the host is allowed to, and as long as it is not ready to.
+ * Undefined if the host is already allowed to, or is not ready yet.
  */
 export function holding(
   { config, clock, live }: HoldDeps,

@@ -258,7 +258,7 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('has its volumes locked before its moves, as in every operation on volumes, which prevents deadlocks', async () => {
+  it('locks its volumes before the rows of their moves, as every operation on volumes does, which prevents deadlocks', async () => {
     const s = await migrate()
     const m = await migrations.byId(db, s.id)
     if (!m) throw new Error('the migration does not exist')
@@ -305,7 +305,7 @@ describe.each([
     await part.ends({ ...one, id: '', source: '', target: '' })
   })
 
-  it('cannot start to move while a snapshot of the volume is being taken, and the reason names that', async () => {
+  it('cannot start to move while a snapshot of the volume is being taken, and the refusal names that reason', async () => {
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
     const obstacle = async (want: string) => moveObstacle({ want }, await coMovedOf(db, one.vmId))

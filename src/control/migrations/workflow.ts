@@ -264,7 +264,9 @@ const hasSwitched = (m: Moving, observed: MigrationObserved) => {
   }
   return go('clearing', write, minutes(10))
 }
-/** A guest that changes its memory faster than it is copied is not moved. Volumes get more time. */
+/**
+ * Time limit of the copy. A guest that changes its memory faster than it is copied exceeds it; volumes get more time.
+ */
 const limitMs = (m: Moving) => (m.withVolumes ? hours(24) : copyingMs)
 const switched = (m: Moving, observed: MigrationObserved) => async (tx: Tx) => {
   await store.progress(tx, m.id, observed)

@@ -19,8 +19,8 @@ export interface Labeled {
 }
 
 /**
- * Combines the app's requirements with the labels that apps may use; undefined if it has no requirements. @param
- * visible names of the labels that apps may use
+ * Combines the app's requirements with the labels that apps may use; undefined if it has no requirements.
+ * @param visible names of the labels that apps may use
  */
 export const wishesOf = (settings: HostSettings | null, visible: readonly string[]): HostWishes | undefined =>
   settings === null ? undefined : { ...settings, visible }

@@ -88,7 +88,7 @@ describe('replacing the rows of some projects', () => {
     rows.filter(row => of.includes(row.projectId))
 
   it.each(
-    // Hosts with VMs of p1 and p2 before, and of p1 and p2 after the change, one letter per host. p3 stays on host c.
+    // Hosts with VMs of p1 and of p2 before the change, then after it; one letter per host. p3 stays on host c.
     [
       ['one project moves', 'ab', 'b', 'cb', 'b'],
       ['one project disappears', 'ab', 'b', '', 'b'],
@@ -115,7 +115,7 @@ describe('replacing the rows of some projects', () => {
     expect(content(networks)).toEqual(content(networksOf(now)))
   })
 
-  it('rebuilds only the messages for hosts with their VMs before or after, under the new version', () => {
+  it('rebuilds only the messages for hosts with VMs of these projects before or after the change, with the new version', () => {
     const networks = networksOf(state)
     const before = new Map(hosts.map(id => [id, networks.of(id)]))
     const moved = [{ projectId: 'p2', hostId: 'd', address: 'fd12:3456:789a:2::1' }]
@@ -135,7 +135,7 @@ describe('guest networks of hosts', () => {
     ['not a part of one that an operator chose', ['10.192.0.0/26', '10.192.16.0/20'], '10.192.32.0/20'],
   ])('the chosen network is %s', (_what, taken, expected) => expect(freeSlice('10.192.0.0/10', taken)).toBe(expected))
 
-  it('a /12 has 240 of them, because the default networks of agents are left out', () => {
+  it('a /12 contains 240 guest networks, because the default networks of agents are left out', () => {
     const taken: string[] = []
     for (let slice = freeSlice('10.208.0.0/12', taken); slice; slice = freeSlice('10.208.0.0/12', taken))
       taken.push(slice)

@@ -62,8 +62,8 @@ export function tokenSigner(vault: Vault): SignToken {
   const [key] = keysOf(vault)
   if (!key) throw new Error('BUG: the vault has no signing key')
   const pem = key.export({ format: 'pem', type: 'pkcs8' }).toString()
-  // The subject differs from that of the root certificate. Two signatures over the same data differ, but Go treats two
-  // certificates with the same subject and key as the same one.
+  // The subject differs from that of the root certificate for the same key, because Go treats two certificates with the
+  // same subject and key as one, even if their signatures differ.
   const x5c = [certificateOf('mote-token', tokenIssuer, key).toString('base64')]
   const sign = createSigner({ algorithm: 'ES256', key: pem, header: { alg: 'ES256', typ: 'JWT', x5c } })
   return (sub, access, now) => {

@@ -11,7 +11,7 @@ export interface RequestLoad {
 }
 
 const shortMs = trafficReportMs / 2
-/** Silence after which a gateway counts as gone: three missing reports. */
+/** Silence after which a gateway counts as gone and its load is no longer added up. */
 const staleMs = 15_000
 
 export function createRequestLoad(): RequestLoad {

@@ -112,7 +112,7 @@ const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<R
     await world.hostsMove()
     if (phase === 'keeping' && !s.fork && (await find(s.id))) s.fork = await fork(s.id)
     else if (phase === 'keeping') await db.tx(tx => dropSnapshot(tx, s.id))
-    // By then the host has had time to complete every request about the snapshot.
+    // After three rounds the host has had time to complete every request about the snapshot.
     else if (++s.rounds > 3) await world.run('volume', 'vm')
   },
   check: async ({ id, fork: forked }) => {

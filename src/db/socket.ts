@@ -6,8 +6,8 @@ import { Socket } from 'node:net'
 
 export class BatchingSocket extends Socket {
   /**
-   * Delays the data of a turn until its end. The driver corks the socket for each prepared statement; the first cork of
-   * a turn is kept until the turn ends.
+   * Holds back the data of an event-loop turn until the turn's end. The driver corks the socket for each prepared
+   * statement; the first cork of a turn is kept until the turn ends.
    */
   override cork(): void {
     if (this.writableCorked === 0) {

@@ -57,8 +57,8 @@ async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
     }
     client.query(unit)
   })
-  // Not in the query's callback: an exception there would crash the process, and the driver calls it a second time
-  // after an invalid parameter.
+  // The last result is taken here and not in the query's callback: an exception there would crash the process, and the
+  // driver calls it a second time after an invalid parameter.
   return lastOf(await results)
 }
 

@@ -15,7 +15,7 @@ export interface ClaimedRow {
   readonly now: Date
 }
 
-/** Identifies a step of a batch that was committed. */
+/** Identifies a committed step of a batch. */
 export type Fenced = Pick<ClaimedRow, 'kind' | 'id' | 'lease'>
 
 export interface AlertRow {

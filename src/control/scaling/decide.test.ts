@@ -61,7 +61,7 @@ describe('the autoscaler', () => {
     expect(changes(simulate(second => 1.6 + 0.3 * Math.sin(second / 7), 3600, 2))).toBeLessThanOrEqual(2)
   })
   it('follows the load of a day with its peak at noon, and scales down at night', () => {
-    // Hourly means of a web shop, in fully used VMs, with linear interpolation.
+    // Load of a web shop by hour, as a number of fully used VMs. Interpolated linearly between the hours.
     const hours = [
       1, 0.8, 0.6, 0.5, 0.5, 0.8, 1.5, 2.8, 4, 4.8, 5.4, 5.8, 6, 5.6, 5.2, 4.9, 4.6, 4.8, 5, 4.4, 3.4, 2.5, 1.8, 1.3,
     ]

@@ -3,11 +3,11 @@ import { checkPublicHost, PrivateHostError } from '../../lib/public-host.ts'
 import { BuildFault } from './fault.ts'
 
 interface Checked {
-  /** In the form that git accepts. */
+  /** The repository's address in the form that git accepts. */
   readonly href: string
   readonly hostname: string
   readonly port: number
-  /** The checked address; connections must use it. */
+  /** The IP address that was checked; connections must use it. */
   readonly address: string
 }
 

@@ -11,12 +11,14 @@ import { blobPath, type Descriptor, findManifest, parseDocument, platform, readB
 
 const BaseConfig = Type.Object({ rootfs: Type.Object({ diff_ids: Type.Array(Type.String()) }) })
 
-/** Tag of the single image in a layout that will be pushed. */
+/** Tag under which a layout holds the single image that is about to be stored. */
 export const builtTag = 'built'
 
 /**
- * Creates an OCI layout in `dir` from the base and, on top, the layer in `layerFile`, which is compressed and removed.
- * @param created gives files of the image their time, so it differs between versions
+ * Creates an OCI layout in `dir` from the base image and, on top, the layer in `layerFile`, which is compressed and
+ * removed.
+ * @param created the creation time in the image's config. Hosts give it to the image's files, so that ETags of web
+ * servers differ between versions.
  * @returns the manifest's digest
  */
 export async function composeImage(

@@ -17,7 +17,7 @@ import { instructionsOf } from './dockerfile.ts'
 import { imagesOf } from './private-bases.ts'
 import { hasToolImage } from './tool-images.ts'
 
-describe('images of a Dockerfile', () => {
+describe('the images that a Dockerfile names', () => {
   const digest = `sha256:${'a'.repeat(64)}`
   test.for([
     ['FROM a.example/x:1', ['a.example/x:1']],
@@ -31,11 +31,11 @@ describe('images of a Dockerfile', () => {
     ['FROM a.example/x:1\nFROM a.example/x:1', ['a.example/x:1']],
     ['FROM $UNKNOWN\nFROM ../x\nFROM oci:local\nFROM', []],
     ['', []],
-  ] as const)('in %j', ([text, images]) => {
+  ] as const)('are found in %j', ([text, images]) => {
     expect(imagesOf(instructionsOf(text), { TAG: 'new' })).toEqual(images)
   })
 
-  test('are at most 16', () => {
+  test('are limited to 16', () => {
     const many = Array.from({ length: 40 }, (_, n) => `FROM a.example/x:${n}`).join('\n')
     expect(imagesOf(instructionsOf(many), {})).toHaveLength(16)
   })
@@ -76,7 +76,7 @@ test.skipIf(lacking.length > 0)(
       const isOurs = request.image?.startsWith(registry.host)
       return { login: isOurs ? { host: registry.host, username: 'user', password } : null }
     })
-    // The registry is on the host's loopback, which the guest does not reach.
+    // The registry listens on the host's loopback, which the guest cannot reach.
     const files = {
       Dockerfile: `ARG BASE
 FROM $BASE:1

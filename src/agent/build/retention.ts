@@ -17,7 +17,7 @@ import { pushImage } from '../image/registry.ts'
 import type { UsableRegistry } from '../image/access.ts'
 import { builtTag, share } from './compose.ts'
 
-/** Number of images retained per app. A rollback needs a retained image. */
+/** Number of images retained per app. A rollback needs the old image. */
 export const keptImages = 10
 
 /** Pushes the image in `layout`. @returns `repository@sha256:...` */

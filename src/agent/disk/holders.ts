@@ -7,7 +7,7 @@ export interface Holders {
    * write
    */
   add(volumeId: string, vmId: string, mode: 'read' | 'write'): void
-  /** Records a holder without checking for conflicts. */
+  /** Records a holder without checking for conflicts, for a VM that had the volume open before the agent's restart. */
   note(volumeId: string, vmId: string, mode: 'read' | 'write'): void
   remove(volumeId: string, vmId: string): void
   /** Returns the VMs that have the volume open. */

@@ -18,7 +18,7 @@ export interface StorageDeps {
 }
 
 export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost' | 'isGone'> {
-  /** Lets the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
+  /** Makes the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
   /** Returns the initial content of new volumes for VMs of this image, as a directory; undefined: none. */
   readonly contentOf: (image: string) => Promise<string | undefined>

@@ -32,17 +32,17 @@ export interface Opener {
   adopt(disk: DiskSpec, vmId: string): void
 }
 
-/** The caller holds the volume's mutex. */
+/** All functions require that the caller holds the volume's mutex. */
 export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }: OpenerDeps): Opener {
-  /** Pool names of open volumes. For a volume that another host created, this host has no other record. */
+  /** Pool names of open volumes. For a volume that another host created, this is the only record on this host. */
   const poolsOfHeld = new Map<string, string>()
   const modeOf = ({ readOnly }: DiskSpec) => (readOnly ? 'read' : 'write')
 
   const poolFor = ({ volumeId, pool: name }: DiskSpec, vmId: string): VolumePool => {
     const known = find(volumeId)
     const pool = pools.get(known?.desired.pool ?? name)
-    // Other hosts also create and restore volumes of a shared pool, so the records of this host may be outdated.
-    // Control only requests a VM with the volume once the volume is ready.
+    // In a shared pool, other hosts create and restore volumes, too, so this host's records may be outdated. The
+    // control plane only requests a VM once its volume is ready.
     if (pool?.shared) return pool
     if (!known || known.desired.want === 'absent')
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
@@ -62,7 +62,8 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
       const key = keyOf(volumeId)
       if (pool.encrypted && !key)
         throw new StepError('volume_locked', `the key of volume ${volumeId} has not reached this host yet`)
-      // An agent that crashed may have left the device open: read-only, or for a blocklisted client.
+      // An agent that crashed may have left the device open: read-only, or for a client that has been blocklisted
+      // since.
       if (pool.shared && holders.of(volumeId).length === 0) await pool.close(volumeId)
       holders.add(volumeId, vmId, modeOf(disk))
       poolsOfHeld.set(volumeId, pool.name)

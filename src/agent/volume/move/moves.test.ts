@@ -1,4 +1,4 @@
-/** Moves of a volume with its snapshots: between all kinds of pools, and between two agents. */
+/** Transfers a volume with its snapshots: between all kinds of pools, and between two agents. */
 import { existsSync } from 'node:fs'
 import { open, readdir, readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -83,7 +83,7 @@ async function write(pool: VolumePool, at: number, data: Buffer): Promise<void> 
 const digestOfAll = async (path: string) => digestAt(path, await sizeOf(path))
 const digest = async (pool: VolumePool) => digestOfAll(await pool.open(volumeId, 1))
 
-/** Sends the volume over a separate connection. */
+/** Sends the volume over a connection between two pools. */
 async function move(from: VolumePool, to: VolumePool, snapshots: readonly string[], corrupt = false): Promise<number> {
   const listener = await listenForVm('127.0.0.1', protocol)
   const source = await openWire(listener.uri, protocol)
@@ -248,7 +248,7 @@ describe('from agent to agent', () => {
     await fill(source, 'written after the first copy')
     await put(source, 3, { outgoing: { ...outgoing, final: true } })
     await put(target, 3, { incoming: { transferId: 't1' } })
-    // No VM can open the volume any more, and the move waits for the VM that has it.
+    // No VM can open the volume any more, and the transfer waits until the current VM detaches it.
     await source.put(desired('vm-2', 1, { disks: [disk(2)] }))
     await source.until('vm-2', 'refused', vm => vm.error?.code === 'volume_not_ready')
     expect((await observed(source)).transfer?.phase).toBe('copied')

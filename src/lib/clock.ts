@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall-clock time. */
   now(): Date
-  /** Milliseconds that never decrease; for measurements and timeouts. */
+  /** Returns milliseconds that never decrease, for measurements and timeouts. */
   monotonicMs(): number
 }
 

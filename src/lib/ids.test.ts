@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { isUuid, newId } from './ids.ts'
 
-it('creates UUIDs of version 7 that start with the time', () => {
+it('ids are UUIDs of version 7 that begin with the time', () => {
   const before = Date.now()
   const id = newId()
   expect(isUuid(id)).toBe(true)

@@ -13,7 +13,7 @@ it('encoding and decoding preserves any text', () => {
   )
 })
 
-it('any input of a guest is decoded as by the regular expression', () => {
+it('any input from a guest is decoded like with the regular expression', () => {
   const pattern = (text: string) =>
     Buffer.from(
       text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),

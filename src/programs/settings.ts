@@ -1,6 +1,6 @@
 /**
  * Settings of the programs: addresses, directories and connections. Each is a flag and an environment variable; the
- * flag takes precedence. `mote up --help` and docs/operating.md print this table.
+ * flag takes precedence. `mote up --help` and docs/operating.md show this table.
  */
 export interface ProgramSetting {
   readonly flag: string
@@ -270,7 +270,7 @@ export function readSettings(
   return Object.freeze(Object.fromEntries(entries))
 }
 
-/** @throws Error naming the setting if it is not a port */
+/** Parses a port. @throws Error naming the setting */
 export function portOf(setting: ProgramSetting, value: string): number {
   const port = Number(value)
   if (!Number.isInteger(port) || port < 0 || port > 65_535)

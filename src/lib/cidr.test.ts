@@ -20,7 +20,7 @@ it.each([
 ])('the address %s is written as %s', (text, canonical) => expect(written(text)).toBe(canonical))
 
 it.each(['', '10.0.0', '10.0.0.256', '010.0.0.1', 'fe80::1%eth0', 'g::', '1::2::3', '10.0.0.1/8'])(
-  '%j is no address',
+  '%j is not a valid address',
   text => expect(parseIp(text)).toBeUndefined(),
 )
 
@@ -36,7 +36,7 @@ it.each([
 })
 
 it.each(['10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/-1', '10.0.0.0/+8', 'internal'])(
-  '%j is no network',
+  '%j is not a valid network',
   text => expect(parseCidr(text)).toBeUndefined(),
 )
 

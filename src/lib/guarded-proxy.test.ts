@@ -54,7 +54,7 @@ it('the proxy connects to an allowed host at the address that it checked', async
 })
 
 it.each(['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[fd00::1]', '[::ffff:127.0.0.1]', 'inside.example'])(
-  'does not lead to %s',
+  'the proxy refuses to connect to %s',
   async host => {
     using server = await inside()
     await using proxy = await guardedProxy(undefined, async () => ['127.0.0.1'])

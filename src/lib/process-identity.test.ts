@@ -35,7 +35,7 @@ int main(void) {
 const hasCompiler = await hasProgram('cc')
 
 test.skipIf(!hasCompiler)(
-  `a process whose first thread is a zombie runs until its last thread ends ${hasCompiler ? '' : 'skipped, missing: cc'}`,
+  `a process whose first thread is a zombie counts as running until its last thread exits ${hasCompiler ? '' : 'skipped, missing: cc'}`,
   async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mote-threads-'))
     try {

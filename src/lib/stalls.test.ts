@@ -46,7 +46,7 @@ it('a stall in which the thread only waits has little CPU time', async () => {
 })
 
 it.skipIf(!existsSync('/usr/bin/taskset') || process.platform !== 'linux')(
-  'a thread that shares its processor with another one waits for it (needs taskset)',
+  'the time in which another process has the core counts as waiting (needs taskset)',
   async () => {
     const module = fileURLToPath(new URL('thread-times.ts', import.meta.url))
     const race = `

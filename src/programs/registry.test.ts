@@ -34,7 +34,7 @@ const insertBuild = statement(
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 describe.skipIf(missing.length > 0)(
-  `the registry of the installation (needs ${missing.join(' ') || 'nothing'})`,
+  `the installation's own registry (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   () => {
     let own: RegistrySystem

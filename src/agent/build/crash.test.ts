@@ -34,7 +34,7 @@ async function crashWhile(state: string, dataDir: string, desired: BuildPut): Pr
 }
 
 test.skipIf(!tools)(
-  'kill -9 of the agent at each step of a build (needs qemu, umoci, git)',
+  'an agent that was killed during a build starts the build over (needs qemu, umoci, git)',
   { timeout: 240_000 },
   async () => {
     await using git = await gitServer()

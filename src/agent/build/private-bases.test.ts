@@ -51,7 +51,7 @@ const lacking = [
 ]
 
 test.skipIf(lacking.length > 0)(
-  `a build starts from private images, and neither its layers, its log nor its files have the credential (needs ${lacking.join(', ') || 'nothing'})`,
+  `a build starts from private images, and its layers, log and files do not contain the credential (needs ${lacking.join(', ') || 'nothing'})`,
   { timeout: 600_000 },
   async () => {
     await using dir = await testDir()

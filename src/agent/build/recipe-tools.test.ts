@@ -148,7 +148,7 @@ const languages: Readonly<Record<string, Files>> = {
   shell: { 'start.sh': '' },
 }
 test.each(Object.entries(languages))(
-  'a package for the image of a %s project gets there, or is refused',
+  'a Debian package for the image of a %s project is installed, or refused if the image cannot contain it',
   (_, files) => {
     const named = { ...files, 'railpack.json': '{"deploy": {"aptPackages": ["jq"]}}' }
     const isRefused = ['go.mod', 'pom.xml'].some(file => file in files)

@@ -277,7 +277,7 @@ test.each(Object.entries(compiling).filter(([name]) => name !== 'static'))(
 )
 
 test.each(Object.entries(compiling).filter(([, script]) => script.includes('unpack /')))(
-  'the %s script gives sources the current time, because compilers with a cache compare times',
+  'the %s script gives sources the current time, because compilers compare it with cached results',
   async (_, script) => {
     const [, unpack = ''] = /^(unpack\(\) .*)$/m.exec(script) ?? []
     const dir = await mkdtemp(join(tmpdir(), 'mote-unpack-'))

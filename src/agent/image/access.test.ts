@@ -80,7 +80,7 @@ describe("a project's own registry credential", () => {
 const missing = ['skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 test.skipIf(missing.length > 0)(
-  `a cached base is used only by tenants who could pull it themselves (needs ${missing.join(' ') || 'nothing'})`,
+  `a cached image is only used by tenants who could pull it themselves (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()
@@ -114,7 +114,7 @@ test.skipIf(missing.length > 0)(
 )
 
 test.skipIf(missing.length > 0)(
-  `an image that one project can read starts in no other, also while it is being pulled (needs ${missing.join(' ') || 'nothing'})`,
+  `an image that one project can pull is refused to others, even while it is being pulled (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()

@@ -190,7 +190,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   })
 
   test.skipIf(!existsSync('/usr/bin/dump.erofs'))(
-    'files have the time of the image, so that web servers tell its pages from those of the version before',
+    'files have the creation time of the image, so that ETags of web servers change with each version',
     async () => {
       await using dir = await testDir()
       const page = (tar: Pack) => void tar.entry({ name: 'page', mtime: new Date(0) }, 'page')
@@ -212,7 +212,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   )
 
   test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/dump.erofs'))(
-    'files keep their owners and mode bits in the base, and an owner out of range gives a clear error (needs root)',
+    'files keep their owners and mode bits in the base, and an owner out of range is reported (needs root)',
     async () => {
       await using dir = await testDir()
       const store = storeIn(dir.path)
@@ -366,7 +366,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   }
 
   test.skipIf(!isRoot)(
-    'only a database image keeps initial volume content, without devices and set-user-ID bits (needs root)',
+    'only a database image gets a seed for volumes, without devices and set-user-ID bits (needs root)',
     async () => {
       await using dir = await testDir()
       for (const name of ['app-1', 'evil', 'postgres']) await layout(join(dir.path, name), { Cmd: ['/x'] }, volumeFiles)

@@ -41,7 +41,7 @@ const said = {
 } as const
 
 it.each(Object.entries(said))(
-  'a permanent pull failure is reported at once, in one sentence: %s',
+  'a permanent pull failure is reported without a retry, in one sentence: %s',
   (_, [text, sentence]) => {
     const fault = pullFault(reference, new CommandError(program, 1, stderr(text)))
     expect(isFinal(fault), fault.message).toBe(true)

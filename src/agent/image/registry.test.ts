@@ -17,7 +17,7 @@ import { imageStore } from './store.ts'
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 test.skipIf(missing.length > 0)(
-  `a registry with a login: tag, pinned digest, wrong password, missing image (needs ${missing.join(' ') || 'nothing'})`,
+  `images are pulled by tag and digest from a registry with a password, and failures are reported (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()
@@ -85,7 +85,7 @@ test.skipIf(missing.length > 0)(
 )
 
 test.skipIf(!existsSync('/usr/bin/skopeo'))(
-  'a name that resolves to a private address only after the check is not connected to (needs skopeo)',
+  'skopeo cannot connect to a name that resolves to a private address only after the check (needs skopeo)',
   { timeout: 60_000 },
   async () => {
     let visitors = 0

@@ -43,7 +43,7 @@ test('a program started by oneway can only reach its socket, and its exit code i
 })
 
 test.skipIf(!root)(
-  'without root it runs in its own user namespace, if the kernel allows that (needs root)',
+  'without root, oneway runs its program in a user namespace, if the kernel allows that (needs root)',
   async ({ skip }) => {
     await using dir = await testDir()
     const { program = '' } = await findOneWay(dir.path)
@@ -114,7 +114,7 @@ describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () =
   const places = ['127.0.0.1', 'localhost', '[::1]', '127.8.8.8', '[::ffff:127.0.0.1]', '0.0.0.0', address]
 
   test.each(Object.keys(leads).flatMap(how => places.map(place => [how, place] as const)))(
-    '%s, to %s: no connection reaches the host itself',
+    'leads skopeo %s to %s, but no connection reaches the host itself',
     async (how, place) => {
       const scheme = place === address ? 'https' : 'http'
       registry.answer = leads[how as keyof typeof leads](`${scheme}://${place}:${host.port}`)

@@ -64,7 +64,7 @@ test.each(['oldest', 'newest'] as const)(
 )
 
 test.each(['oldest', 'newest'] as const)(
-  'rare text in a large file is found in several bounded steps, %s first',
+  'a search for rare text in large files is split into several requests, %s first',
   async order => {
     await using dir = await testDir()
     const logs = await retained(dir.path)
@@ -79,7 +79,7 @@ test.each(['oldest', 'newest'] as const)(
 )
 
 test.each(['oldest', 'newest'] as const)(
-  'a range in the middle of a file is found without reading all of it, %s first',
+  'a search for a time range in the middle of a file does not read all of it, %s first',
   async order => {
     await using dir = await testDir()
     const logs = await retained(dir.path)

@@ -145,7 +145,7 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
   })
 
   test.each(['before', 'after'] as const)(
-    'that is removed %s its copy of a volume has arrived leaves nothing on the target',
+    'leaves nothing on the target if it is removed %s its copy of a volume has arrived',
     { timeout: 60_000 },
     async when => {
       await using source = await testAgent(fake)
@@ -171,7 +171,7 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
     },
   )
 
-  test('whose target disappears during the transfer stays on the source, and can be sent again', {
+  test('remains on the source if the target disappears during the transfer, and can be sent again', {
     timeout: 60_000,
   }, async () => {
     await using source = await testAgent(fake)

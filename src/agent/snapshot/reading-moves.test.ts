@@ -33,7 +33,7 @@ const runs = async (host: TestAgent, vmId: string, change: Parameters<typeof tes
 }
 
 test.skipIf(!hasQemu)(
-  'a fork with a read-only volume reads the same data on the target host; after a write to the volume it boots instead',
+  'a fork with a read-only volume reads the same data on the target host, and boots if the volume was written since',
   { timeout: 240_000 },
   async () => {
     await using source = await testAgent({ hypervisor: 'qemu', network })

@@ -52,7 +52,7 @@ async function hostWithVm(): Promise<TestAgent> {
 }
 
 test.skipIf(!hasQemu)(
-  'a restore gets memory and volume of the same point in time, and a later crash loses nothing',
+  'a restored VM has memory and volume of the same point in time, and keeps later writes after a crash',
   limit,
   async () => {
     await using host = await hostWithVm()
@@ -94,7 +94,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a VM that sleeps does not run again, and its clone continues with the last writes',
+  'a sleeping VM is not started again, and a clone of it continues with its last writes',
   limit,
   async () => {
     await using host = await hostWithVm()

@@ -302,7 +302,7 @@ const encrypted = { pools: [{ name: 'local', kind: 'dir-luks', place: '' }] } as
 const key = Buffer.alloc(32, 'k').toString('base64')
 
 test.skipIf(!existsSync('/usr/bin/qemu-img'))(
-  'an encrypted volume is created and opened only with its key, which is only kept in memory (needs qemu-img)',
+  'an encrypted volume is only created and opened with its key, which is only held in memory (needs qemu-img)',
   { timeout: 180_000 },
   async () => {
     await using host = await testAgent({ ...fake, pools: [...encrypted.pools] })
@@ -355,7 +355,7 @@ test.skipIf(!hasQemu || !existsSync('/usr/bin/qemu-img'))(
 )
 
 test.skipIf(!hasQemu)(
-  'a snapshot under a writing guest is a consistent file system with the written data, and the guest keeps writing (needs qemu)',
+  'a snapshot taken while a guest writes is a consistent file system, and the guest continues to write (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -388,7 +388,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'concurrent snapshots under a writing guest are each consistent (needs qemu)',
+  'concurrent snapshots taken while a guest writes are each consistent (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'

@@ -107,7 +107,7 @@ async function move(from: VolumePool, to: VolumePool, snapshots: readonly string
   }
 }
 
-describe('from pool to pool', () => {
+describe('a volume transfer between two pools', () => {
   test.each(pairs.map(([from, to]) => ({ from, to })))('$from to $to', { timeout: 120_000 }, async ({ from, to }) => {
     const missing = kinds[from].missing ?? kinds[to].missing
     if (missing !== undefined) return void console.warn(`not tried: ${missing}`)
@@ -145,7 +145,7 @@ describe('from pool to pool', () => {
     ['lvm-thin (strict fake)', 'dir'],
   ] as const
   test.each(shrinking.map(([from, to]) => ({ from, to })))(
-    '$from to $to, a smaller snapshot after a larger one',
+    'a smaller snapshot is sent after a larger one, $from to $to',
     { timeout: 120_000 },
     async ({ from, to }) => {
       const missing = kinds[from].missing ?? kinds[to].missing
@@ -227,8 +227,8 @@ async function fill(host: TestAgent, text: string): Promise<void> {
   await file.close()
 }
 
-describe('from agent to agent', () => {
-  test('copies a volume while a VM uses it, sends the rest after detachment, and is activated by control', async () => {
+describe('a volume transfer between two agents', () => {
+  test('copies a volume while a VM uses it, sends the rest after detachment, and ends when the control plane confirms it', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })
@@ -271,7 +271,7 @@ describe('from agent to agent', () => {
     await target.until('vm-3', 'attached', vm => vm.disks?.[0]?.state === 'attached')
   })
 
-  test('a canceled move leaves the source unchanged and nothing on the target', async () => {
+  test('a canceled transfer leaves the source unchanged and nothing on the target', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })

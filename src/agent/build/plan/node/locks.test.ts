@@ -60,7 +60,7 @@ test.each([
 })
 
 test.each(['', JSON.stringify({ lockfileVersion: 1, dependencies: {} })])(
-  'a package-lock.json that names no dependencies of the project is trusted: %j',
+  'npm ci is chosen if package-lock.json does not list the dependencies of package.json: %j',
   text => {
     expect(planOf({ 'package.json': own(), 'package-lock.json': text }).install).toEqual(['npm ci'])
   },
@@ -78,7 +78,7 @@ test('of a large lock file, only the first part is compared with package.json', 
 })
 
 test.each(['{"packages": {"": {"dependencies":', '<<<<<<< ours', '{"packages": {"": {]}}'])(
-  'a package-lock.json that is no JSON is left to npm: %j',
+  'npm ci is chosen if package-lock.json is not valid JSON, so that npm reports it: %j',
   text => {
     expect(planOf({ 'package.json': own(), 'package-lock.json': text }).install).toEqual(['npm ci'])
   },

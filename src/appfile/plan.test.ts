@@ -109,7 +109,7 @@ describe('files of an app', () => {
   })
 })
 
-describe('a plan', () => {
+describe('a plan for an app', () => {
   it('is empty if the app matches the file', () => {
     const same = plan(image, image)
     expect([isEmpty(same), planText(same)]).toEqual([true, 'No changes: shop matches the file.'])

@@ -30,7 +30,7 @@ export interface ServiceBuild {
   readonly inputs?: BuildInputs | undefined
 }
 
-/** @returns undefined for a service without `build` */
+/** Returns the build of a service; undefined for a service without `build`. */
 export function buildOf(service: Field): ServiceBuild | undefined {
   const build = member(service, 'build')
   if (!build) return undefined

@@ -5,7 +5,10 @@
 
 const heredoc = /<<-?\s*["']?([A-Za-z_][A-Za-z0-9_]*)["']?/g
 
-/** @throws Error if there is no such stage, or a value cannot be written into a Dockerfile */
+/**
+ * Returns the changed text of a Dockerfile.
+ * @throws Error if there is no such stage, or a value cannot be written into a Dockerfile
+ */
 export function fixedDockerfile(
   text: string,
   { args, target }: { readonly args: Readonly<Record<string, string>>; readonly target: string | undefined },

@@ -13,7 +13,7 @@ const name = /^[A-Za-z_][A-Za-z0-9_]*/
 /** Maximum length of a value. Without it, variables that repeat others could make values of any length. */
 const mostLength = 65_536
 
-/** @throws Invalid for a required variable that is not set, and for wrong syntax */
+/** Replaces the variables in a text. @throws Invalid for a required variable that is not set, and for wrong syntax */
 export function interpolate(text: string, at: Place, variables: Variables): string {
   const [result] = expand(text, 0, false, { at, variables, depth: 0, isUsed: true })
   return result

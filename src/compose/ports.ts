@@ -6,7 +6,7 @@ export type PortChoice = { readonly kind: 'web'; readonly port: number } | { rea
 
 interface Published {
   readonly field: Field
-  /** In the container. */
+  /** Port in the container. */
   readonly target: number
   readonly protocol: string
 }

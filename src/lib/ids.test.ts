@@ -11,7 +11,7 @@ it('ids are UUIDs of version 7 that begin with the time', () => {
   expect(ms).toBeLessThan(before + 1_000)
 })
 
-it('ids increase within a millisecond and after the clock is set back', () => {
+it('ids increase within a millisecond and even after the clock is set back', () => {
   const ids = Array.from({ length: 20_000 }, newId)
   expect(new Set(ids).size).toBe(ids.length)
   expect(ids.toSorted()).toEqual(ids)

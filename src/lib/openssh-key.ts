@@ -35,7 +35,7 @@ export function makeKeyPair(comment: string): KeyPair {
   }
 }
 
-/** Encodes a string (RFC 4251, 5). */
+/** Encodes a string in SSH's wire format (RFC 4251, 5). */
 function string(value: string | Buffer): Buffer {
   const bytes = Buffer.from(value)
   return Buffer.concat([number(bytes.length), bytes])

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { decodeWord, encodeWord } from './words.ts'
 
-it('encoding and decoding preserves any text', () => {
+it('any text is the same after encoding and decoding', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('a', ' ', '%', '\n', '\u0001', 'é', '漢', '😀'), minLength: 1 }),

@@ -14,9 +14,9 @@ export interface Visit {
   readonly db: Db
   /** The data directory. */
   readonly data: string
-  /** @throws Error if no secret is configured */
+  /** Returns the vault with the installation's secret. @throws Error if no secret is configured */
   vault(): Vault
-  /** @throws Error if the configuration is invalid */
+  /** Returns the public address of the API. @throws Error if the configuration is invalid */
   publicUrl(): string
   /** Returns the plan for new projects. @throws Error if the configuration is invalid */
   defaultPlan(): string

@@ -151,7 +151,7 @@ export async function openWatch(
   scope.defer(() => watch.stop())
 }
 
-/** @throws Error naming the setting */
+/** Parses the setting with the pools. @throws Error naming the setting */
 function poolsOf(text: string): AgentConfig['pools'] {
   try {
     return parsePools(text)
@@ -161,7 +161,7 @@ function poolsOf(text: string): AgentConfig['pools'] {
   }
 }
 
-/** @throws Error naming the setting */
+/** Parses the setting with the host's labels. @throws Error naming the setting */
 function labelsOf(text: string): AgentConfig['labels'] {
   try {
     return { ...parseLabels(text) }
@@ -214,7 +214,7 @@ export async function openAgent(
   return agent
 }
 
-/** @throws Error naming the invalid setting */
+/** Returns the limits on the network and disk use of VMs. @throws Error naming the invalid setting */
 export function guestLimitsOf(settings: ProgramSettings): Pick<AgentConfig, 'guestLimits' | 'diskLimits'> {
   const limit = (name: ProgramSettingName, most?: number) => limitOf(programSettings[name], settings[name], most)
   return {
@@ -256,7 +256,7 @@ export async function openGateway(
   return gateway
 }
 
-/** @throws Error naming the setting */
+/** Checks the setting with the guest kernel. @throws Error naming the setting */
 function kernelOf(value: string): string {
   if (value === 'shipped' || value === 'distribution') return value
   if (!existsSync(join(value, 'vmlinux')))

@@ -258,7 +258,10 @@ export const programSettings = {
 export type ProgramSettingName = keyof typeof programSettings
 export type ProgramSettings = { readonly [K in ProgramSettingName]: string }
 
-/** @param flags from the command line, by setting name */
+/**
+ * Returns all settings: from flags, otherwise from environment variables, otherwise the defaults.
+ * @param flags from the command line, by setting name
+ */
 export function readSettings(
   flags: Readonly<Partial<Record<ProgramSettingName, string | undefined>>>,
   env: Readonly<Record<string, string | undefined>>,

@@ -38,7 +38,7 @@ export interface BuildsDeps {
   readonly toolchainMib: number
   readonly drivers: ReadonlyMap<HypervisorName, Driver>
   readonly bootSlots: Semaphore
-  /** Resolves when the drivers may boot VMs. */
+  /** Resolves when the hypervisor drivers may boot VMs. */
   readonly ready: Promise<void>
   readonly logLimits: LogLimits
   readonly bus: Bus
@@ -46,7 +46,10 @@ export interface BuildsDeps {
 }
 
 export interface Builds {
-  /** @throws StepError `stale_generation`, `invalid_build` */
+  /**
+   * Starts, restarts or cancels a build until it matches the desired state.
+   * @throws StepError `stale_generation`, `invalid_build`
+   */
   put(put: BuildPut): Promise<BuildObserved>
   /** Returns undefined if this host never had the build or has deleted it. */
   logs(buildId: string, tail: number, afterUs: number): Promise<StoredLine[] | undefined>

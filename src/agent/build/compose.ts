@@ -49,7 +49,7 @@ export async function composeImage(
     created: created.toISOString(),
     config,
     rootfs: { type: 'layers', diff_ids: [...below.rootfs.diff_ids, diffId] },
-    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
+    // Base images need one history entry per layer; otherwise buildah rejects them.
     history: [...below.rootfs.diff_ids, diffId].map(() => ({ created_by: 'mote build' })),
   })
   const top: Descriptor = { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest, size }

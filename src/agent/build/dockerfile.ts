@@ -6,11 +6,11 @@ import { closestTo } from '../../lib/closest.ts'
 import { faultAt } from './plan/project.ts'
 
 export interface Instruction {
-  /** Line of its first word, from 1. */
+  /** Line number of the instruction's first word, from 1. */
   readonly line: number
-  /** The first word, in upper case. */
+  /** The instruction's first word, in upper case. */
   readonly verb: string
-  /** The words after it, continued lines included; the text of here-documents is left out. */
+  /** The words after the first one, with continued lines but without the text of here-documents. */
   readonly words: readonly string[]
 }
 

@@ -93,14 +93,14 @@ describe.skipIf(missing.length > 0)(`git over SSH (missing: ${missing.join(' ') 
   })
 })
 
-describe('submodules', () => {
+describe('submodules of a repository', () => {
   let server: GitServer
   beforeAll(async () => {
     server = await gitServer()
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  /** @param url the submodule's address, as in `.gitmodules` */
+  /** Pushes a repository with one submodule. @param url the submodule's address, as in `.gitmodules` */
   const pushed = async (url: string) => {
     const inner = await server.push({ 'lib.txt': 'from the library' }, { branch: 'lib' })
     const gitmodules = `[submodule "the lib"]\n\tpath = vendor/lib\n\turl = ${url}\n`

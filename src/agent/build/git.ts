@@ -49,9 +49,8 @@ interface Fetched {
 }
 
 /**
- * Fetches the commit and those of its submodules into bare repositories in the worker's directory. No hooks, no
- * transport other than that of the URL, no redirects, no credential helpers, no configuration of this host; git
- * connects only to the checked address.
+ * Fetches the commit and those of its submodules into bare repositories in the worker's directory. Git is isolated
+ * (git-run.ts) and connects to the checked address only.
  * @throws BuildFault when the repository, branch or commit does not exist or is not accessible
  */
 export async function fetchSource(source: Source, worker: Worker, limits: FetchLimits): Promise<Repository> {

@@ -1,4 +1,4 @@
-/** Builds with arguments and secrets in a real VM, with the images of `mote image build builder`. */
+/** Builds with arguments and secrets in a real VM, with the images that `mote image build builder` makes. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -78,7 +78,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   if (deps.driver.name === 'fake') throw new BuildFault('This host only simulates VMs: it cannot build.')
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
-  // Checked first, because a wrong setting breaks every build.
+  // Done first, because a wrong setting would make every build fail.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
   const { recipe, bases, made } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))

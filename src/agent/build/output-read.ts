@@ -78,7 +78,8 @@ async function takeBlob(body: AsyncIterable<Buffer>, file: string, digest: strin
 }
 
 /**
- * Calls `take` for each entry before the end mark. @throws ArchiveFault if there is no end mark, or a limit is exceeded
+ * Calls `take` for each entry before the end mark.
+ * @throws ArchiveFault if there is no end mark, or a limit is exceeded
  */
 async function eachEntry(disk: string, limits: ArchiveLimits, take: (entry: TarEntry) => Promise<void>): Promise<void> {
   for await (const entry of tarEntries(createReadStream(disk), limits)) {

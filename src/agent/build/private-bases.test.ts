@@ -1,4 +1,4 @@
-/** Private images in Dockerfiles: which ones are fetched, and a real build that starts from one. */
+/** Private base images in Dockerfiles: which ones are found, and a real build that starts from one. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -33,7 +33,7 @@ const skipped =
       ? ` (skipped: ${gvisor.name})`
       : ''
 
-describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeout: 600_000 }, () => {
+describe.skipIf(skipped !== '')(`builds with real package registries${skipped}`, { timeout: 600_000 }, () => {
   let git: GitServer
   let host: TestAgent
   beforeAll(async () => {

@@ -55,7 +55,7 @@ const java: Planner = (plan, start) => {
       'Builds have no Gradle. Add a Dockerfile that builds with an image of Gradle and starts the jar, or a pom.xml: builds have Maven.',
     )
   checkVersion(plan, 'java')
-  // Spring reads the port from SERVER_PORT.
+  // Spring reads the port from the variable SERVER_PORT.
   const line = plan.framework === 'spring' ? `export SERVER_PORT="$PORT"; exec ${start}` : start
   return {
     builder: 'maven',

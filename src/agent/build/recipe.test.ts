@@ -113,7 +113,7 @@ describe('the served directory', () => {
   ] as const)('is found for %s', (_, files, dir) => expect(recipeIn(files).env['DIR']).toBe(dir))
 })
 
-describe('the start command', () => {
+describe('the start command of an app', () => {
   test.each([
     ['the script, not the package manager', nodeProject({ scripts: { start: 'node a.js' } }), 'exec node a.js'],
     [
@@ -378,7 +378,7 @@ test("Yarn starts the main file of a project whose dependencies are in Yarn's ar
   expect(startOf(files)).toEqual(['/bin/sh', '-c', 'exec yarn node a.js'])
 })
 
-test('no variable of a recipe has a name that a package manager reads as a setting', () => {
+test('no variable of a recipe has a name that a package manager would read as a setting', () => {
   const projects: Files[] = [
     nodeProject(
       { scripts: { start: 'node a.js' }, dependencies: { puppeteer: '24' } },

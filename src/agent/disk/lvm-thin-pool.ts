@@ -160,14 +160,14 @@ async function settled(lvm: Lvm, volumeId: string): Promise<readonly Lv[]> {
   return list(lvm)
 }
 
-/** @throws StepError `volume_missing` */
+/** Returns the volume's logical volume. @throws StepError `volume_missing` */
 async function existing(lvm: Lvm, volumeId: string): Promise<string> {
   const volume = lvName('volume', volumeId)
   if (has(await settled(lvm, volumeId), volume)) return volume
   throw new StepError('volume_missing', `pool ${lvm.name} has no volume ${volumeId}`)
 }
 
-/** @throws StepError `snapshot_missing` */
+/** Returns the snapshot's logical volume. @throws StepError `snapshot_missing` */
 async function needSnapshot(lvm: Lvm, volumeId: string, snapshotId: string): Promise<string> {
   const snapshot = lvName('snapshot', volumeId, snapshotId)
   if (has(await list(lvm), snapshot)) return snapshot

@@ -4,7 +4,7 @@
  */
 export interface VolumePool {
   readonly name: string
-  /** The technology, for the host's heartbeat. */
+  /** Kind of the pool, such as `zfs`, for the host's heartbeat. */
   readonly kind: string
   /** Whether every host with a pool of this name accesses the same volumes. */
   readonly shared: boolean
@@ -19,8 +19,8 @@ export interface VolumePool {
   create(volumeId: string, sizeMib: number, from?: SnapshotRef | Content, key?: string): Promise<void>
   /**
    * Returns the volume as a raw file or block device for a VM. Idempotent.
-   * @param generation of the attachment; in a shared pool, a writer with a smaller generation is fenced
-   * @param access default: `write`. A reader fences no other host
+   * @param generation generation of the attachment; in a shared pool, a writer with a smaller generation is fenced
+   * @param access default: `write`. A reader fences no other host.
    * @throws StepError `volume_missing`; in a shared pool `stale_volume_generation`, and `volume_in_use` for a reader
    * while another host has the volume open for writing
    */

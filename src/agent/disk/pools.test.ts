@@ -11,7 +11,7 @@ import { bytesAt, contentSize, digest, fill, mib, text, write } from '../../../t
 import { kinds } from '../../../test/support/agent/pool-kinds.ts'
 
 /** The behavior that every pool must have. */
-describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, open: openKind }) => {
+describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLate, open: openKind }) => {
   const it = test.skipIf(missing !== undefined)
   const because = missing === undefined ? '' : ` (skipped: ${name} ${missing})`
 
@@ -154,7 +154,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
   })
 })
 
-describe('a new volume', () => {
+describe('a new volume in a directory pool', () => {
   test.skipIf(process.getuid?.() !== 0)('starts with the content and owners of a directory (needs root)', async () => {
     await using dir = await testDir()
     const directory = join(dir.path, 'content')
@@ -170,8 +170,8 @@ describe('a new volume', () => {
   })
 })
 
-describe('lvm-thin', () => {
-  test('the next operation finishes a restore that a crash interrupted (I43)', async () => {
+describe('the pool lvm-thin', () => {
+  test('finishes a restore that a crash interrupted, with the next operation (I43)', async () => {
     await using dir = await testDir()
     const lvm = fakeLvm(join(dir.path, 'dev'))
     const cut = { before: '' }

@@ -14,7 +14,7 @@ const Lock = Type.Object({ id: Type.String(), locker: Type.String() })
 const Locks = Type.Array(Lock)
 
 const lockPollMs = 250
-/** ENOENT, which rbd returns as its exit code. */
+/** Exit code of rbd(8) for ENOENT. */
 const noEntry = 2
 const generationKey = 'mote.generation'
 
@@ -33,7 +33,10 @@ export async function fence(fencing: Fencing, spec: string, generation: number):
   }
 }
 
-/** @throws StepError `stale_volume_generation`, and `volume_in_use` while a host has the image open for writing */
+/**
+ * Checks that a reader may open the image.
+ * @throws StepError `stale_volume_generation`, and `volume_in_use` while a host has the image open for writing
+ */
 export async function assertNobodyWrites(fencing: Fencing, spec: string, generation: number): Promise<void> {
   await refuseOlder(fencing, spec, generation)
   const [writer] = await waitForLocks(fencing, spec)
@@ -41,7 +44,10 @@ export async function assertNobodyWrites(fencing: Fencing, spec: string, generat
     throw new StepError('volume_in_use', `${writer.locker} of the cluster still has the volume open for writing`)
 }
 
-/** @throws StepError `stale_volume_generation` if a host has attached the volume under a newer generation */
+/**
+ * Checks that the attachment is the newest one.
+ * @throws StepError `stale_volume_generation` if a host has attached the volume under a newer generation
+ */
 export async function refuseOlder({ rbd }: Pick<Fencing, 'rbd'>, spec: string, generation: number): Promise<void> {
   const known = (await rbd('image-meta', 'get', spec, generationKey).catch(absent)).trim()
   if (generation < Number(known || 0))

@@ -13,7 +13,7 @@ export interface RbdImages {
   readonly name: string
   /** Name of the pool in Ceph. */
   readonly pool: string
-  /** Directory for empty file systems that are imported as images. */
+  /** Directory for temporary file systems that are imported as images. */
   readonly scratchDir: string
   /** Runs rbd(8). */
   readonly rbd: (...args: readonly string[]) => Promise<string>
@@ -49,7 +49,7 @@ export async function hasImage(images: RbdImages, spec: string): Promise<boolean
   return (await rbdJson(images, Images, 'ls', images.pool)).includes(spec.slice(images.pool.length + 1))
 }
 
-/** @throws StepError `volume_missing` */
+/** Returns the name of the volume's image. @throws StepError `volume_missing` */
 export async function existingImage(images: RbdImages, volumeId: string): Promise<string> {
   const spec = imageOf(images, volumeId)
   if (await hasImage(images, spec)) return spec
@@ -60,7 +60,7 @@ export async function snapshotsOf(images: RbdImages, spec: string): Promise<stri
   return (await rbdJson(images, Snapshots, 'snap', 'ls', spec)).map(one => one.name)
 }
 
-/** @throws StepError `snapshot_missing` */
+/** Checks that the image has the snapshot. @throws StepError `snapshot_missing` */
 export async function needSnapshot(images: RbdImages, spec: string, snapshotId: string): Promise<void> {
   if ((await hasImage(images, spec)) && (await snapshotsOf(images, spec)).includes(checkedId(snapshotId))) return
   throw new StepError('snapshot_missing', `pool ${images.name} has no such snapshot`)

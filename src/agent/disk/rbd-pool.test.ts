@@ -6,7 +6,7 @@ import { rbdOptions } from '../../../test/support/agent/pool-kinds.ts'
 import { fakeCluster } from '../../../test/support/fake-rbd.ts'
 import { rbdPool } from './rbd-pool.ts'
 
-describe('rbd', () => {
+describe('a pool in Ceph', () => {
   test('a newer attachment fences the previous host, which cannot attach the volume again', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))

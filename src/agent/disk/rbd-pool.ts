@@ -24,7 +24,7 @@ export interface RbdOptions {
   /** Name of the pool in Ceph. `client` is the Ceph user with access to it; null: the default user. */
   readonly pool: string
   readonly client: string | null
-  /** Directory for empty file systems that are imported as images. */
+  /** Directory for temporary file systems that are imported as images. */
   readonly scratchDir: string
   readonly run?: RunProgram
   /** How long to wait for the previous host to close an image, ms. Default: 3 s. */

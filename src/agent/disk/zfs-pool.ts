@@ -137,7 +137,7 @@ async function fileOf(pool: Zfs, kind: keyof typeof prefix, volumeId: string): P
   return place && join(place, 'disk.raw')
 }
 
-/** @throws StepError `volume_missing` */
+/** Returns the volume's file. @throws StepError `volume_missing` */
 async function existing(pool: Zfs, volumeId: string): Promise<string> {
   const file = await fileOf(pool, 'volume', volumeId)
   if (file && existsSync(file)) return file

@@ -9,7 +9,7 @@ const answerMs = 2_000
 /** Forwards a query unchanged, and returns the upstream's response. @throws Error when no resolver responded */
 export type Forward = (query: Buffer, over: 'udp' | 'tcp', signal: AbortSignal) => Promise<Buffer>
 
-/** @param upstreams tried in order, `host` or `host#port` */
+/** Returns a function that forwards queries. @param upstreams tried in order, `host` or `host#port` */
 export function forwarder(upstreams: readonly string[]): Forward {
   const servers = upstreams.map(text => {
     const [host = '', port] = text.split('#')

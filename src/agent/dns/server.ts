@@ -19,7 +19,7 @@ export interface DnsClient {
 
 export interface ResolverOptions {
   readonly address: string
-  /** 0: any free port. */
+  /** UDP and TCP port; 0: any free one. */
   readonly port: number
   /** Returns the client by its source address; undefined if it is no guest of this host. */
   readonly client: (address: string) => DnsClient | undefined

@@ -3,7 +3,7 @@
 export interface Share {
   /** Limit per guest. */
   readonly each: number
-  /** From this total on, the limit per guest is `eachWhenBusy`. */
+  /** If the pending operations of all guests reach this number, the limit per guest is `eachWhenBusy`. */
   readonly busy: number
   readonly eachWhenBusy: number
 }

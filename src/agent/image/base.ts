@@ -74,7 +74,7 @@ export async function buildBase(
   const size = await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
   const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
   const work = join(dir, 'work')
-  // Unpacking needs root to preserve the owners of the volume content.
+  // For a seed, unpacking runs as root to preserve the owners of the volume content.
   const how = withSeed ? { program: undefined, reason: 'the platform trusts it' } : unprivileged
   const disk = how.program !== undefined && how.hasDisks ? diskFor(size, join(dir, 'disk.img')) : undefined
   const rootfs = disk ? `${disk.name}/rootfs` : 'rootfs'

@@ -63,7 +63,7 @@ describe('image references', () => {
     'docker://x',
     'r.io/../x',
     `a${'b'.repeat(600)}`,
-  ])('%s is refused', text => expect(() => parseImage(text)).toThrow(ImageError))
+  ])('the image reference "%s" is refused', text => expect(() => parseImage(text)).toThrow(ImageError))
 })
 
 /** Writes an OCI layout with one gzip layer. */
@@ -126,7 +126,7 @@ const deepNames = () =>
  */
 const modeIn = (image: Buffer, nid: number) => image.readUInt16LE(image.readUInt32LE(1024 + 40) * 4096 + nid * 32 + 4)
 
-/** Number of files below this directory that are open in this process. */
+/** Returns the number of files below this directory that this process has open. */
 function openBelow(dir: string): number {
   const targets = readdirSync('/proc/self/fd').map(fd => {
     try {
@@ -138,7 +138,7 @@ function openBelow(dir: string): number {
   return targets.filter(target => target.startsWith(`${dir}/`)).length
 }
 
-describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
+describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
   const config = { registries: [], maxImageMib: 64 }
   const storeIn = (path: string, maxImageMib = 64) =>
     imageStore({ ...config, cacheDir: join(path, 'cache'), imageDir: path, maxImageMib })

@@ -1,5 +1,5 @@
 import { ImageError } from '../base/image-error.ts'
-/** Where an image comes from, parsed from `VmSpec.image`. */
+/** A parsed image reference (`VmSpec.image`): an image in a registry, or in an OCI layout on this host. */
 export type ImageReference =
   | { readonly kind: 'layout'; readonly name: string; readonly tag: string }
   | {
@@ -39,8 +39,8 @@ export function parseImage(text: string): ImageReference {
 
 /**
  * Returns a reference to the same image by digest, so that a later change of the tag has no effect. References to OCI
- * layouts are returned unchanged, because layouts have tags only.
- * @param digest of the manifest, `sha256:...`
+ * layouts are returned unchanged, because images in layouts are found by tag only.
+ * @param digest digest of the manifest, `sha256:...`
  * @throws ImageError `invalid_image`
  */
 export function pinnedImage(text: string, digest: string): string {

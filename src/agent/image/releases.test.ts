@@ -58,7 +58,7 @@ async function makeRelease(dir: string): Promise<Release> {
   }
 }
 
-describe.skipIf(missing.length > 0)(`packages of another release ${reason}`, () => {
+describe.skipIf(missing.length > 0)(`packages of another Debian release ${reason}`, () => {
   const stack = new AsyncDisposableStack()
   let dir = ''
   let release: Release

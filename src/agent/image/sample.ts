@@ -69,7 +69,7 @@ function imageConfig(layerDigest: string, user: string) {
       ExposedPorts: { '8080/tcp': {} },
     },
     rootfs: { type: 'layers', diff_ids: [layerDigest] },
-    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
+    // Base images need one history entry per layer; otherwise buildah rejects them.
     history: [{ created_by: 'mote' }],
   }
 }

@@ -9,7 +9,7 @@ import { run } from '../../lib/exec.ts'
 import { isEngine } from './engines.ts'
 import type { ImageReference } from './reference.ts'
 
-/** Path of the content in the image. */
+/** Path of the volume content in a database image. */
 export const volumeContent = 'usr/share/mote/volume'
 
 /** Returns the seed directory of a base; undefined if it has none. */

@@ -3,7 +3,7 @@ import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export interface SizeWatch extends AsyncDisposable {
-  /** Aborts with the error once the directory is larger than the limit. */
+  /** Aborts with `error` once the directory is larger than the limit. */
   readonly signal: AbortSignal
 }
 

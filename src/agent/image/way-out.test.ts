@@ -59,7 +59,7 @@ test.skipIf(!root)(
   },
 )
 
-describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () => {
+describe.skipIf(why !== '')(`a malicious registry ${why}`, () => {
   const stack = new AsyncDisposableStack()
   let dir = ''
   let registry: { port: number; answer: (request: IncomingMessage, response: ServerResponse) => void }

@@ -10,7 +10,7 @@ export interface NewImage {
   readonly tag: string
   /** Uncompressed tar archives, lowest layer first. They are moved into the layout. */
   readonly layers: readonly string[]
-  /** `config` of the image configuration (image-spec v1.1, config.md). */
+  /** The member `config` of the image's configuration (image-spec v1.1, config.md). */
   readonly config: Readonly<Record<string, unknown>>
 }
 
@@ -33,7 +33,7 @@ export async function writeLayout(layoutDir: string, image: NewImage): Promise<s
     ...platform,
     config: image.config,
     rootfs: { type: 'layers', diff_ids: layers.map(layer => layer.digest) },
-    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
+    // Base images need one history entry per layer; otherwise buildah rejects them.
     history: layers.map(() => ({ created_by: 'mote' })),
   })
   const manifest = await putJson({

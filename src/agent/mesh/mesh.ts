@@ -1,4 +1,4 @@
-/** The encrypted WireGuard network between hosts. */
+/** The mesh: the encrypted WireGuard network between hosts. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HostIpv4, HostNetwork, NetworkObserved, PeerObserved } from '../../contract/network.ts'
@@ -102,7 +102,7 @@ function canonical(address: string): string {
   return ip ? formatIp(ip) : address
 }
 
-/** Parses `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
+/** Parses an endpoint such as `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
 export function parseEndpoint(text: string): { readonly host: string; readonly port: number } {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)

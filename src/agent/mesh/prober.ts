@@ -22,7 +22,7 @@ interface Link {
   latencyMs: number
 }
 
-/** @param address this host's mesh address */
+/** Starts to answer probes, and to send them to peers. @param address this host's mesh address */
 export async function startProber(address: string, onError: (error: unknown) => void): Promise<Prober> {
   const socket = createSocket('udp6')
   socket.bind(probePort, address)

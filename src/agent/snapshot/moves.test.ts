@@ -1,6 +1,6 @@
 /**
- * Transfers a snapshot of a VM together with the VM's volume to another host. Forks start there with the data that was
- * written before the snapshot.
+ * Transfers a VM snapshot to another host, together with the VM's volume. VMs that are forked there have the data from
+ * before the snapshot.
  */
 import { existsSync } from 'node:fs'
 import { appendFile, chmod, readdir, rename, symlink } from 'node:fs/promises'
@@ -200,62 +200,66 @@ const cases = (await driverCases())
     marker: one.config.hypervisor === 'qemu' ? 'cat /proc/sys/kernel/random/boot_id' : 'cat /dev/shm/memory',
   }))
 
-describe.each(cases)('$name', ({ skip, config, spec: own, marker }) => {
-  test.skipIf(skip)('a fork starts on the target host with a clone of the volume', { timeout: 240_000 }, async () => {
-    await using cache = await testDir()
-    await using otherCache = await testDir()
-    const usual = join(homedir(), '.cache', 'mote')
-    const cacheDir = await cacheWithoutImages(usual, cache.path)
-    await using source = await testAgent({ ...config, cacheDir })
-    // On the target, the base has another path than in the snapshot, and must be made first.
-    const elsewhere = await cacheWithoutImages(usual, otherCache.path)
-    await using target = await testAgent({ ...config, cacheDir: elsewhere })
-    const sh = async (host: TestAgent, vmId: string, script: string) => {
-      const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
-      return (stdout + stderr).trim()
-    }
-    await source.volume({ volumeId: 'vol-1' })
-    const spec = testSpec({ ...own, hostname: 'parent', disks: [disk('vol-1', 1)] })
-    await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
-    await source.until('parent', 'healthy', vm => vm.healthy)
-    const writes =
-      'head -c 3000000 /dev/urandom > /data/file; echo memory > /tmp/state; head -c 9 /dev/urandom | base64 > /dev/shm/memory; sync'
-    const known = await sh(source, 'parent', `${writes}; sha256sum < /data/file; ${marker}`)
-    const taken = await source.snapshot('snap-1', 'parent')
-    expect(taken).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
-    await sh(source, 'parent', 'echo later > /data/file; echo later > /tmp/state; sync')
-    await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
-    await source.until('parent', 'gone', vm => vm.state === 'absent')
+describe.each(cases)('a VM snapshot with $name', ({ skip, config, spec: own, marker }) => {
+  test.skipIf(skip)(
+    'is transferred with its volume, and a fork starts on the target host with a clone of the volume',
+    { timeout: 240_000 },
+    async () => {
+      await using cache = await testDir()
+      await using otherCache = await testDir()
+      const usual = join(homedir(), '.cache', 'mote')
+      const cacheDir = await cacheWithoutImages(usual, cache.path)
+      await using source = await testAgent({ ...config, cacheDir })
+      // On the target, the base has another path than in the snapshot, and must be made first.
+      const elsewhere = await cacheWithoutImages(usual, otherCache.path)
+      await using target = await testAgent({ ...config, cacheDir: elsewhere })
+      const sh = async (host: TestAgent, vmId: string, script: string) => {
+        const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
+        return (stdout + stderr).trim()
+      }
+      await source.volume({ volumeId: 'vol-1' })
+      const spec = testSpec({ ...own, hostname: 'parent', disks: [disk('vol-1', 1)] })
+      await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
+      await source.until('parent', 'healthy', vm => vm.healthy)
+      const writes =
+        'head -c 3000000 /dev/urandom > /data/file; echo memory > /tmp/state; head -c 9 /dev/urandom | base64 > /dev/shm/memory; sync'
+      const known = await sh(source, 'parent', `${writes}; sha256sum < /data/file; ${marker}`)
+      const taken = await source.snapshot('snap-1', 'parent')
+      expect(taken).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
+      await sh(source, 'parent', 'echo later > /data/file; echo later > /tmp/state; sync')
+      await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
+      await source.until('parent', 'gone', vm => vm.state === 'absent')
 
-    // Without its image, the snapshot would be unusable, so the transfer fails.
-    await rename(join(cacheDir, 'bases'), join(cacheDir, 'bases.away'))
-    const image = join(target.config.imageDir, 'hello')
-    await rename(image, `${image}.away`)
-    for (const { phase, error } of await send({ source, kept: taken }, target, 't0', 2)) {
-      expect(phase).toBe('failed')
-      expect(error).toContain('the image that the snapshot is based on is not on this host')
-    }
-    expect(existsSync(filesOf(target))).toBe(false)
-    await rename(`${image}.away`, image)
-    const [there] = await send({ source, kept: taken }, target, 't1', 3)
-    expect(there).toMatchObject({ phase: 'complete', error: null })
-    await moveVolume(source, target, 'vol-1', ['snap-1'])
-    await put(target, 4, { arrived: { transferId: 't1' } })
-    await put(source, 4, { want: 'absent' })
-    await source.volume({ volumeId: 'vol-1', generation: 3, want: 'absent' })
+      // Without its image, the snapshot would be unusable, so the transfer fails.
+      await rename(join(cacheDir, 'bases'), join(cacheDir, 'bases.away'))
+      const image = join(target.config.imageDir, 'hello')
+      await rename(image, `${image}.away`)
+      for (const { phase, error } of await send({ source, kept: taken }, target, 't0', 2)) {
+        expect(phase).toBe('failed')
+        expect(error).toContain('the image that the snapshot is based on is not on this host')
+      }
+      expect(existsSync(filesOf(target))).toBe(false)
+      await rename(`${image}.away`, image)
+      const [there] = await send({ source, kept: taken }, target, 't1', 3)
+      expect(there).toMatchObject({ phase: 'complete', error: null })
+      await moveVolume(source, target, 'vol-1', ['snap-1'])
+      await put(target, 4, { arrived: { transferId: 't1' } })
+      await put(source, 4, { want: 'absent' })
+      await source.volume({ volumeId: 'vol-1', generation: 3, want: 'absent' })
 
-    await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
-    const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }
-    const fork = testSpec({ ...own, hostname: 'fork', disks: [disk('clone-1', 1)], from })
-    await target.put({ vmId: 'fork', generation: 1, want: 'running', spec: fork })
-    await target.until('fork', 'healthy', vm => vm.healthy)
-    const found = await sh(target, 'fork', `sha256sum < /data/file; ${marker}; cat /tmp/state`)
-    expect(found).toBe(`${known}\nmemory`)
-    // The data on the disk is the same when the fork boots instead of restoring memory.
-    await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
-    await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
-    expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])
-  })
+      await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
+      const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }
+      const fork = testSpec({ ...own, hostname: 'fork', disks: [disk('clone-1', 1)], from })
+      await target.put({ vmId: 'fork', generation: 1, want: 'running', spec: fork })
+      await target.until('fork', 'healthy', vm => vm.healthy)
+      const found = await sh(target, 'fork', `sha256sum < /data/file; ${marker}; cat /tmp/state`)
+      expect(found).toBe(`${known}\nmemory`)
+      // The data on the disk is the same when the fork boots instead of restoring memory.
+      await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
+      await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
+      expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])
+    },
+  )
 })
 
 /** Creates a cache directory with everything that an agent downloads and builds, except images. */

@@ -11,7 +11,7 @@ export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 
   readonly store: SnapshotStore
   /** Checks that the VM's hypervisor supports snapshots. @throws StepError `unsupported_by_hypervisor` */
   readonly check: (vmId: string) => void
-  /** Fills the directory with a snapshot of the running VM. */
+  /** Writes a snapshot of the running VM into the directory. */
   readonly take: (desired: SnapshotPut, dir: string) => Promise<SnapshotMade>
   /** Returns the ids of the VM's volumes; empty if the VM is not on this host. */
   readonly disksOf: (vmId: string) => readonly string[]
@@ -38,7 +38,7 @@ export interface Entry {
 /** The VM snapshots of this host, and what their reconciliation needs. */
 export interface SnapshotTable {
   readonly deps: SnapshotsDeps
-  /** By snapshot id. */
+  /** Snapshots by their ids. */
   readonly entries: Map<string, Entry>
   readonly moves: Transfers<SnapshotPut>
   stopped: boolean

@@ -21,7 +21,7 @@ export interface Snapshots {
   load(): Promise<void>
   /** Takes incomplete snapshots again, and removes those that are not wanted. Called once the VMs are known. */
   resume(): void
-  /** @throws StepError `stale_generation`, `invalid_snapshot` */
+  /** Sets the desired state of a snapshot. @throws StepError `stale_generation`, `invalid_snapshot` */
   put(desired: SnapshotPut): Promise<SnapshotObserved>
   get(snapshotId: string): Promise<SnapshotObserved>
   /**

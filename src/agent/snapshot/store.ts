@@ -50,7 +50,7 @@ export interface SnapshotStore {
   filesDir(id: string): string
   load(): Promise<StoredSnapshot[]>
   saveDesired(desired: SnapshotPut): Promise<void>
-  /** Lets `make` fill an empty directory, which becomes `filesDir` atomically. */
+  /** Calls `make` with an empty directory, which becomes `filesDir` atomically once it is filled. */
   make<T>(id: string, make: (dir: string) => Promise<T>): Promise<T>
   saveOutcome(id: string, outcome: Outcome): Promise<void>
   /** Deletes the snapshot but keeps its generation, so that a delayed message cannot create the snapshot again. */

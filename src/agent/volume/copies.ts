@@ -26,10 +26,10 @@ export interface VolumeCopies {
 export interface CopiesDeps {
   readonly mutex: KeyedMutex
   readonly holders: Pick<Holders, 'remove'>
-  /** Called with the volume's mutex held. @throws StepError as `Volumes.open` */
+  /** Opens the volume; the caller holds its mutex. @throws StepError as `Volumes.open` */
   readonly open: (disk: DiskSpec, vmId: string) => Promise<unknown>
   readonly find: (volumeId: string) => { readonly desired: VolumePut; readonly pool: VolumePool } | undefined
-  /** Ids of the volumes that may have copies. */
+  /** Returns the ids of the volumes that may have copies. */
   readonly all: () => readonly string[]
 }
 

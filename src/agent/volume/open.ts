@@ -18,14 +18,16 @@ export interface OpenerDeps {
   /** Returns this host's record of a volume that it created. */
   readonly find: (volumeId: string) => VolumeFacts | undefined
   readonly keyOf: (volumeId: string) => string | undefined
-  /** @throws StepError `stale_volume_generation` */
+  /**
+   * Checks that the attachment is not older than the newest recorded one. @throws StepError `stale_volume_generation`
+   */
   readonly checkFence: (disk: DiskSpec) => Promise<unknown>
   /** Refuses older attachments from now on. @throws StepError `stale_volume_generation` */
   readonly fence: (disk: DiskSpec) => Promise<void>
 }
 
 export interface Opener {
-  /** @throws StepError as `Volumes.open` */
+  /** Opens the volume for the VM. @throws StepError as `Volumes.open` */
   open(disk: DiskSpec, vmId: string): Promise<Opened>
   /** Closes a volume that the VM has open. */
   close(volumeId: string, vmId: string): Promise<void>
@@ -47,7 +49,7 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
     if (!known || known.desired.want === 'absent')
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
     if (!pool) throw new StepError('no_such_pool', `this host has no storage pool "${known.desired.pool}"`)
-    // A volume that arrived with a VM belongs to that VM alone until control activates it.
+    // Until the control plane confirms a volume that arrived with a VM, only this VM may open it.
     const isBrought = known.done.received !== undefined && holders.of(volumeId).includes(vmId)
     if (!(known.done.created || isBrought) || isRestoring(known) || known.desired.outgoing?.final)
       throw new StepError('volume_not_ready', `volume ${volumeId} is being created, restored or moved`)

@@ -20,7 +20,7 @@ export interface Entry {
 /** The volumes of this host and what their reconciliation needs. */
 export interface VolumeTable {
   readonly deps: VolumesDeps
-  /** By volume id. */
+  /** Volumes by their ids. */
   readonly entries: Map<string, Entry>
   /** Keys of encrypted volumes, by volume id. */
   readonly keys: Map<string, string>
@@ -39,7 +39,7 @@ export function follow(table: VolumeTable, entry: Entry): void {
   const { volumeId } = entry.desired
   takeSteps(table, entry)
     .catch(async (err: unknown) => {
-      // For example, the disk is full or the pool is no longer configured: retry after a pause.
+      // For example, because the disk is full or the pool is no longer configured. Retry after a pause.
       deps.log.error({ volumeId, err }, 'cannot reconcile the volume; retrying')
       await sleep(brokenPauseMs, undefined, { ref: false })
     })
@@ -103,7 +103,7 @@ async function step(table: VolumeTable, entry: Entry): Promise<boolean | 'notify
     await finish(deps, entry, { ...done, failure: { generation, error: StepError.of(error).message } })
   }
   if (action !== 'grow') return true
-  // Waits for VMs only without the volume's mutex, because a VM may be waiting for that mutex.
+  // Notifies VMs only after the mutex is released, because a VM may be waiting for the mutex.
   return entry.done.failure?.generation === generation ? true : 'notify-vms'
 }
 

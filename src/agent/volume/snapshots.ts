@@ -10,7 +10,7 @@ import { poolOf, type StorageDeps } from './deps.ts'
 
 export interface VolumeSnapshotsDeps extends StorageDeps {
   /**
-   * Runs `act` while the VM is paused and its guest does not write to the volume. Returns the duration of the pause,
+   * Runs `act` while the VM is paused and its guest does not write to the volume. Returns the duration of the pause in
    * ms.
    * @throws StepError `vm_not_running` when the VM does not run
    */
@@ -31,7 +31,7 @@ export interface VolumeSnapshots {
    * the next `put`: the control plane may have asked another host instead, and VMs may have written since.
    */
   resume(): void
-  /** @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
+  /** Sets the desired state of a snapshot. @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
   put(desired: VolumeSnapshotPut): Promise<VolumeSnapshotObserved>
   /** Deletes the records of a volume's snapshots after the volume has left this host. */
   forgetOf(volumeId: string): void
@@ -143,7 +143,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
   }
 }
 
-/** A failure is final until the desired state has a newer generation. */
+/** Whether the snapshot must be taken. A failure is final until the desired state has a newer generation. */
 function isDue({ done, desired }: Entry): boolean {
   return done === undefined || ('error' in done && done.generation < desired.generation)
 }

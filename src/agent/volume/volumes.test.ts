@@ -94,7 +94,7 @@ test('a volume that one host creates in a shared pool can be opened, grown and r
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
 })
 
-test('a reader of a shared volume blocks no other reader, and a device left open read-only is reopened for writing', async () => {
+test('a reader of a shared volume does not block other readers, and a device left open read-only is opened again for writing', async () => {
   await using dir = await testDir()
   await using rbd = await rbdPrograms(dir.path)
   const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
@@ -448,7 +448,7 @@ test('a volume grows while its VM runs, and so do a clone and a restore of a sma
   expect(await sizeMib()).toBe(48)
 })
 
-test('a VM that cannot resize its disk fails the growth, and a newer generation retries it', async () => {
+test('growing a volume fails if its VM cannot resize the disk, and a newer generation retries it', async () => {
   const runningVm = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
   await using host = await testAgent(fake, runningVm)
   await host.volume({ volumeId })

@@ -23,7 +23,7 @@ export interface Volumes extends VolumeCopies, VolumesWithVms {
    * next `put`: the control plane may have asked another host instead.
    */
   resume(): void
-  /** @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
+  /** Sets the desired state of a volume. @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
   put(desired: VolumePut): Promise<VolumeObserved>
   get(volumeId: string): Promise<VolumeObserved>
   /**

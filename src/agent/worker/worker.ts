@@ -30,7 +30,7 @@ export type Shown = readonly [source: string, name: string]
 
 export interface WorkerOptions {
   readonly shown?: readonly Shown[]
-  /** Ignored on hosts without loop devices. */
+  /** Limits what the programs write. Ignored on hosts without loop devices. */
   readonly disk?: Disk
   /** The host's network or none. On hosts without namespaces, programs always have the host's. */
   readonly network?: 'host' | 'none'

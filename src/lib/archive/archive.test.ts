@@ -128,7 +128,7 @@ const hostile: Readonly<
   'too many bytes behind its end': [of(file, Buffer.alloc(9000)), 'too_large', { maxBytes: 8000 }],
 }
 
-describe('an archive is refused', () => {
+describe('a malformed or hostile archive is refused', () => {
   it.each(Object.entries(hostile))('for %s', async (_, [data, code, change]) => {
     await expect(read(data, change)).rejects.toMatchObject({ name: 'ArchiveFault', code })
   })

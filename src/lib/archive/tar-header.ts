@@ -89,7 +89,7 @@ function checkedSize(size: number): number {
   return size
 }
 
-/** Normalizes a header according to its type and name. */
+/** Normalizes the fields of an entry according to its type and its full name. */
 export function entryOf(header: RawHeader): RawHeader {
   const { type, name } = header
   const size = checkedSize(header.size)

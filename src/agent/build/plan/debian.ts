@@ -39,7 +39,7 @@ export const nodeNeeds: Readonly<Record<string, Needs>> = {
   puppeteer: { run: ['chromium', 'fonts-liberation'] },
 }
 
-/** PHP with the extensions that most sites use. */
+/** PHP, with the extensions that most sites use. */
 export const phpPackages = [
   ...[
     'php-cli',

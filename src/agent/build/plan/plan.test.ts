@@ -21,7 +21,7 @@ const planOf = (files: Files, root?: string) =>
 const json = (value: unknown) => JSON.stringify(value, null, 2)
 const versionIn = (plan: BuildPlan, tool: ToolName) => plan.tools.find(one => one.tool === tool)
 
-describe('providers', () => {
+describe('the providers of build plans', () => {
   test('the list of providers contains each one once', () => {
     expect(providers.map(({ name }) => name)).toEqual(providerNames)
   })
@@ -157,7 +157,7 @@ describe('tool versions', () => {
   })
 })
 
-describe('package managers', () => {
+describe('package managers in build plans', () => {
   const locks = packageManagers.flatMap(({ tool, locks: names }) => names.map(lock => [lock, tool] as const))
   test.each(locks)('%s selects %s, which installs the locked versions', (lock, tool) => {
     const plan = planOf({ ...smallestProjects.node, [lock]: '' })

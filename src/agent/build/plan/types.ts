@@ -72,7 +72,7 @@ export interface BuildPlan {
    * A command line for /bin/sh that starts the app, listening on `$PORT`; null for a static site and for a Dockerfile.
    */
   readonly start: string | null
-  /** The directory that a static site is served from. */
+  /** The directory from which a static site is served; null if the app has a server. */
   readonly staticDir: string | null
   /** The port that a Dockerfile exposes; null if the app listens on `$PORT`. */
   readonly port: number | null

@@ -37,7 +37,7 @@ test('a device longer than the sent volume has the same digest, and a shorter on
   await expect(digestAt(path, 21 * mib)).rejects.toThrow('were to be there')
 })
 
-describe('a canceled transfer', () => {
+describe('a canceled volume transfer', () => {
   test('creates no more snapshots or content in the pool', async () => {
     await using dir = await testDir()
     const [abort, kept] = [new AbortController(), new Array<string>()]

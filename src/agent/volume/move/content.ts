@@ -4,7 +4,7 @@ import { run } from '../../../lib/exec.ts'
 import { dataRanges, type Range } from '../../disk/extents.ts'
 import { sync } from '../../disk/whole-file.ts'
 
-/** The unit of comparison and transfer: a chunk is sent if its hash differs. */
+/** Size of a chunk. Content is compared and sent in chunks: one is sent if its hash differs. */
 export const chunkBytes = 256 << 10
 const zeros = Buffer.alloc(chunkBytes)
 
@@ -65,7 +65,7 @@ export function hashOf(data: Buffer): string | undefined {
   return data.equals(zeros.subarray(0, data.length)) ? undefined : createHash('sha256').update(data).digest('base64')
 }
 
-/** SHA-256 over the size and all nonzero chunks: equal digests on two hosts mean equal bytes. */
+/** Returns a SHA-256 over the size and all nonzero chunks. Equal digests on two hosts mean equal bytes. */
 export function digestOf(size: number, chunks: Chunks): string {
   const hash = createHash('sha256').update(`${size}\n`)
   for (const offset of [...chunks.keys()].toSorted((a, b) => a - b)) hash.update(`${offset} ${chunks.get(offset)}\n`)

@@ -3,7 +3,7 @@ import { StepError } from '../../base/step-error.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
 import { bytesOf, type Chunks, chunkBytes, chunksOf, dataIn, digestOf, hashOf } from './content.ts'
 
-/** Protocol version in the greeting; both hosts must use the same. */
+/** Name and version of the protocol, which both hosts send first and which must be the same. */
 export const protocol = 'mote volume 1'
 
 export interface SendProgress {

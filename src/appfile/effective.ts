@@ -94,7 +94,7 @@ export interface EffectiveFile {
   /** The processes besides `web`, by name. */
   readonly workers: Readonly<Record<string, Worker>>
   readonly volumes: readonly FileVolume[]
-  /** Absent: none. */
+  /** Files in the VMs; absent: none. */
   readonly files?: readonly GivenFile[]
   /** Jobs by name. Absent: the file does not mention them, and the app keeps its jobs. */
   readonly jobs?: Readonly<Record<string, FileJob>>

@@ -33,7 +33,7 @@ export class AppFileInvalid extends Error {
   }
 }
 
-/** @throws AppFileInvalid */
+/** Parses a TOML file. @throws AppFileInvalid */
 export function readToml(text: string, name: string): Readonly<Record<string, unknown>> {
   if (Buffer.byteLength(text) > mostFileBytes)
     throw new AppFileInvalid([at(1, 1, `The file has more than ${mostFileBytes / 1024} KiB`)], name)

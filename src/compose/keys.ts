@@ -33,7 +33,7 @@ export const harmless = [
     'security_opt',
   ],
   ...['cap_drop', 'read_only', 'userns_mode', 'uts', 'isolation', 'external_links', 'pull_refresh_after'],
-  // Of Coolify.
+  // An extension of Coolify.
   'exclude_from_hc',
 ] as const
 

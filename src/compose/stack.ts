@@ -38,7 +38,7 @@ export interface StackOptions {
 
 const topKeys = ['name', 'version', 'services', 'volumes', 'networks', 'configs', 'secrets', 'include', 'models']
 
-/** @throws Invalid */
+/** Maps a model to a stack. @throws Invalid */
 export async function stackOf(model: Model, files: Files, options: StackOptions): Promise<Stack> {
   const reader = newReader()
   for (const [key, tree] of model.others) {

@@ -23,7 +23,7 @@ export interface Template {
 
 const nameForm = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/
 
-/** @throws Invalid */
+/** Parses a template. @throws Invalid */
 export function readTemplate(name: string, compose: string): Template {
   const tree = readTree(compose, `${name}.yaml`)
   const described = tree.kind === 'map' ? tree.entries.get('x-template') : undefined

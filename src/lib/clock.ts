@@ -1,6 +1,6 @@
 /** Time as a dependency, so that tests and the simulation can control it. */
 export interface Clock {
-  /** Wall-clock time. */
+  /** Returns the wall-clock time. */
   now(): Date
   /** Returns milliseconds that never decrease, for measurements and timeouts. */
   monotonicMs(): number

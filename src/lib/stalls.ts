@@ -18,7 +18,7 @@ export interface StallWatch {
  * spent waiting for a disk, for the start of a program, or for threads of the garbage collector.
  */
 export interface Stall {
-  /** Duration. */
+  /** Duration of the stall. */
   readonly ms: number
   /** CPU time. At most this much of the stall is computation of this program. */
   readonly cpuMs: number

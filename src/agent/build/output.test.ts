@@ -167,7 +167,7 @@ describe.skipIf(missing.length > 0)(
       expect((await store.base(references.at(-1) ?? '', context())).config.digest).toMatch(/^sha256:/)
       await expect(store.base(references[1] ?? '', context())).rejects.toMatchObject({ code: 'image_not_found' })
       const blobs = await readdir(join(dir.path, 'images/app-one/blobs/sha256'))
-      expect(blobs).toHaveLength(1 + keptImages * 3) // the base's layer; a layer, a config and a manifest of each
+      expect(blobs).toHaveLength(1 + keptImages * 3) // the base's layer, and a layer, a config and a manifest of each image
     })
 
     test('keep their digest when they are pushed to a registry', async () => {

@@ -61,7 +61,7 @@ export const prelude = commands + unpackBehind + trustScript + installPackages +
 /** For images that only copy files. Their tar is busybox's, which neither has nor needs --numeric-owner. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 export const cache = `mkdir -p /cache
-# On gVisor, the host has mounted it.
+# On gVisor, the host has mounted the cache disk.
 if [ -d /.mote-volumes/cache ]; then rmdir /cache; ln -s /.mote-volumes/cache /cache
 else mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"; fi
 `
@@ -163,7 +163,7 @@ unpack /src
 mkdir -p /cache/containers /run/mote-secrets
 ${keepSecrets}printf '%s' "$REGISTRIES" > /etc/containers/registries.conf.d/mote.conf
 buildah="buildah --storage-driver vfs --root /cache/containers/storage --runroot /run/containers"
-# A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
+# Steps of a Dockerfile trust the builder's authorities if their image reads the same file, as Debian, Alpine and Go do.
 volume=
 if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
 ${namePrivateBases}step "$buildah bud $volume --layers $OPTIONS --format oci -f \\"/src/\\$FILE\\" -t mote-build /src"

@@ -64,7 +64,7 @@ END
  */
 export const npm = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
 export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
-# The program loads its packages from the archives of a project with Plug'n'Play. (Yarn reads each YARN_* as a setting.)
+# With Plug'n'Play, the app loads packages from archives in the project. (Yarn would read a variable YARN_* as a setting.)
 if [ -n "\${KEEPS_ARCHIVES:-}" ]; then unset YARN_CACHE_FOLDER; export YARN_ENABLE_GLOBAL_CACHE=false; fi
 toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE\${BUN_PACKAGE:-}" | sha256sum | cut -c1-16)
 for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
@@ -72,7 +72,7 @@ fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-ret
 code=0
 if [ ! -e $toolchain/complete ]; then
   rm -rf $toolchain
-  # A package with programs of its own for Linux also has a script that installs them, which npm runs.
+  # A package manager with separate Linux binaries has an install script, so npm must install it.
   if given node.0.tgz && given manager.0.tgz && ! given manager.1.tgz && [ -z "\${BUN_PACKAGE:-}" ]; then
     unpack_packages $toolchain $tools/*.tgz
     touch $toolchain/complete

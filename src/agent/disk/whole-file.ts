@@ -1,4 +1,4 @@
-/** Creates files atomically. */
+/** Creates files atomically, and copies them. */
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { run } from '../../lib/exec.ts'

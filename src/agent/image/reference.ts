@@ -4,7 +4,7 @@ export type ImageReference =
   | { readonly kind: 'layout'; readonly name: string; readonly tag: string }
   | {
       readonly kind: 'registry'
-      /** `host[:port]` */
+      /** The registry as `host[:port]`. */
       readonly registry: string
       /** Registry and repository as in `registry/repository`, without tag and digest. */
       readonly repository: string

@@ -23,7 +23,7 @@ const routeMetric = 4096
 
 export interface DeviceState {
   readonly key: MeshKey
-  /** UDP. */
+  /** UDP port on which the device listens. */
   readonly port: number
   /** This host's own mesh address. */
   readonly address: string

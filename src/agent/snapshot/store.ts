@@ -19,7 +19,7 @@ const Made = Type.Object({
   healthy: Type.Optional(Type.Boolean()),
 })
 
-/** A complete snapshot. */
+/** What is stored about a complete snapshot. */
 export const Taken = Type.Object({
   made: Made,
   sha256: Type.String(),

@@ -5,7 +5,7 @@ import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../base/step-error.ts'
 import { isRestoring, type VolumeFacts } from './decide.ts'
 
-/** An opened volume. */
+/** How a VM accesses an open volume. */
 export interface Opened {
   readonly file: string
   /** Key of the LUKS container, base64; absent for an unencrypted volume. */

@@ -111,7 +111,7 @@ async function step(table: VolumeTable, entry: Entry): Promise<boolean | 'notify
 async function remove({ deps, entries, keys, moves }: VolumeTable, { desired }: Entry): Promise<boolean> {
   const { volumeId, generation } = desired
   const pool = poolOf(deps.pools, desired.pool)
-  if (moves.ended(volumeId)) return true // the transfer is canceled only now: remove after it has ended
+  if (moves.ended(volumeId)) return true // cancels the transfer; the volume is removed after that has ended
   await pool.remove(volumeId)
   await deps.store.bury('volume', volumeId, generation)
   entries.delete(volumeId)

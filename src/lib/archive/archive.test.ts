@@ -184,7 +184,7 @@ describe('a random archive', () => {
             entry.resume()
           }
         } catch {
-          return // it refuses more unknown input
+          return // the other reader refuses more kinds of input
         }
         expect(observed.map(({ name }) => name)).toEqual(others.slice(0, observed.length))
       }),

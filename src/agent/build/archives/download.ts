@@ -11,7 +11,7 @@ import { minutes } from '../../../lib/duration.ts'
 export interface Archive {
   readonly url: string
   readonly algorithm: 'sha256' | 'sha512'
-  /** Hexadecimal. */
+  /** In hexadecimal. */
   readonly checksum: string
 }
 

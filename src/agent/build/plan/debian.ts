@@ -6,8 +6,9 @@ export const noPackages: DebianPackages = { build: [], run: [] }
 type Needs = Partial<DebianPackages>
 
 /**
- * By PyPI name, as a regular expression. `build` has headers for compiling, `run` has programs, and libraries that are
- * loaded by name at run time. Libraries that a compiled module links are found without a row in this table.
+ * Packages that Python packages need, by PyPI name as a regular expression. `build` has headers for compiling, `run`
+ * has programs, and libraries that are loaded by name at run time. Libraries that a compiled module links are found
+ * without a row in this table.
  */
 export const pythonNeeds: Readonly<Record<string, Needs>> = {
   cairocffi: { run: ['libcairo2'] },
@@ -31,7 +32,7 @@ export const pythonNeeds: Readonly<Record<string, Needs>> = {
   xmlsec: { build: ['libxmlsec1-dev'], run: ['libxmlsec1t64-openssl'] },
 }
 
-/** By npm name. */
+/** Packages that npm packages need, by npm name. */
 export const nodeNeeds: Readonly<Record<string, Needs>> = {
   canvas: { build: ['libcairo2-dev', 'libgif-dev', 'libpango1.0-dev', 'librsvg2-dev'] },
   'fluent-ffmpeg': { run: ['ffmpeg'] },

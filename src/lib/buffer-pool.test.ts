@@ -16,7 +16,7 @@ it('memory in use belongs to one caller, and is reused once it is given back', (
   expect(again.map(bytes => bytes.buffer === last.buffer)).toEqual([true, false])
 })
 
-it('the pool does not keep short memory, and memory from elsewhere', () => {
+it('the pool keeps neither short buffers nor memory from elsewhere', () => {
   const [short, foreign] = [takeBytes(100), Buffer.alloc(50_000)]
   giveBytes(short)
   giveBytes(foreign)

@@ -90,7 +90,7 @@ describe('the packages of a Node project', () => {
     ['pnpm-lock.yaml', 'pnpm@10', 'bun@latest'],
     ['package-lock.json', 'npm@11', 'bun@latest'],
     ['bun.lock', 'bun@latest', undefined],
-  ])('a start script that calls Bun also gets Bun if the lock file is %s', (lock, manager, bun) => {
+  ])('a start script that calls Bun gets Bun besides the package manager of %s', (lock, manager, bun) => {
     const { env } = recipeIn(nodeProject({ scripts: { start: 'bun a.ts' } }, { [lock]: '', 'a.ts': '' }))
     expect([env['MANAGER_PACKAGE'], env['BUN_PACKAGE']]).toEqual([manager, bun])
   })

@@ -65,7 +65,7 @@ describe('the libraries that are copied into an image', () => {
   })
 })
 
-describe("whether Debian's Python matches the wanted version", async () => {
+describe("the check whether Debian's Python is a wanted version", async () => {
   const { stdout } = await run('python3', ['-c', 'import sys; print("%d %d %d" % sys.version_info[:3])'])
   const [major = 3, minor = 0, patch = 0] = stdout.trim().split(' ').map(Number)
   test.each([
@@ -78,7 +78,7 @@ describe("whether Debian's Python matches the wanted version", async () => {
     [`${major}.${minor}.${patch + 1}`, 1],
     [`>=${major}.${minor + 1}`, 1],
     [`<${major}.${minor}`, 1],
-  ])('%s exits with %s', async (wanted, code) => {
+  ])('exits for %s with code %s', async (wanted, code) => {
     expect((await python(admitsPython, [wanted])).code).toBe(code)
   })
 })

@@ -46,7 +46,7 @@ afterAll(() => git?.[Symbol.asyncDispose]())
 
 const skipWithout = (context: TestContext) => context.skip(missing !== '', missing)
 
-describe.each(drivers)('on $name, the build of', { timeout: 600_000 }, ({ hypervisor, config }) => {
+describe.each(drivers)('builds on $name', { timeout: 600_000 }, ({ hypervisor, config }) => {
   let agent: TestAgent
   beforeAll(async () => {
     agent = await testAgent(config)

@@ -240,7 +240,7 @@ describe('Node frameworks', () => {
     expect(plan).toMatchObject({ staticDir: null, start: 'HOST=0.0.0.0 node dist/server/entry.mjs' })
   })
 
-  test('a start script with an own server is used although the project has Vite', () => {
+  test("a start script that runs the project's own server is used although the project has Vite", () => {
     const own = json({ scripts: { build: 'vite build', start: 'node server.js' }, dependencies: { vite: '6' } })
     expect(planOf({ 'package.json': own })).toMatchObject({ staticDir: null, start: 'npm run start' })
   })

@@ -61,7 +61,7 @@ const planPatterns = [/^[\w.-]+\.config\.(?:[cm]?[jt]s)$/, /\.csproj$/]
 /** Paths with more segments are ignored. */
 const deepestPath = 8
 
-/** Whether the planner gets to see the path. */
+/** Whether the path is shallow enough to be considered for a plan. */
 export const isPlanPath = (path: string) => path.split('/').length <= deepestPath
 
 /** Whether a plan may depend on the content of the file. */

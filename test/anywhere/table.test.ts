@@ -34,7 +34,7 @@ describe('the list of test systems', () => {
     }
   })
 
-  it('has a system of the day, which is each ordinary system of a stable release once in 16 days', () => {
+  it('gives each ordinary system of a stable release one day in 16', () => {
     const days = inTurn.map((_, n) => new Date(Date.UTC(2026, 10, 22 + n)))
     expect(distinct(days.map(day => cellInTurn(day).name))).toEqual(distinct(inTurn.map(({ name }) => name)))
     expect(inTurn).toHaveLength(usualOf('bookworm').length + usualOf('trixie').length)

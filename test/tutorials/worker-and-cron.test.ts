@@ -1,10 +1,10 @@
-// Runs on one PostgreSQL only: tests documents and the built program, not the database.
+// Runs on one PostgreSQL only: follows a tutorial with the built program, and does not test the database server.
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { fastGuests, withImages, withVms } from './needs.ts'
 import { newReader } from './reader.ts'
 
-it('the tutorial of a worker and a scheduled job works as written', { timeout: minutes(18) }, async context => {
+it('the tutorial "worker and cron" works as written', { timeout: minutes(18) }, async context => {
   await withVms(context)
   withImages(context, 'node', 'builder')
   await using reader = await newReader({ installed: await fastGuests() })

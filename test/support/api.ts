@@ -1,4 +1,4 @@
-/** A small client for tests: JSON in, JSON and status out, one instance per credential. */
+/** A small API client for tests: sends and returns JSON, and uses one credential per instance. */
 import { recordSecretsOf } from './log.ts'
 
 export interface Answer<T = unknown> {
@@ -58,7 +58,7 @@ export function api(baseUrl: string, token?: string): Api {
   }
 }
 
-/** Parses server-sent events (WHATWG HTML, 9.2.6); drops comments. */
+/** Parses server-sent events (WHATWG HTML, 9.2.6), and skips comments. */
 async function* parseEvents(stream: ReadableStream<string>): AsyncGenerator<StreamEvent> {
   let buffer = ''
   for await (const chunk of stream) {

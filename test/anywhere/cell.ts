@@ -39,7 +39,7 @@ export interface CellResult {
 }
 
 export interface CellOptions {
-  /** Runs the whole test suite instead of the journey. */
+  /** Whether to run the whole test suite instead of the journey. */
   readonly suite: boolean
   /** Whether the cell has the host's /dev/kvm. */
   readonly kvm: boolean

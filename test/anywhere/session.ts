@@ -29,7 +29,7 @@ export interface CommandOptions {
   readonly types?: readonly [after: RegExp, text: string]
 }
 
-/** A program that runs in the background, such as until it is interrupted. */
+/** A program that runs in the background until it exits or is interrupted. */
 export interface Running {
   /** Resolves with the match once the output matches. @throws Error if the program exits before */
   printed(pattern: RegExp, signal: AbortSignal): Promise<RegExpExecArray>

@@ -24,7 +24,7 @@ export interface Ledger {
 
 export interface Answer {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: answers are checked by whoever asks
+  // biome-ignore lint/suspicious/noExplicitAny: callers check the response
   readonly body: any
 }
 

@@ -144,7 +144,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** Wraps the NATS server so that it can be killed and restarted with its stored data, as the other programs. */
+/** Wraps the NATS server so that it can be killed and restarted with its stored data, like the other programs. */
 function restartable(nats: NatsServer): Program {
   let back = Promise.withResolvers<void>()
   return {

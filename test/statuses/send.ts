@@ -16,7 +16,7 @@ export interface Sent {
 
 export interface Answered {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: answers are checked by the assertions of each test
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   readonly body: any
   readonly headers: NodeJS.Dict<string | string[]>
 }

@@ -8,7 +8,7 @@ export interface Answer<T = unknown> {
 }
 
 export interface Api {
-  // biome-ignore lint/suspicious/noExplicitAny: answers are checked by the assertions of each test
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   call<T = any>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>
   // biome-ignore lint/suspicious/noExplicitAny: see above
   get<T = any>(path: string, headers?: Record<string, string>): Promise<Answer<T>>

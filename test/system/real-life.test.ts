@@ -69,7 +69,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
   }, 180_000)
   afterAll(async () => system[Symbol.asyncDispose]())
 
-  it('begins with a deployment, after which it serves', async () => {
+  it('begins with a deployment, after which the VM serves', async () => {
     const app = { name: 'hello', git_url: '', health_check_path: '/health', drain_timeout: 0 }
     hostname = (await user.post('/v1/apps', app)).body.hostname
     job = (await user.post('/v1/apps/hello/deploy', { image: 'oci:hello' })).body.job_id

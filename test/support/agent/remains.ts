@@ -1,6 +1,6 @@
 /**
  * Removes what agents of killed test runs have left on this machine: sandboxes and VMMs, mounts, network devices,
- * firewall tables and cgroups. Each test process lists the directories of its agents in a file. They are only removed
+ * firewall tables and cgroups. Each test process lists the directories of its agents in a file. These are only removed
  * once that process is gone.
  */
 import { execFile } from 'node:child_process'

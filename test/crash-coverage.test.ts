@@ -22,7 +22,7 @@ const matrices = globSync('src/control/**/*.test.ts')
 const calledIn = (text: string, name: string) =>
   text.includes(`world.workflows.${name.replace(/Workflow$/, '')}`) || text.includes(`${name}(`)
 
-it('there are workflows', () => expect(definitions.length).toBeGreaterThan(5))
+it('the test finds workflows', () => expect(definitions.length).toBeGreaterThan(5))
 
 it.each(definitions)('$name has a crash matrix over every phase', ({ name }) => {
   const matrix = matrices.find(text => calledIn(text, name))

@@ -69,7 +69,7 @@ function foldersInCycles(room: Room): string[] {
 /** Parts of `control` that are not features: all features may import them, and they may import all features. */
 const shared = ['base', 'http', 'scheduler', 'app.ts', 'main.ts', 'operations.ts']
 
-describe('layers', () => {
+describe('the layers of the source tree', () => {
   it('the test finds imports', () => expect(imports.length).toBeGreaterThan(500))
 
   it('every top-level folder is in the table', () => {

@@ -41,7 +41,7 @@ describe('the list of test systems', () => {
   })
 })
 
-describe('documents', () => {
+describe('documents with test results', () => {
   it.each(Object.entries(documents))('%s matches the stored results', (file, rendered) => {
     const text = readFileSync(file, 'utf8')
     expect(text).toBe(rendered(text, storedResults()))

@@ -241,7 +241,7 @@ describe('mote config', () => {
   })
 })
 
-describe('a release command', () => {
+describe('a release command in mote.toml', () => {
   it('is set by the file, and removed with its key', async () => {
     const shop = first.slice(0, first.indexOf('[[volumes]]'))
     await write(`${shop}\n[release]\ncommand = ["migrate"]\n`)
@@ -254,7 +254,7 @@ describe('a release command', () => {
   })
 })
 
-describe('jobs', () => {
+describe('jobs in mote.toml', () => {
   it('are created, changed and deleted by the file, without a new version of the app', async () => {
     const shop = first.slice(0, first.indexOf('[[volumes]]'))
     const job = (retries: number) =>
@@ -289,7 +289,7 @@ describe('jobs', () => {
   })
 })
 
-describe('workers', () => {
+describe('workers in mote.toml', () => {
   const shop = first.slice(0, first.indexOf('[[volumes]]'))
   const workers = (script: string) => `${shop}
 [processes.mails]

@@ -269,7 +269,7 @@ const shells = [
   },
 ]
 
-describe('completion', () => {
+describe('shell completion', () => {
   let bin = ''
   beforeAll(async () => {
     bin = join(home, 'bin')

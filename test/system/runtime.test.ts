@@ -86,7 +86,7 @@ describe('VM snapshots', () => {
 })
 
 describe('the migration of a VM', () => {
-  it('moves a VM with its memory, and reports every step', async () => {
+  it('moves the VM with its memory, and reports every step', async () => {
     const job = await deploy()
     const { vm_id, host_id } = await status(job)
     expect((await user.get(at(job, 'migration/status'))).body).toMatchObject({ status: 'none' })

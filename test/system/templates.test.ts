@@ -104,7 +104,7 @@ async function clear(user: TestUser): Promise<void> {
 }
 
 it.each(all.map(template => [template.name, template] as const))(
-  '%s becomes the same apps from the dashboard as from the CLI',
+  'the template %s becomes the same apps from the dashboard as from the CLI',
   async (name, template) => {
     const [browser, terminal] = [one!, other!]
     const answers = new Map(template.questions.map(({ name: key }) => [key, `answer-to-${key}`]))

@@ -32,7 +32,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
     await pool.close('v1')
   })
 
-  it(`written data counts as used space (I45)${because}`, async () => {
+  it(`written data counts as used space${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -52,7 +52,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
     await pool.close('v1')
   })
 
-  it(`snapshots, clones and restored volumes have equal bytes and are independent (I42, I44)${because}`, async () => {
+  it(`snapshots, clones and restored volumes have equal bytes and are independent${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -108,7 +108,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
     await expect(pool.grow('v2', 48)).rejects.toMatchObject({ code: 'volume_missing' })
   })
 
-  it(`a volume is removed with its snapshots, and a clone is unaffected (I42)${because}`, async () => {
+  it(`a volume is removed with its snapshots, and a clone is unaffected${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -171,7 +171,7 @@ describe('a new volume in a directory pool', () => {
 })
 
 describe('the pool lvm-thin', () => {
-  test('finishes a restore that a crash interrupted, with the next operation (I43)', async () => {
+  test('finishes a restore that a crash interrupted, with the next operation', async () => {
     await using dir = await testDir()
     const lvm = fakeLvm(join(dir.path, 'dev'))
     const cut = { before: '' }

@@ -123,7 +123,7 @@ async function admitCaller(
   const state = stateOf(request)
   const limited = operation.throttle !== 'unlimited'
   const requests = requestsFor(request.headers, operation)
-  const throttledKey = () => throttledId(request.headers.authorization ?? '', copyTimeoutOf(request, operation))
+  const throttledKey = () => throttledId(request.headers.authorization ?? '', throttleScopeOf(request, operation))
   if (limited && limits.throttled.anybody()) await refuseThrottled(limits, reply, throttledKey())
   const { caller, project } = await authenticate(checks, request, reply, route)
   const { attempt } = state
@@ -226,7 +226,7 @@ function selectorOf(request: FastifyRequest, operation: Operation): string | und
 }
 
 /** Second part of the key under which a credential is throttled: it is refused only in the same project. */
-const copyTimeoutOf = (request: FastifyRequest, operation: Operation) =>
+const throttleScopeOf = (request: FastifyRequest, operation: Operation) =>
   operation.project === 'none' ? 'own' : `project ${selectorOf(request, operation) ?? ''}`
 
 function namedProject(request: FastifyRequest): unknown {

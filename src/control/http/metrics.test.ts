@@ -27,7 +27,7 @@ describe('metrics', () => {
     expect(text).toContain('mote_http_request_seconds_count{operation="getThing",method="GET",status="200"} 1')
     expect(text).toContain('mote_http_request_seconds_count{operation="getThing",method="GET",status="401"} 1')
     expect(text).toContain('mote_http_request_seconds_count{operation="unknown",method="GET",status="404"} 1')
-    expect(text).toContain('mote_machine_step_seconds_count{kind="vm",phase="placing",outcome="go"} 1')
+    expect(text).toContain('mote_workflow_step_seconds_count{kind="vm",phase="placing",outcome="go"} 1')
     expect(text).toContain('mote_http_open_streams 7')
     expect(text).toContain('mote_nodejs_eventloop_lag_seconds')
     expect(text).toContain('mote_event_loop_stall_seconds 1.5')

@@ -89,7 +89,7 @@ export function createMetrics(
     registers: [registry],
   })
   const steps = new Histogram({
-    name: 'mote_machine_step_seconds',
+    name: 'mote_workflow_step_seconds',
     help: 'Duration of one step of a workflow',
     labelNames: ['kind', 'phase', 'outcome'],
     buckets: [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60],

@@ -30,7 +30,7 @@ export type Placed =
 const mostAtOnce = 256
 
 /** `apart`: the VM has volumes, so it has to be placed in a separate transaction. */
-type MoveGroup = Placed | { readonly is: 'apart' }
+type PlacedOrApart = Placed | { readonly is: 'apart' }
 
 /** Returns the function that places a VM. Placing a VM twice is harmless: the second call returns `outrun`. */
 export function createPlacer({
@@ -59,7 +59,7 @@ export function createPlacer({
 const outrun: Placed = { is: 'outrun' }
 
 /** Places VMs without volumes in one transaction. Returns one result per VM, in their order. */
-async function placeTogether(tx: Tx, common: Common, vms: readonly Vm[]): Promise<readonly MoveGroup[]> {
+async function placeTogether(tx: Tx, common: Common, vms: readonly Vm[]): Promise<readonly PlacedOrApart[]> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
   // The statements are pipelined and run in this order, so the reads happen under the locks. Rows of deployments that
   // could not be locked are ignored.

@@ -53,18 +53,18 @@ describe('a snapshot', () => {
     await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
     return id
   }
-  const workflow = () => host.vms.get(vmId)!
+  const vm = () => host.vms.get(vmId)!
 
   it('restores the VM on every request', async () => {
-    const before = workflow().memory
+    const before = vm().memory
     const id = await ready()
     for (const change of ['one', 'two']) {
-      workflow().memory = `changed: ${change}`
+      vm().memory = `changed: ${change}`
       await db.tx(async tx => {
         await restoreVm(tx, vmId, id)
         await poke(tx, 'vm', vmId)
       })
-      await world.until(async () => workflow().memory === before && (await store.byId(db, vmId))?.healthy === true)
+      await world.until(async () => vm().memory === before && (await store.byId(db, vmId))?.healthy === true)
     }
   })
 

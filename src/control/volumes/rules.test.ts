@@ -5,7 +5,7 @@ import { fitVolumes, type PoolView, type VolumeNeed } from '../scheduler/pools.t
 import type { Attachment } from './attach-store.ts'
 import * as rules from './rules.ts'
 
-describe('mount points (I41)', () => {
+describe('mount points', () => {
   it.each([
     ...['/data', '/srv/www', '/var/lib/postgresql/data', '/usr/share/nginx/html', '/a.b/c_d-e', '/opt/app'],
     ...['/etc/letsencrypt', '/etc/nginx/conf.d', '/root', '/srv'],

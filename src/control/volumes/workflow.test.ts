@@ -87,7 +87,7 @@ const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number
   },
 })
 
-describe('crash matrix of a volume: restored completely or not at all (I43)', () => {
+describe('crash matrix of a volume: restored completely or not at all', () => {
   it('covers every phase with every fault', () =>
     expect(volumeCases.length).toBe(Object.keys(world.workflows.volume.phases).length * faults.length))
   it.each(volumeCases)('$name', ({ run }) => run())
@@ -180,7 +180,7 @@ describe('growing a volume', () => {
     expect(await size(id)).toEqual({ sizeMib: 96, grownMib: 96, error: null })
   })
 
-  it('is refused when the volume would shrink (I40), is being restored, or has no room', async () => {
+  it('is refused when the volume would shrink, is being restored, or has no room', async () => {
     const { id, snapshotId } = await placed()
     await expect(db.tx(tx => growVolume(tx, id, 63))).rejects.toMatchObject({
       code: 'invalid_request',
@@ -346,7 +346,7 @@ describe('a VM with a volume', () => {
     await remove({ id })
   })
 
-  it('shares a read-only volume with other VMs, and none can attach it read-write meanwhile (I39)', async () => {
+  it('shares a read-only volume with other VMs, and none can attach it read-write meanwhile', async () => {
     const { id } = await create()
     const apps = [await world.app({ replicas: 2 }), await world.app({ replicas: 2 })]
     for (const app of apps) await attach(app.id, id, 1)
@@ -358,7 +358,7 @@ describe('a VM with a volume', () => {
 })
 
 describe('attaching a volume read-write', () => {
-  it('succeeds for exactly one of several concurrent requests (I38)', async () => {
+  it('succeeds for exactly one of several concurrent requests', async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     for (let round = 0; round < 25; round++) {
@@ -386,7 +386,7 @@ describe('attaching a volume read-write', () => {
     }
   })
 
-  it('has one winner in each of 10,000 races of 2 to 8 database inserts (I38)', { timeout: 120_000 }, async () => {
+  it('has one winner in each of 10,000 races of 2 to 8 database inserts', { timeout: 120_000 }, async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     const lock = {

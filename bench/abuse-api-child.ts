@@ -1,6 +1,6 @@
 /**
- * One tenant that abuses the API: on request, runs one kind of abuse, or all at once, for `runMs` and reports the number
- * of answers by status.
+ * One tenant that abuses the API: on request, runs one kind of abuse, or all at once, for `runMs` and reports the
+ * number of responses by status.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
@@ -23,7 +23,7 @@ const named = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes), git_u
 const bodies = [named(whole), named(tooLarge), `{"name":${'['.repeat(mib / 2)}`, named(63 * kib)]
 /** As many values as a body may have, of the kind that takes longest to validate. */
 const values = JSON.stringify({ name: 'x', git_url: '', ports: Array.from({ length: 9_000 }, () => 'a'.repeat(2)) })
-/** Almost as large as a command may be, as it is and escaped. */
+/** Commands slightly below the size limit: plain, and written as JSON escapes. */
 const words = JSON.stringify({ command: Array.from({ length: 3 }, () => 'x'.repeat(64 * kib)) })
 const escapes = `{"command":["${'\\u0041'.repeat(40 * kib)}"]}`
 const value = JSON.stringify({ value: 'x'.repeat(60 * kib) })
@@ -68,7 +68,7 @@ async function run({ url, token, runMs, kind }: Reported): Promise<Record<string
       count(String(statusCode))
     } catch {
       if (end.aborted) return
-      // For example, the server closes the connection of a body that it does not read.
+      // For example, the server has closed the connection instead of reading the body.
       count('closed')
       await pause(1)
     }

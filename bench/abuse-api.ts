@@ -1,4 +1,4 @@
-/** One tenant at full abuse of the API, and the effect on another tenant. */
+/** Measures how a tenant that abuses the API affects another tenant. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ const roundMs = 4_000
 const kindRounds = 3
 const kindMs = 3_000
 const auditRows = 5_000
-/** Request rate of the quiet tenant; the limit is 20. */
+/** Requests per second of the quiet tenant; its limit is 20. */
 const perSecond = 15
 const limits = {
   MOTE_RATE_TENANT: String(20 * 60),
@@ -70,7 +70,7 @@ async function ask(
 }
 
 interface Abuser {
-  /** Abuses the API for this long; returns the number of answers by status. */
+  /** Abuses the API for this long; returns the number of responses by status. */
   run(kind: Kind | 'all', runMs: number): Promise<Readonly<Record<string, number>>>
 }
 

@@ -1,6 +1,6 @@
 /*
- * A guest that uses as much of its host as it can, for a benchmark: `abuse <kind> <seconds>`. It sends only to
- * 198.51.100.0/24, which is reserved for documentation (RFC 5737) and which the benchmark routes nowhere.
+ * Uses as many resources of the host as a guest can, for a benchmark: `abuse <kind> <seconds>`. Sends packets only to
+ * 198.51.100.0/24, which is reserved for documentation (RFC 5737) and whose packets the benchmark drops.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -69,7 +69,7 @@ static void broadcast(void) {
   for (;;) sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof to);
 }
 
-/* The output of the app, that is, of the first process named httpd. */
+/* Opens the standard output of the app, that is, of the first process named httpd. */
 static int log_of_app(void) {
   DIR *proc = opendir("/proc");
   for (struct dirent *entry; proc && (entry = readdir(proc));) {

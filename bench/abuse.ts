@@ -1,4 +1,4 @@
-/** A guest that uses as much of its host as it can, and a neighbor that serves a page. */
+/** Measures how a guest that abuses its host affects a neighbor that serves a page. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,24 +16,24 @@ import { inTurns } from './turns.ts'
 
 const rounds = 5
 const roundMs = 8_000
-/** Request rate of the neighbor. */
+/** Requests per second to the neighbor. */
 const perSecond = 20
 /** Pause in which the effects of the previous round end. */
 const quietMs = 1_500
 const page = '/health'
-/** gVisor if the program is named, as in the benchmark `gvisor`. */
+/** gVisor if MOTE_RUNSC_BIN names its program, as in the benchmark `gvisor`. */
 const hypervisor = process.env['MOTE_RUNSC_BIN'] === undefined ? 'qemu' : 'gvisor'
 
 interface Served {
   readonly ms: readonly number[]
-  /** What the neighbor's callers saw instead of its page. */
+  /** Errors and responses that clients got instead of the neighbor's page. */
   readonly errors: readonly string[]
   readonly turns: Turns
   /** CPU time of `mote up` in the round, percent of a core. */
   readonly cpuPercent: number
 }
 
-/** Requests the page at a fixed rate, independently of the answers. */
+/** Requests the page at a fixed rate, without waiting for responses. */
 async function serve(pool: Pool, host: string): Promise<Pick<Served, 'ms' | 'errors'>> {
   const ms: number[] = []
   const errors: string[] = []
@@ -79,8 +79,9 @@ async function refusals(port: number): Promise<string> {
 }
 
 /**
- * The kernel of a gVisor sandbox keeps up to 1 MiB for 60 s of each connection that the guest closes, as the neighbor's
- * program does after each request (docs/notes/gvisor.md). With 512 MiB, Linux ended the sandbox, whatever the other did.
+ * Memory of both guests. The kernel of a gVisor sandbox keeps up to 1 MiB for 60 s for each connection that the guest
+ * closes, as the neighbor's program does after each request (docs/notes/gvisor.md). With 512 MiB, Linux killed the
+ * neighbor's sandbox even without abuse.
  */
 const memoryMib = 2048
 
@@ -167,7 +168,7 @@ export const abuse: Benchmark = {
   },
 }
 
-/** The longest stall, what it consisted of, and the longest computation, which may be another one. */
+/** Describes the longest stall with its parts, and the longest computation, which may not be part of that stall. */
 function loopText(served: readonly Served[]): string {
   const [longest] = served.map(({ turns }) => turns.stall).toSorted((a, b) => b.ms - a.ms)
   const { ms = 0, cpuMs = 0, waitedMs = 0 } = longest ?? {}
@@ -176,7 +177,7 @@ function loopText(served: readonly Served[]): string {
   return `longest stall of the event loop ${ms.toFixed(0)} ms, of it ${cpuMs.toFixed(0)} ms computation and ${waitedMs.toFixed(0)} ms without a processor; longest computation ${computed.toFixed(0)} ms; mote up used ${percent.toFixed(0)} % of a core`
 }
 
-/** Runs programs with large answers one after the other; returns how many. A busy guest may not answer in time. */
+/** Runs programs with large output until aborted; returns their number. Ignores errors: a busy guest may time out. */
 async function execAll(exec: (command: string[]) => Promise<unknown>, signal: AbortSignal): Promise<number> {
   let count = 0
   for (; !signal.aborted; count++) await exec(['dd', 'if=/dev/zero', 'bs=65536', 'count=16']).catch(() => pause(100))

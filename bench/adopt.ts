@@ -1,6 +1,5 @@
 /**
- * An agent that restarts while its VMs run: time until it has adopted all of them, compared with a bare query to each
- * QMP socket.
+ * Time until a restarted agent has adopted its running VMs, compared with a bare query to the QMP socket of each QEMU.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { readlink } from 'node:fs/promises'

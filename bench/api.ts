@@ -30,7 +30,7 @@ export interface BenchApi extends AsyncDisposable {
   readonly person: { readonly email: string; readonly password: string }
   readonly jwt: string
   readonly pat: string
-  /** @throws Error for every answer but 200 */
+  /** Sends a POST request. @throws Error if the status is not 200 */
   post(url: string, payload: object, token?: string): Promise<Record<string, unknown>>
 }
 
@@ -58,7 +58,7 @@ async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   return postgres.url
 }
 
-/** @param migrated URL of the caller's migrated database; default: a new one */
+/** Starts the API. @param migrated URL of the caller's migrated database; default: a new one */
 export async function startBenchApi(more: readonly Feature[] = [], migrated?: string): Promise<BenchApi> {
   await using cleanup = new AsyncDisposableStack()
   const log = pino({ level: 'silent' })

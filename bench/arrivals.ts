@@ -7,7 +7,7 @@ export interface Arrivals {
   until(events: number): Promise<void>
 }
 
-/** @param marker bytes that occur exactly once per event */
+/** Starts counting. @param marker bytes that occur exactly once per event */
 export function arrivals(connections: number, marker: Buffer): Arrivals {
   const observed = Array.from({ length: connections }, () => 0)
   // A marker may be split across chunks, so keep the end of the previous chunk.

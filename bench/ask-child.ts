@@ -1,6 +1,6 @@
 /**
- * The minimal program that learns about VMs: connects to each QMP socket in the given directories concurrently and
- * queries its status.
+ * The minimal program that gets the status of VMs: connects to the QMP sockets of all QEMUs in the given directories
+ * concurrently, and queries the status of each.
  */
 import { connect } from 'node:net'
 

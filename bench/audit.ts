@@ -1,4 +1,4 @@
-/** The first page of the audit log, with its exact total, at a million rows (`MOTE_BENCH_AUDIT_ROWS`). */
+/** Time to read the first page of the audit log and its exact total, at a million rows (`MOTE_BENCH_AUDIT_ROWS`). */
 import pg from 'pg'
 import { auditPage, auditTotal } from '../src/control/audit/store.ts'
 import { newest } from '../src/control/http/paging.ts'
@@ -15,8 +15,8 @@ const filters = [
 
 const rowsAtOnce = 100_000
 /**
- * Like the product's rows: time-ordered ids (RFC 9562, version 7), so that each index grows at its end, and hashes of
- * the same length.
+ * Inserts rows like the product's: time-ordered ids (RFC 9562, version 7), so that each index grows at its end, and
+ * hashes of the same length.
  */
 const insertRows = `INSERT INTO audit_log (id, account_id, project_id, action, resource_type, details, position, hash)
   SELECT (lpad(to_hex(i), 8, '0') || '-0000-7000-8000-' || substr(md5(i::text), 1, 12))::uuid, a.id, a.default_project_id,

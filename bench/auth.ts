@@ -1,6 +1,6 @@
 /**
- * The cost of authentication: CPU of this process per request compared with the same handler without a credential,
- * among 1,000 to 1,000,000 tokens.
+ * The cost of authentication: CPU time of this process per request, compared with the same handler without a
+ * credential, among 1,000 to 1,000,000 tokens.
  */
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
@@ -106,7 +106,7 @@ async function seedTokens({ databaseUrl }: BenchApi, count: number): Promise<voi
       [count],
     )
     await sql.query('VACUUM ANALYZE pat')
-    // Otherwise the database would write a million rows to disk during the first rounds.
+    // Without a checkpoint, the database would write a million rows to disk during the first rounds.
     await sql.query('CHECKPOINT')
   } finally {
     await sql.end()

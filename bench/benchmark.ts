@@ -3,9 +3,9 @@ import type { GoalId } from './goals.ts'
 
 export interface Benchmark {
   readonly name: string
-  /** The requirement in words, with its number. */
+  /** The requirement in words, with its figures. */
   readonly goal: string
-  /** Rows of the table of goals that its verdicts decide. */
+  /** Goals (goals.ts) that its verdicts decide. */
   readonly covers?: readonly GoalId[]
   /** What is measured, compared with which limit or peer, and why the comparison is fair. */
   readonly how?: string
@@ -37,14 +37,14 @@ export interface Report {
   samples(what: string, unit: Unit, values: readonly number[]): Summary
   /** Reports a peer that is not available, and why. */
   absent(peer: string, why: string): void
-  /** A line for people. */
+  /** Adds a line of text to the result. */
   note(text: string): void
   /**
-   * A number that decides the goal. `most`: the goal is missed above it. `of`: the goal, if the benchmark covers
+   * Adds a number that decides a goal. `most`: the goal is missed above it. `of`: the goal, if the benchmark covers
    * several.
    */
   verdict(what: string, value: number, most: number, of?: GoalId): void
-  /** The same for a lower bound. */
+  /** Like `verdict`, with a lower bound. */
   atLeast(what: string, value: number, least: number, of?: GoalId): void
   /** Adds a line to the chart. */
   growth(series: Growth): void

@@ -1,5 +1,6 @@
 /**
- * Third-party programs that the product is compared with: each has its own files and socket, and is removed at the end.
+ * Starts peers: third-party programs that the product is compared with. Each has its own files and socket, which are
+ * removed at the end.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -31,10 +32,10 @@ export interface PeerProgram {
   /** Programs that must be installed. */
   readonly needs: readonly string[]
   readonly asRoot?: boolean
-  /** Creates its files before it starts. */
+  /** Creates files that the program needs at its start. */
   readonly prepare?: (dir: string) => Promise<void>
   readonly command: (dir: string) => readonly string[]
-  /** Rejects or returns false until the peer answers. */
+  /** Rejects, or resolves with false, until the peer responds. */
   readonly ready: (dir: string) => Promise<unknown>
 }
 
@@ -94,8 +95,8 @@ export async function startPeer(cleanup: AsyncDisposableStack, peer: PeerProgram
 
 /**
  * The command that runs the shell script in its own namespaces, with `dir` as $1: its mounts and background processes
- * end with it. The shell stays as the first process of the namespace, because orphans that nothing reaps would look
- * alive to the peer.
+ * end with it. The shell does not exec the program but stays process 1 of the namespace, because orphans that no
+ * process reaps would look alive to the peer.
  */
 export const apart = (script: string, dir: string): readonly string[] => [
   ...['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'],

@@ -1,4 +1,4 @@
-/** Child processes of benchmarks as built programs, because types would have to be stripped from sources first. */
+/** Builds the programs that benchmarks run as child processes, because sources need extra time and memory to run. */
 import { rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { build } from '../scripts/build.mjs'
@@ -12,7 +12,7 @@ const built = once(async () => {
   process.once('exit', () => rmSync(outDir, { recursive: true, force: true }))
 })
 
-/** Returns the built file of a child. */
+/** Returns the built file of a child program. */
 export async function builtChild(name: `${string}-child.ts`): Promise<string> {
   await built()
   return join(outDir, basename(name, '.ts') + '.js')

@@ -1,4 +1,4 @@
-/** Ten concurrent deploys through the whole cloud, compared with an agent that starts as many of the same VMs. */
+/** Rate of ten concurrent deploys through the whole cloud, compared with an agent that starts as many equal VMs. */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { subjects, type VmObserved } from '../src/contract/agent.ts'

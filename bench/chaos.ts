@@ -13,7 +13,7 @@ import { natsMissing } from '../test/support/nats.ts'
 import type { Benchmark } from './benchmark.ts'
 
 const mostShown = 20
-/** gVisor where it works, since emulated VMs leave little of the processor to the others. */
+/** gVisor if it works here, because emulated VMs leave little CPU time to the other programs. */
 async function realHypervisor(): Promise<RealHypervisor | undefined> {
   const sandboxes = (await driverCases()).find(({ config, skip }) => config.hypervisor === 'gvisor' && !skip)
   const runsc = sandboxes?.config.programs?.runsc
@@ -28,7 +28,7 @@ export const chaosBenchmark: Benchmark = {
   unable: async () => natsMissing,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
-    // Keeps this process alive while it awaits child processes, which do not.
+    // Keeps this process alive while it waits for child processes, which alone would not.
     const awake = setInterval(() => undefined, 1000)
     cleanup.defer(() => clearInterval(awake))
     const server = cleanup.use(await startPrivateServer('embedded'))
@@ -50,7 +50,7 @@ export const chaosBenchmark: Benchmark = {
     for (const fault of result.faults.slice(0, mostShown)) console.error(`  ${fault}`)
     const { kills, hostsLost, acknowledged, repeated } = result
     report.note(
-      `${kills.control} control planes, ${kills.agent} agents and ${kills.bus} nats-servers killed, ${realHosts} of ${3 + realHosts} hosts with ${hypervisor?.name ?? 'simulated'} VMs, ${hostsLost} hosts away until they were given up; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
+      `${kills.control} control planes, ${kills.agent} agents and ${kills.bus} nats-servers killed, ${realHosts} of ${3 + realHosts} hosts with ${hypervisor?.name ?? 'simulated'} VMs, ${hostsLost} hosts down until they were given up; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
     )
     if (result.slowest.length > 0) report.note(`at rest last: ${result.slowest.join('; ').slice(0, 500)}`)
     report.verdict('leaks and lost writes', result.faults.length, 0)

@@ -17,13 +17,14 @@ export interface BenchCloud extends AsyncDisposable {
   readonly gatewayPort: number
   /** PID of the process that runs the whole cloud. */
   readonly pid: number
-  /** Figures of its event loop since the last call. Only with `measured`. */
+  /** Figures of the event loop of that process since the last call. Only with `measured`. */
   turns(): Promise<Turns>
 }
 
 /**
+ * Starts `mote up` with a signed-in user.
  * @param env settings in addition to those of every benchmark
- * @param measured measures the event loop, for 1 % of a core
+ * @param measured whether to measure the event loop, which costs 1 % of a core
  */
 export async function startBenchCloud(
   hypervisor: 'qemu' | 'gvisor' | 'fake',
@@ -87,7 +88,7 @@ export async function startBenchCloud(
   }
 }
 
-/** Reads the output of the child while it runs: a full pipe would prevent it from exiting. */
+/** Returns the ports from the child's log. Reads on until the child exits, because a full pipe would block it. */
 async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: number]> {
   let output = ''
   const found = Promise.withResolvers<[api: string, gatewayPort: number]>()
@@ -100,7 +101,7 @@ async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: 
   return found.promise
 }
 
-/** Milliseconds until the app answers 200 through the gateway. */
+/** Milliseconds until the app returns 200 through the gateway. */
 export async function untilAnswer(
   cloud: BenchCloud,
   host: string,

@@ -1,4 +1,4 @@
-/** `POST` of an app and of a rule, durable, compared with one durable INSERT and LXD; among 1,000 to 100,000 apps. */
+/** Rate of creating apps and rules, compared with one durable INSERT and with LXD; among 1,000 to 100,000 apps. */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Benchmark } from './benchmark.ts'
@@ -32,8 +32,8 @@ async function rateOf(count: number, act: () => Promise<unknown>): Promise<numbe
 }
 
 /**
- * The limits: one INSERT, and the work of any program that enforces a limit of the project: lock, count, insert, audit,
- * commit.
+ * The operations to compare with: one INSERT, and the minimal transaction of any program that limits the number of apps
+ * per project: lock, count, insert, audit, commit.
  */
 async function bareOf(cleanup: AsyncDisposableStack, plane: Plane) {
   await plane.sql.query('CREATE TABLE bench_row (id bigserial PRIMARY KEY, name text, data jsonb)')
@@ -88,7 +88,7 @@ export const create: Benchmark = {
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const planes = await planesOf(cleanup, otherApps, ({ sql }, at) => seedTenants(sql, at / 100, 100, 'other'))
-    // First, while the databases still differ only in the seeded apps.
+    // Measure the growth first, while the databases differ only in the seeded apps.
     const series = {
       what: 'POST app, 8 in flight, for each',
       unit: 'ms',

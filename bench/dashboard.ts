@@ -1,4 +1,4 @@
-/** The dashboard in a browser with an empty cache: time from opening the address to a usable list of apps. */
+/** Time from opening the dashboard in a browser with an empty cache to a usable list of apps. */
 import { performance } from 'node:perf_hooks'
 import { chromium } from 'playwright-core'
 import { findProgram } from '../src/lib/programs.ts'

@@ -1,7 +1,7 @@
 /**
- * Times a managed database from the request to the answer to SELECT 1, as reported by its status (a client in the VM,
- * signed in as the owner, was answered). The image and its base exist; the VM is real. A branch is measured twice: a
- * prepared one of the newest snapshot, and one of a snapshot without a prepared branch.
+ * Time from the request for a managed database until it answers SELECT 1, as its status reports (a client in the VM has
+ * signed in as the owner). The image and its base (the read-only file system) exist; the VM is real. A branch is
+ * measured twice: from the newest snapshot, which has a spare branch, and from a snapshot that has none.
  */
 import { mkdir, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -40,7 +40,7 @@ export const database: Benchmark = {
     await symlink(join(imageDir, 'postgres'), join(cloud.dir, 'images', 'postgres'))
     // Hosts report their images every second.
     await pause(2000)
-    // The first database builds the base.
+    // The first database is not measured, because it also builds the base.
     const first = await create(cloud, 'first')
     await snapshot(cloud, first.id, 'older')
     await snapshot(cloud, first.id, 'newest')
@@ -53,7 +53,7 @@ export const database: Benchmark = {
     const branches: number[] = []
     const cold: number[] = []
     for (let round = 0; round < rounds; round++) {
-      // Preparing a branch takes the same two cores, so wait for it.
+      // Wait until the spare branch is ready: preparing it takes CPU time of the same two cores.
       await settled(async () => (await db.one(standing, [])).count === 1)
       const { id, ms } = await create(cloud, `db-${round}`)
       creates.push(ms)
@@ -78,7 +78,7 @@ const standing = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM branch b JOIN machine m ON m.kind = 'database' AND m.id = b.id
      JOIN vm v ON v.app_id = b.app_id WHERE b.kind = 'spare' AND m.phase = 'standing' AND v.seen_state = 'paused'`,
 )
-// The newest branch that answers: rows of the control plane, and the steps of its VM as timed by the agent.
+// Times of the branch that became ready last: from rows of the control plane, and the VM's steps as timed by the agent.
 const partsOf = statement<{ toVm: number; steps: { name: string; ms: number }[]; total: number }>(
   'bench.databaseParts',
   `SELECT extract(epoch FROM v.created_at - b.created_at)::float8 * 1000 AS "toVm", v.seen_steps AS steps,
@@ -128,7 +128,7 @@ async function branch(
 ): Promise<number> {
   const began = performance.now()
   await cloud.client.createDatabaseBranch({ id, body: { name, from_snapshot: of } })
-  // Connection info is available only while a client is answered.
+  // The API returns the connection only while the database answers clients.
   await settled(() =>
     cloud.client.getDatabaseConnection({ id, query: { branch: name } }).then(
       () => true,

@@ -1,4 +1,4 @@
-/** Duration of the answer to `POST .../deploy` while ten VMs boot. The host is simulated. */
+/** Response time of `POST .../deploy` while ten VMs boot. The host is simulated. */
 import { startBenchCloud } from './cloud.ts'
 import { type Benchmark, summarise } from './benchmark.ts'
 
@@ -20,7 +20,7 @@ export const deployLatency: Benchmark = {
     }
     const alone = [await deploy(names[0] ?? '', 0)]
     const times: number[] = []
-    // Each round begins ten boots; all but the first deploys of a round overlap with booting VMs.
+    // Each round starts ten VMs, so every deploy but the first of a round overlaps with booting VMs.
     for (let round = 1; round <= rounds; round++) for (const name of names) times.push(await deploy(name, round))
     report.samples('the very first deploy', 'ms', alone)
     report.verdict('median, ms', report.samples('deploys while ten VMs boot', 'ms', times).median, 50)

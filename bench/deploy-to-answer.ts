@@ -1,7 +1,7 @@
 /**
- * Time from the deploy request to the first HTTP answer through the gateway, in a real VM with cached image and kernel;
- * compared with the VM alone, from the start of its process to the same page; and with the overhead of libvirt over the
- * start of a QEMU.
+ * Time from the deploy request to the first HTTP response through the gateway, in a real VM with cached image and
+ * kernel; compared with the VM alone, from the start of its process to the same page; and with the overhead of libvirt
+ * over starting QEMU by hand.
  */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,8 +18,7 @@ import { inTurns } from './turns.ts'
 
 const rounds = 15
 /**
- * A static file of the sample, which both sides request, because the work of an app for its page is not part of its
- * start.
+ * The page that both sides request: a static file, because the work of the sample for a page is not part of its start.
  */
 const page = '/health'
 const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
@@ -31,8 +30,8 @@ export const missingForVms = async (): Promise<string | undefined> => {
 }
 
 /**
- * Waits as a client does: by the stream of the app. Until 2026-11-22 the page was polled every 5 ms instead, sixty
- * requests on the cores on which the guest started.
+ * Deploys once and waits as a client does, for an event of the app's stream. Until 2026-11-22 the page was polled every
+ * 5 ms instead, sixty requests that competed with the guest for the same cores.
  */
 async function deployOnce(cloud: BenchCloud, name: string): Promise<number> {
   const { hostname } = await cloud.client.createApp({ body: { name, git_url: '', health_check_path: page } })

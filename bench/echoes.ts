@@ -1,10 +1,10 @@
-/** Time until a key that a user types in a session comes back, compared with a TCP connection to the same guest. */
+/** Time until a key typed in a session is echoed, compared with a TCP connection to the same guest. */
 import { once } from 'node:events'
 import { connect, type TcpNetConnectOpts } from 'node:net'
 import { connectSession } from '../src/client/index.ts'
 import type { BenchCloud } from './cloud.ts'
 
-/** The client waits for each of them. */
+/** Number of bytes per round, sent one at a time: each waits for the echo of the one before. */
 const eachRound = 50
 
 export interface EchoPlace {
@@ -13,7 +13,7 @@ export interface EchoPlace {
   readonly token: string
 }
 
-/** Milliseconds of each byte through a program with a terminal. */
+/** Milliseconds until each byte is echoed by a program in a terminal. */
 export async function sessionEchoes({ cloud, jobId, token }: EchoPlace): Promise<number[]> {
   const place = { app_name: 'bytes', job_id: jobId }
   const body = { command: ['cat'], tty: { rows: 24, columns: 80 } }
@@ -39,7 +39,7 @@ export async function sessionEchoes({ cloud, jobId, token }: EchoPlace): Promise
   }
 }
 
-/** Milliseconds of each byte through the connection. */
+/** Milliseconds until each byte is echoed over the TCP connection. */
 export async function bareEchoes(to: TcpNetConnectOpts): Promise<number[]> {
   const socket = connect({ ...to, noDelay: true })
   socket.write(Buffer.from([255]))

@@ -9,7 +9,7 @@ export interface EtcdWatch extends AsyncDisposable {
 
 const key = Buffer.from('bench').toString('base64')
 
-/** @throws Error with the reason if etcd cannot run */
+/** Starts etcd. @throws Error with the reason if it cannot run */
 export async function startEtcd(): Promise<EtcdWatch> {
   await using cleanup = new AsyncDisposableStack()
   const [client, peer] = [`http://127.0.0.1:${await freePort()}`, `http://127.0.0.1:${await freePort()}`]

@@ -1,15 +1,15 @@
 /**
- * How long the event loop computes without a pause, in CPU time of the main thread: other processes on a busy machine do
- * not count.
+ * How long the event loop computes without a pause, in CPU time of the main thread: other processes on a busy machine
+ * do not count.
  */
 import { openThreadClock } from '../src/lib/thread-times.ts'
 
-/** Time in which the event loop did not turn, ms. The rest of `ms` is neither: a disk, or the start of a program. */
+/** The longest time without a turn of the event loop, ms. The part in neither field is waiting, such as for a disk. */
 export interface LongestStall {
   readonly ms: number
   /** CPU time of the main thread. */
   readonly cpuMs: number
-  /** Time in which other processes used every processor. */
+  /** Time in which the thread was ready to run but had no processor. */
   readonly waitedMs: number
 }
 
@@ -26,7 +26,7 @@ const none: LongestStall = { ms: 0, cpuMs: 0, waitedMs: 0 }
 
 /**
  * Starts to measure. Each call of the result returns the figures since the last one.
- * @param everyMs precision, and cost: about 1 % of a core every 5 ms
+ * @param everyMs sampling interval and precision; sampling every 5 ms costs about 1 % of a core
  */
 export function watchTurns(everyMs = 1): () => Turns {
   const clock = openThreadClock()

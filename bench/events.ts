@@ -1,6 +1,6 @@
 /**
- * Time from the commit of a change to the client of an event stream, compared with LISTEN of PostgreSQL, a watch of
- * etcd and a subscriber of NATS.
+ * Time from the commit of a change until the client of an event stream receives it, compared with PostgreSQL's LISTEN,
+ * an etcd watch and a NATS subscriber.
  */
 import pg from 'pg'
 import type { Benchmark, Report } from './benchmark.ts'
@@ -17,7 +17,7 @@ const rounds = 200
 /** Number of other open streams. */
 const streams = [5, 50, 500] as const
 
-/** Inserts an event into the outbox, as every transaction of the product does. */
+/** Inserts events into the outbox table, as the product's transactions do. */
 export const insertEvents = `INSERT INTO event (project_id, kind, data)
   SELECT $1, 'deployment.status', '{"app_name": "an-app-of-the-bench", "status": "running", "job_id": "job-0123456789abcdef"}' FROM generate_series(1, $2::int)`
 
@@ -61,7 +61,7 @@ export const events: Benchmark = {
   },
 }
 
-/** Milliseconds from the COMMIT of one event to its client. */
+/** Milliseconds from the COMMIT of an event until the client has received it. */
 async function commitToClient(cleanup: AsyncDisposableStack, plane: Plane): Promise<() => Promise<number>> {
   const readers = await openReaders(plane.url, ['/v1/workspace/events'], plane.jwt)
   cleanup.defer(() => readers.close())

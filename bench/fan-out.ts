@@ -1,6 +1,6 @@
 /**
- * Events to 10, 100 and 1,000 readers of one project, compared with bare Node that writes the same bytes to as many,
- * and with NATS.
+ * Rate of events to 10, 100 and 1,000 readers in one project, compared with bare Node that writes the same bytes to as
+ * many readers, and with NATS.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -36,7 +36,7 @@ async function startBare(): Promise<Bare> {
   const [port] = await once(child, 'message')
   return {
     url: `http://127.0.0.1:${port}`,
-    // Members that the product's events also have: their app and deployment.
+    // The product's events have these two fields, too.
     emit: count => void child.send({ count, data: { ...data, app_id: null, deployment_id: null } }),
     cpuMs: () => cpuMsOf(child.pid ?? 0),
     rssMib: () => rssMib(child.pid ?? 0),

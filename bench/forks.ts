@@ -1,4 +1,4 @@
-/** Twenty concurrent clones of one VM: time until each has served a page, and their memory. */
+/** Starts twenty clones of one VM at once: time until each has served a page, and their memory. */
 import { readFile } from 'node:fs/promises'
 import type { VmObserved } from '../src/contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../test/support/agent/agent.ts'
@@ -11,7 +11,7 @@ const rounds = 2
 
 const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
 
-/** A static file of the sample, because the work of an app for its page is not part of a fork. */
+/** Requests a static file, because the work of the sample for a page is not part of a fork. */
 async function page({ endpoint }: VmObserved): Promise<void> {
   const response = await fetch(`http://${endpoint?.host}:${endpoint?.port}/health`)
   if ((await response.text()) !== 'ok\n') throw new Error('the clone served something else')

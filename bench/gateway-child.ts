@@ -1,6 +1,6 @@
 /**
- * A gateway with one route in its own process, to measure it: `<port> <port of the app> [directory]`. With a directory,
- * it also configures the HAProxy there.
+ * Runs a gateway with one route, to measure it. Arguments: `<port> <port of the app> [directory]`. With a directory, it
+ * also configures the HAProxy there.
  */
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'

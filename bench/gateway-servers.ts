@@ -64,7 +64,7 @@ http { access_log off; keepalive_requests 1000000; client_body_temp_path ${dir}/
 fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s; ${http} }
 `
 
-/** The upstream of all servers; it must not be the bottleneck. */
+/** Starts the upstream of all servers, an nginx, so that it is not the bottleneck. */
 export async function startUpstream(dir: string, port: number, core: number): Promise<BenchServer> {
   const own = join(dir, 'upstream')
   await mkdir(own)
@@ -84,7 +84,7 @@ server { listen 127.0.0.1:${port}; location / { proxy_pass http://app; proxy_htt
   return started('nginx', port, ['nginx', '-c', join(own, 'conf'), '-e', join(own, 'error.log')], core)
 }
 
-/** Configured by hand, with a single backend and server. */
+/** Starts a HAProxy that is configured by hand, with a single backend and server. */
 export async function startPlainHaproxy(
   dir: string,
   port: number,
@@ -113,7 +113,7 @@ export async function startPlainHaproxy(
   return started('haproxy', port, ['haproxy', '-db', '-f', file], core)
 }
 
-/** Configured by the gateway: 200 backends and a map, which the gateway's child process fills. */
+/** Starts a HAProxy with the gateway's configuration: 200 backends and a map, which `startPublisher` fills. */
 export async function startOurHaproxy(dir: string, port: number, gateway: number, core: number): Promise<BenchServer> {
   const shape = haproxyShape(dir)
   const file = join(dir, 'ours.cfg')
@@ -130,7 +130,7 @@ export const haproxyShape = (dir: string) => ({
   mapFile: join(dir, 'ours.map'),
 })
 
-/** @param profile a directory for --cpu-prof; empty: none */
+/** Starts the gateway. @param profile a directory for --cpu-prof; empty: none */
 export function startGatewayProcess(
   port: number,
   upstream: number,
@@ -141,13 +141,13 @@ export function startGatewayProcess(
   return started('gateway', port, [process.execPath, ...flags, child('gateway'), String(port), String(upstream)], core)
 }
 
-/** The gateway that publishes routes to `startOurHaproxy`; it is not measured. */
+/** Starts the gateway that configures the HAProxy of `startOurHaproxy`; it is not measured. */
 export function startPublisher(dir: string, port: number, upstream: number, core: number): Promise<BenchServer> {
   const command = [process.execPath, child('gateway'), String(port), String(upstream), dir]
   return started('publisher', port, command, core)
 }
 
-/** Node without a gateway, as an upper bound. */
+/** Starts a bare Node proxy, as an upper bound. */
 export function startNodeProxy(
   client: 'undici' | 'http',
   port: number,

@@ -26,7 +26,7 @@ import {
 
 const rounds = 4
 const turnSeconds = 3
-/** V8 has compiled the hot code after some 100,000 requests. */
+/** Duration of the first round, which is not counted: V8 compiles the hot code within some 100,000 requests. */
 const warmSeconds = 8
 const connections = 64
 const needed = ['nginx', 'haproxy', 'wrk', 'taskset'] as const

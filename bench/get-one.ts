@@ -1,6 +1,6 @@
 /**
- * `GET` of one app and of one deployment, compared with bare Node with the same bytes and with LXD; with 20 to 100,000
- * other apps.
+ * Response time of `GET` for one app and one deployment, compared with bare Node that sends the same bytes and with
+ * LXD; among 20 to 100,000 other apps.
  */
 import { byName } from '../src/control/apps/store.ts'
 import { type Benchmark, median } from './benchmark.ts'
@@ -36,7 +36,7 @@ export const getOne: Benchmark = {
       await seedServing(sql, 'mine', 4)
       await seedTenants(sql, at / 10, 10, 'other')
     })
-    // First, because repeated requests get faster for a while.
+    // Measure the growth first, because repeated requests get faster for a while.
     const series = { what: 'GET app', unit: 'ms', along: 'apps of others', law: 'flat' } as const
     const growth = await growthOf(report, series, short.rounds, planes, one =>
       medianMs(one.url, { path: '/v1/apps/mine-7', token: one.jwt }, short),

@@ -1,11 +1,11 @@
-/** The goals of the product, with the limit or peer of each. The benchmarks declare which goals they decide. */
+/** The product's performance goals, each with what it is compared with. Benchmarks declare which goals they decide. */
 
 export interface Goal {
   readonly work: string
   readonly beside: string
   readonly goal: string
   readonly growth: string
-  /** Why no benchmark decides it here. */
+  /** Why there is no stored result for the goal, although a benchmark covers it. */
   readonly notRun?: string
 }
 
@@ -63,7 +63,7 @@ export const goals = {
     'the restore of such a VM alone, to the same page',
     'overhead <= 50 ms, no failed request',
     'flat in apps scaled to zero (<= 1.3x at 10,000)',
-    'no whole run yet beside the other work of this machine',
+    'no complete run yet because of other load on this machine',
   ),
   B11: goal(
     'commit to SSE client',
@@ -113,7 +113,7 @@ export const goals = {
     '-',
     '<= 20 ms with its exact total',
     'flat',
-    'no whole run yet: inserting its million rows took more than three minutes because of other load on this machine',
+    'no complete run yet: inserting its million rows took more than three minutes due to other load on this machine',
   ),
   B24: goal('a noisy tenant at 10x its rate limit', 'the same without it', 'p99 of others <= 2x, no errors', '-'),
   B25: goal('rejection with 429', 'bare Node', '>= 50 % of its rate', 'flat in keys'),

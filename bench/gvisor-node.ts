@@ -1,4 +1,4 @@
-/** Node on gVisor: requests through the gateway, and a build with npm, beside emulated QEMU and bare processes. */
+/** Node on gVisor: requests through the gateway, and npm builds, compared with emulated QEMU and bare processes. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -48,7 +48,7 @@ createServer((request, response) => response.end('hello, world')).listen(process
 
 const gvisorCase = async () => (await driverCases()).find(({ spec }) => spec.hypervisor === 'gvisor')
 
-/** A process of the host with the same npm and Node as in the guest. */
+/** Environment for processes on the host that use the same npm and Node as the guest. */
 const bareEnv = { PATH: `${dirname(process.execPath)}:${process.env['PATH']}` }
 const npm = (cwd: string, args: readonly string[]) => run('npm', args, { cwd, env: bareEnv, network: true })
 
@@ -66,7 +66,7 @@ async function bareBuild(from: string): Promise<number> {
   }
 }
 
-/** The same two steps in the log of a build. */
+/** Seconds of the same two steps in a VM, from the log of a build. */
 function stepsOf(log: string): number {
   const steps = [...log.matchAll(/^npm (?:ci|run build): took (\d+(?:\.\d+)?) s$/gm)]
   if (steps.length !== 2) throw new Error(`the build has other steps:\n${log}`)
@@ -87,7 +87,7 @@ export const gvisorNode: Benchmark = {
       ({ ok }) => ok,
       () => false,
     )
-    return (await missingForVms()) ?? (reached ? undefined : 'the npm registry is not in reach')
+    return (await missingForVms()) ?? (reached ? undefined : 'the npm registry cannot be reached')
   },
   async run(report) {
     const one = await gvisorCase()
@@ -107,7 +107,7 @@ interface Place {
   readonly dir: string
 }
 
-/** @returns the image of the last build */
+/** Compares the builds. @returns the image of the last build on gVisor */
 async function builds(report: Report, { host, dir }: Place): Promise<string> {
   const app = join(dir, 'app')
   await mkdir(app)

@@ -1,4 +1,4 @@
-/** gVisor beside emulated QEMU and a bare process: starts, restores, exec, computing, and a hundred idle sandboxes. */
+/** gVisor compared with emulated QEMU and a bare process: start, restore, exec, CPU, and a hundred idle sandboxes. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { inTurns, scaled } from './turns.ts'
 
 const rounds = 9
 const idleSandboxes = 100
-/** Sandboxes have their largest timer slack after a minute. */
+/** Wait until sandboxes count as idle: the agent raises their timer slack to its maximum after a minute. */
 const untilIdleMs = 75_000
 const watchedMs = 20_000
 const loop = 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'
@@ -25,7 +25,7 @@ const loop = 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'
 /** The agent's configuration for sandboxes on this machine. */
 export const sandboxCase = async () => (await driverCases()).find(({ spec }) => spec.hypervisor === 'gvisor')
 
-/** Milliseconds until the VM's own address answers 200. */
+/** Milliseconds until a page at the address that `act` returns responds with 200. */
 async function toPage(act: () => Promise<{ host: string; port: number }>): Promise<number> {
   const began = performance.now()
   const { host, port } = await act()
@@ -72,7 +72,7 @@ const cold =
     return ms
   }
 
-/** Milliseconds from the desired state to the output of a first program. */
+/** Milliseconds from the desired state until the first program in the VM has returned its output. */
 const firstExec = (side: Side) => async () => {
   const vmId = `vm-${++count}`
   const began = performance.now()
@@ -84,7 +84,7 @@ const firstExec = (side: Side) => async () => {
   return ms
 }
 
-/** The same program as in the sample image, without a VM. */
+/** Milliseconds until the same program as in the sample image serves a page without a VM. */
 async function bareProcess(): Promise<number> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   const port = await freePort()
@@ -111,7 +111,7 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
   return performance.now() - began
 }
 
-/** Processes of sandboxes: kernel, file server and the program stubs. */
+/** PIDs of all processes of sandboxes: kernel, file server and the stubs of programs. */
 function sandboxPids(dataDir: string): number[] {
   const parents = new Map<number, number>()
   const roots: number[] = []
@@ -183,7 +183,7 @@ async function many(report: Report, side: Side): Promise<void> {
   )
 }
 
-/** Why sandboxes cannot be measured on this machine, if so. */
+/** Returns why sandboxes cannot be measured on this machine, or undefined if they can. */
 export async function gvisorMissing(): Promise<string | undefined> {
   const missing = await missingForVms()
   const one = await sandboxCase()

@@ -1,4 +1,4 @@
-/** Ganeti's hspace: how fast its allocator fills a simulated cluster, in memory only. */
+/** Runs Ganeti's hspace, to measure how fast its allocator fills a simulated cluster in memory. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { hasProgram } from '../src/lib/programs.ts'
@@ -8,7 +8,7 @@ export interface Hspace extends AsyncDisposable {
   placements(nodes: number, count: number): Promise<number>
 }
 
-/** @throws Error with the reason if hspace cannot run */
+/** Prepares hspace. @throws Error with the reason if it cannot run */
 export async function startHspace(): Promise<Hspace> {
   if (!(await hasProgram('hspace'))) throw new Error('hspace is not installed: npm run bench -- --install-peers')
   return {

@@ -12,7 +12,7 @@ export interface Ask {
   readonly method?: 'GET' | 'POST'
   readonly token?: string
   readonly body?: () => object
-  /** Expected status of every answer; default 200. */
+  /** Expected status of every response; default 200. */
   readonly status?: number
 }
 
@@ -25,7 +25,7 @@ export interface Turn {
 /** A URL, or the socket of a peer. */
 export type Origin = string | { readonly socketPath: string }
 
-/** @throws Error for every answer with another status */
+/** Sends the requests, several in flight. @throws Error if a response has an unexpected status */
 export async function drive(
   origin: Origin,
   ask: Ask,
@@ -61,11 +61,11 @@ export async function drive(
   return { perSecond, ms }
 }
 
-/** Milliseconds per request, with several in flight. */
+/** Milliseconds per request, as the inverse of the rate with several in flight. */
 export const msOfEach = async (...asked: Parameters<typeof drive>): Promise<number> =>
   1000 / (await drive(...asked)).perSecond
 
-/** The server's answer as text. */
+/** The body of the server's response as text. */
 export async function answerOf(origin: string, ask: Ask): Promise<string> {
   const response = await fetch(`${origin}${ask.path}`, {
     headers: ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` },

@@ -1,5 +1,5 @@
 /**
- * Time until a host can start VMs from an image of a registry, compared with the bytes alone: over HTTP, and unpacked
+ * Time until a host can start VMs from a registry image, compared with the bytes alone: fetched over HTTP and unpacked
  * by tar.
  */
 import { type ChildProcess, spawn } from 'node:child_process'

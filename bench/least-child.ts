@@ -1,7 +1,7 @@
 /**
- * The upper bound for Node and node-pg with the statements of a request: runs them one after the other on one
- * connection and answers with the first row of the last one, or with its `page` unchanged. The parent sends the address
- * and the statements first.
+ * The minimal server for a request, as an upper bound for Node and node-pg: runs the SQL statements of the request one
+ * after the other on one connection, and responds with the first row of the last one, or with its column `page`. The
+ * parent first sends the address of the database and the statements.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

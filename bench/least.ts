@@ -1,4 +1,4 @@
-/** The minimal cost of a request: bare Node and node-pg with the product's own statements, and nothing else. */
+/** Starts the minimal server for a request: bare Node and node-pg that only run the product's own statements. */
 import { fork } from 'node:child_process'
 import { programFlags } from '../scripts/build.mjs'
 import type { Db, Param, Statement } from '../src/db/db.ts'
@@ -20,7 +20,7 @@ export interface LeastWork {
 
 class Recorded extends Error {}
 
-/** The statement that a function of a store would run. */
+/** Records the SQL statement that a store function would run. */
 export async function queryOf(ask: (db: Db) => Promise<unknown>): Promise<Query> {
   let query: Query | undefined
   const record = async (asked: Statement<unknown>, params: readonly Param[] = []): Promise<never> => {

@@ -1,7 +1,7 @@
-"""Speaks to a libvirtd for bench/libvirt.ts: each line of its input is one call, each line of its output how it went.
+"""Calls libvirtd for bench/libvirt.ts: each input line is a call, each output line the result of one.
 
-Asks: {"do": "define" | "stats" | "create" | "suspend" | "resume" | "destroy", "name": str, "count": int}
-Answers: {"ms": float} or {"error": str}
+Calls: {"do": "define" | "stats" | "create" | "suspend" | "resume" | "destroy", "name": str, "count": int}
+Results: {"ms": float} or {"error": str}
 """
 import json
 import sys
@@ -27,7 +27,7 @@ def calls(connection):
     def stats(ask):
         found = len(connection.getAllDomainStats())
         if found != ask["count"]:
-            raise RuntimeError(f"getAllDomainStats told of {found} machines, not of {ask['count']}")
+            raise RuntimeError(f"getAllDomainStats reported {found} VMs instead of {ask['count']}")
 
     def create(ask):
         connection.createXML(MACHINE.format(ask["name"]))

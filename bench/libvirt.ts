@@ -1,4 +1,4 @@
-/** A separate libvirtd, accessed through python3-libvirt, which adds the least overhead of its client libraries. */
+/** A separate libvirtd, accessed through python3-libvirt, the client library with the least overhead. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { access, mkdir, stat, writeFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ export interface Libvirt extends AsyncDisposable {
   define(count: number): Promise<void>
   /** Milliseconds of one getAllDomainStats. @throws Error unless it reports this many VMs */
   stats(count: number): Promise<number>
-  /** Milliseconds of `virDomainCreateXML` for a VM of 128 MiB, halted at its first instruction, like the others. */
+  /** Milliseconds of `virDomainCreateXML` for a VM of 128 MiB, halted at its first instruction. */
   create(name: string): Promise<number>
   suspend(name: string): Promise<number>
   resume(name: string): Promise<number>
@@ -38,7 +38,7 @@ async function prepare(dir: string): Promise<void> {
 
 type Verb = 'define' | 'stats' | 'create' | 'suspend' | 'resume' | 'destroy'
 
-/** Debian's Python, because its packages are not available to another one. */
+/** Debian's Python, because only it finds Debian's package python3-libvirt. */
 const python = '/usr/bin/python3'
 
 async function startClient(cleanup: AsyncDisposableStack, socket: string) {
@@ -70,7 +70,7 @@ async function startClient(cleanup: AsyncDisposableStack, socket: string) {
   }
 }
 
-/** @throws Error with the reason if libvirtd cannot run */
+/** Starts libvirtd and its client. @throws Error with the reason if it cannot run */
 export async function startLibvirt(): Promise<Libvirt> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/apps` with 100 rows, compared with a bare Node server that answers the same bytes and with LXD's list of
- * 100; among 10 to 10,000 tenants.
+ * Rate of `GET /v1/apps` with 100 rows, compared with a bare Node server that answers the same bytes and with LXD's
+ * list of 100; among 10 to 10,000 tenants.
  */
 import { list } from '../src/control/apps/store.ts'
 import { newest } from '../src/control/http/paging.ts'
@@ -19,7 +19,7 @@ const tenants = [10, 1000, 10_000] as const
 const load = { requests: 400, inFlight: 8 }
 const short = { rounds: 20, requests: 120, inFlight: 8 }
 
-/** More pages than the control plane caches, so that each is rendered for each request. */
+/** More pages than the control plane caches, so that every request renders its page. */
 const pages = 64
 
 const askOf = ({ jwt }: Plane) => ({ path: '/v1/apps?limit=100', token: jwt })
@@ -37,7 +37,7 @@ export const listApps: Benchmark = {
       await seedApps(sql, projectId, 100 + pages, 'mine')
       await seedTenants(sql, at, 10, 'other')
     })
-    // First, because repeated requests get faster for a while.
+    // Measure the growth first, because repeated requests get faster for a while.
     const series = { what: 'GET, 8 in flight, for each', unit: 'ms', along: 'tenants', law: 'flat' } as const
     const growth = await growthOf(report, series, short.rounds, planes, one => msOfEach(one.url, askOf(one), short))
     report.verdict('cost among 10,000 tenants / among 10', growth, 1.2)

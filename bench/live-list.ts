@@ -1,5 +1,5 @@
 /**
- * The live list of deployments with the metrics of their VMs, 100 per page, with 100 to 10,000 VMs; compared with
+ * Time to list deployments with the live metrics of their VMs, 100 per page, with 100 to 10,000 VMs; compared with
  * libvirt and LXD.
  */
 import { Pool } from 'undici'

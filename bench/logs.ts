@@ -1,4 +1,4 @@
-/** The stored log of a VM to a client of the event stream, compared with the same bytes from a bare Node server. */
+/** Rate at which a client receives the stored log of a VM, compared with the same bytes from a bare Node server. */
 import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
@@ -10,7 +10,7 @@ import { seedApps, seedServing } from './seed.ts'
 import { inTurns, ratioOfRounds } from './turns.ts'
 
 const rounds = 15
-/** The maximum that a client may request; takes three answers of the host, because a bus message holds 1 MiB. */
+/** The maximum that a client may request; takes three responses of the host, because a bus message holds 1 MiB. */
 const lines = 10_000
 const lineBytes = 200
 const startUs = 1_700_000_000_000_000

@@ -19,13 +19,13 @@ const inTurn = async (count: number, inFlight: number, act: (n: number) => Promi
   await Promise.all(Array.from({ length: inFlight }, worker))
 }
 
-/** @throws Error with the reason if LXD cannot run */
+/** Starts LXD. @throws Error with the reason if it cannot run */
 export async function startLxd(): Promise<Lxd> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {
     needs: ['lxd', 'unshare'],
     asRoot: true,
-    // LXD mounts file systems for its containers, which must not stay behind.
+    // In separate namespaces, so that no file systems that LXD mounts for containers are left behind.
     command: dir => apart('LXD_DIR="$1" lxd --group root', dir),
     ready: dir => stat(join(dir, 'unix.socket')),
   })

@@ -1,4 +1,4 @@
-/** One VM on an agent without a cloud: duration of its process start, its boot and its first page. */
+/** Times one VM on an agent without a control plane: process start, boot and first page. */
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TestAgent } from '../test/support/agent/agent.ts'
@@ -11,8 +11,8 @@ export const machineMs = ({ steps }: Pick<VmObserved, 'steps'>): number =>
   steps.filter(({ name }) => machineSteps.includes(name)).reduce((sum, { ms }) => sum + ms, 0)
 
 /**
- * Milliseconds until the page answers 200 at the VM's own address; does not wait for packets sent before the network is
- * up.
+ * Milliseconds until the page at the VM's own address returns 200. A connection attempt ends after 100 ms, because
+ * packets are lost until the guest's network is up.
  */
 async function untilPage({ endpoint }: VmObserved, path: string): Promise<number> {
   const began = performance.now()
@@ -22,7 +22,7 @@ async function untilPage({ endpoint }: VmObserved, path: string): Promise<number
         { host: endpoint?.host, port: endpoint?.port, path, agent: false, timeout: 100 },
         response => response.resume().once('end', () => resolve(response.statusCode === 200)),
       )
-      // As in health checks, the timeout applies to the connection, not to the answer.
+      // As in health checks, the timeout applies to the connection, not to the response.
       asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(10_000)))
       asked.on('timeout', () => asked.destroy()).on('error', () => resolve(false))
       asked.end()

@@ -1,4 +1,4 @@
-/** Memory of the idle programs, and of each additional VM and open stream. */
+/** Memory of the idle programs, and of each additional VM and deployment. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -37,7 +37,7 @@ async function agentMib(count: number): Promise<number> {
   }
 }
 
-/** Memory of the idle peers without any VM, the same time after their start. */
+/** Reports the memory of the idle peers without VMs, as long after their start as that of the product. */
 async function peersAtRest(report: Report): Promise<void> {
   const peers = { libvirtd: startLibvirt, lxd: startLxd }
   for (const [program, start] of Object.entries(peers)) {

@@ -1,5 +1,6 @@
 /**
- * A separate nats-server with subscribers that only count, accessed in its own text protocol to avoid client overhead.
+ * A separate nats-server with subscribers that only count, accessed with its text protocol instead of a client library,
+ * which would add overhead.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -16,7 +17,7 @@ export interface Nats extends AsyncDisposable {
 
 const greeting = 'CONNECT {"verbose":false,"pedantic":false}\r\n'
 
-/** @throws Error with the reason if nats-server cannot run */
+/** Starts nats-server. @throws Error with the reason if it cannot run */
 export async function startNats(): Promise<Nats> {
   await using cleanup = new AsyncDisposableStack()
   const port = await freePort()

@@ -1,4 +1,4 @@
-/** One tenant sends ten times its rate limit: the effect on another tenant. */
+/** Measures how a tenant that sends ten times its rate limit affects another tenant. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Benchmark, median, summarise } from './benchmark.ts'
@@ -8,7 +8,7 @@ import { inTurns } from './turns.ts'
 const rounds = 7
 const roundMs = 2500
 const allowedPerSecond = 20
-/** Request rate of the tenant that stays within its limit. */
+/** Requests per second of the tenant that stays within its limit. */
 const quietPerSecond = 15
 const other = { email: 'noisy@example.com', password: 'another long sentence of the bench' }
 
@@ -18,7 +18,7 @@ interface Asked {
   readonly refused: number
 }
 
-/** Sends requests at a fixed rate, independently of the answers. */
+/** Sends requests at a fixed rate, without waiting for responses. */
 async function ask(pool: Pool, token: string, perSecond: number): Promise<Asked> {
   const ms: number[] = []
   let failed = 0

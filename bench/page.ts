@@ -20,7 +20,7 @@ const machineText = ({ cpu, cores, memoryMib, kernel, node }: Machine) =>
 const shown = ({ what, value, bound, limit }: Verdict) =>
   `${what} ${figure(value)} (${bound === 'most' ? '<=' : '>='} ${figure(limit)})`
 
-/** If a benchmark assigns its verdicts to goals, only those of this goal. */
+/** The verdicts for a goal: those that the benchmark assigns to it, or all if it assigns none. */
 function verdictsOf(id: GoalId, { result }: Entry): Verdict[] {
   const all = result?.verdicts ?? []
   return all.some(({ of }) => of !== undefined) ? all.filter(({ of }) => of === id) : [...all]

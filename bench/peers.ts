@@ -1,4 +1,4 @@
-/** The programs that benchmarks compare with, from Debian. */
+/** Installs the programs that benchmarks compare the product with, from Debian packages. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 

@@ -1,4 +1,4 @@
-/** PostgreSQL in a VM of gVisor beside the same program on the host: pgbench, over the server's own socket. */
+/** Runs pgbench against PostgreSQL in a gVisor VM and on the host, each time over the server's Unix socket. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -14,17 +14,17 @@ import { missingForVms } from './deploy-to-answer.ts'
 import { inTurns, ratioOfRounds } from './turns.ts'
 
 const rounds = 3
-/** 150 MiB of rows. */
+/** Scale factor of pgbench: 150 MiB of rows. */
 const scale = 10
 const bin = '/usr/lib/postgresql/15/bin'
 const nobody = 65_534
-/** The same processors on both sides. */
+/** vCPUs of the VM: as many as this computer has processors, but at most 2. The server on the host is not limited. */
 const vcpus = availableParallelism() > 1 ? 2 : 1
 
-/** Runs a shell script where the server is. @returns its output */
+/** Runs a shell script in the VM or on the host, wherever the server is. @returns its output */
 type Shell = (script: string) => Promise<string>
 
-/** Makes an empty database in the directory and becomes its server. */
+/** Shell script that creates an empty database in the directory and runs its server. */
 const serve = (dir: string, listen: string) => `set -e
 export PGHOST=${dir}
 ${bin}/initdb -D ${dir}/data -A trust -U postgres > /dev/null

@@ -1,6 +1,6 @@
 /**
- * How fast VMs are placed durably on 10, 100 and 1,000 hosts, compared with the bare transaction and with Ganeti's
- * allocator in memory.
+ * Rate at which VMs are placed durably on 10, 100 and 1,000 hosts, compared with the bare transaction and with Ganeti's
+ * in-memory allocator.
  */
 import pg from 'pg'
 import { pino } from 'pino'
@@ -22,18 +22,19 @@ const sizes = [10, 100, 1000] as const
 /** VMs per round, for each size. */
 const vms = 1000
 const clients = 8
-/** VMs per run of hspace, which takes 20 ms for each on 100 nodes. */
+/** VMs per run of hspace, which takes 20 ms per VM on 100 nodes. */
 const simulated = 100
 
+/** A database with hosts, on which placements are measured. */
 interface Cell {
-  /** @returns placements a second */
+  /** Places VMs. @returns placements per second */
   place(): Promise<number>
-  /** @returns transactions a second */
+  /** Runs the bare transaction. @returns transactions per second */
   bare(): Promise<number>
   oversold(): Promise<number>
 }
 
-/** A database with this many hosts, and the workflow step that places VMs. */
+/** Creates a database with this many hosts, on which a workflow step places VMs. */
 async function startCell(cleanup: AsyncDisposableStack, hosts: number): Promise<Cell> {
   const url = await startDatabase(cleanup)
   const log = pino({ level: 'fatal' })

@@ -1,4 +1,4 @@
-/** Rows of VMs that need a host, and the workflow step that finds one. */
+/** Creates VMs that need a host, and runs the workflow step that finds one. */
 import { createDeployment } from '../src/control/deployments/index.ts'
 import type { Deps } from '../src/control/base/deps.ts'
 import { vmWorkflow } from '../src/control/vms/index.ts'
@@ -32,7 +32,7 @@ export const placingSql = {
     `SELECT count(*) FILTER (WHERE phase <> 'placing')::int AS placed, count(*) FILTER (WHERE phase = 'steady')::int AS steady
      FROM machine WHERE kind = 'vm'`,
   ),
-  /** VMs that have a host and wait: `onlyPlacingRunner`. */
+  /** Number of VMs that have a host and wait because of `onlyPlacingRunner`. */
   done: statement<{ count: number }>(
     'bench.placedOnly',
     `SELECT count(*)::int AS count FROM machine WHERE kind = 'vm' AND lease IS NULL AND wake_at > now() + interval '30 minutes'`,
@@ -49,7 +49,7 @@ export const placingSql = {
   ),
 }
 
-/** @returns the id of a project without limits */
+/** Creates a project without limits. @returns its id */
 export async function makeProject(db: Db): Promise<string> {
   const projectId = newId()
   await db.run(sql.project, [projectId])
@@ -84,7 +84,7 @@ type Placing = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
 const machineOf = ({ config, ...deps }: Placing) =>
   vmWorkflow({ ...deps, config, clock: systemClock, vault: createVault(config.secrets) })
 
-/** Finds a host for every VM, reserves its capacity and commits; the next phase waits. */
+/** A runner that finds a host for every VM, reserves capacity and commits; the next phase only waits. */
 export function placingRunner(deps: Placing): Runner {
   const whole = machineOf(deps)
   const workflow = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
@@ -92,8 +92,8 @@ export function placingRunner(deps: Placing): Runner {
 }
 
 /**
- * The same without any further step: a placed VM is not claimed again, because the step commits a wait instead of a
- * transition.
+ * Like `placingRunner`, but without any further step: a placed VM is not claimed again, because the placing step
+ * commits a wait instead of a transition.
  */
 export function onlyPlacingRunner(deps: Placing): Runner {
   const whole = machineOf(deps)

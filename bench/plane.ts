@@ -26,20 +26,20 @@ export interface Plane extends AsyncDisposable {
   readonly projectId: string
   cpuMs(): number
   rssMib(): number
-  /** Memory of live objects and buffers, after a collection of garbage. */
+  /** Memory of live objects and buffers, after a garbage collection. */
   liveMib(): Promise<number>
-  /** The event loop since the last call. */
+  /** Figures of the event loop since the last call. */
   turns(): Promise<Turns>
   /** From now on, the control plane receives these heartbeats every second. */
   heartbeat(heartbeats: readonly HostHeartbeat[]): void
   /**
    * Stops the process and starts another on the same database. @returns ms from the start of the process to its first
-   * answer
+   * response
    */
   restart(): Promise<number>
 }
 
-/** Limits that are never reached; seeded hosts, which send no heartbeats, do not time out. */
+/** Settings with limits that no benchmark reaches. Seeded hosts, which send no heartbeats, do not time out. */
 export const unlimited: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
   MOTE_STREAMS_PER_USER: '100000',
@@ -64,7 +64,7 @@ export async function startDatabase(cleanup: AsyncDisposableStack): Promise<stri
   return postgres.url
 }
 
-/** @param env settings in addition to the secret; default: no limits */
+/** Starts a control plane. @param env settings in addition to the secret; default: no limits */
 export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
   await using cleanup = new AsyncDisposableStack()
   const databaseUrl = await startDatabase(cleanup)
@@ -131,7 +131,7 @@ async function startChild(databaseUrl: string, env: Readonly<Record<string, stri
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '',
-      // The same compile cache as the program uses (src/programs/compile-cache.ts).
+      // The compile cache that installed programs use (src/programs/compile-cache.ts).
       NODE_COMPILE_CACHE: join(homedir(), '.cache', 'mote', 'compiled'),
       MOTE_SECRET_KEY: 'bench-'.repeat(8),
       MOTE_CAPTCHA: 'off',

@@ -4,12 +4,12 @@ import { type Plane, startPlane } from './plane.ts'
 import { inTurns, ratioOfRounds, warm } from './turns.ts'
 
 export interface Sized<P = Plane> {
-  /** Amount of the growing quantity. */
+  /** Size of the installation, such as its number of apps. */
   readonly at: number
   readonly plane: P
 }
 
-/** Control planes that `fill` has seeded with `at` items each; they end with `cleanup`. */
+/** Starts a control plane for each size and seeds it with `fill`; `cleanup` stops them. */
 export async function planesOf(
   cleanup: AsyncDisposableStack,
   [least, ...more]: readonly [number, ...number[]],

@@ -1,4 +1,4 @@
-/** Stores the result of a benchmark run: `bench/results/<name>.json`. */
+/** Runs a benchmark and stores its result in `bench/results/<name>.json`. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -61,8 +61,8 @@ const load = () => loadavg()[0] ?? 0
 const digits = (value: number) => value.toFixed(value < 10 ? 2 : 1).padStart(9)
 
 /**
- * Runs a benchmark and prints line by line with `say`. If it aborts, the result contains the reason and the
- * measurements so far.
+ * Runs a benchmark and prints its lines with `say`. If it aborts, the result contains the reason and the measurements
+ * so far.
  */
 export async function record(benchmark: Benchmark, say: (line: string) => void): Promise<Result> {
   const { name, goal } = benchmark
@@ -122,13 +122,13 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
       )
     },
   }
-  // Keeps this process alive while it awaits child processes, which do not.
+  // Keeps this process alive while it waits for child processes, which alone would not.
   const awake = setInterval(() => undefined, 1000)
   try {
     await benchmark.run(report)
   } catch (error) {
     const failed = error instanceof Error ? error.message : String(error)
-    say(`  broke off: ${failed}`)
+    say(`  aborted: ${failed}`)
     return { ...result(), failed }
   } finally {
     clearInterval(awake)

@@ -1,6 +1,6 @@
 /**
- * `POST /v1/auth/refresh`, one after the other, compared with the bare transaction that replaces a row; with 2,000 to
- * 200,000 tokens.
+ * Rate of `POST /v1/auth/refresh`, one after the other, compared with the bare transaction that replaces a row; among
+ * 2,000 to 200,000 tokens.
  */
 import { Pool } from 'undici'
 import { type Benchmark, median } from './benchmark.ts'
@@ -60,7 +60,7 @@ async function seedTokens({ sql }: Plane, at: number): Promise<void> {
   await sql.query('VACUUM ANALYZE refresh_token')
 }
 
-/** Refreshes per second, each with the token of the previous answer. */
+/** Refreshes per second, each with the token from the previous response. */
 function refreshes(cleanup: AsyncDisposableStack, plane: Plane): () => Promise<number> {
   const pool = new Pool(plane.url, { connections: 1 })
   cleanup.defer(() => pool.close())

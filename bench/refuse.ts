@@ -1,6 +1,6 @@
 /**
- * How fast requests over the rate limit are rejected, compared with bare Node with the same bytes; and the limiter with
- * many keys.
+ * Rate at which requests over the rate limit are rejected, compared with bare Node that sends the same bytes; and time
+ * per check of the limiter with many keys.
  */
 import { createRateLimiter } from '../src/control/http/rate-limit.ts'
 import { systemClock } from '../src/lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Passes bytes between its clients and a TCP port, as a Node.js program does it with the least work. Prints its own port. */
+/** Forwards bytes between its clients and a TCP port with as little work as Node.js allows. Prints its own port. */
 import { connect, createServer } from 'node:net'
 
 const [host = '', port = '', localAddress = ''] = process.argv.slice(2)

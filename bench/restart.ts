@@ -1,4 +1,4 @@
-/** Restart of a control plane: time from the process start to its first answer, with 10 and with 10,000 deployments. */
+/** Time from the restart of a control plane to its first response, with 10 and with 10,000 deployments. */
 import { type Benchmark, median } from './benchmark.ts'
 import { startPlane } from './plane.ts'
 import { seedServing, seedTenants } from './seed.ts'

@@ -18,7 +18,7 @@ import { makeDeployments, makeProject, placingRunner, placingSql, replicas } fro
 const apps = Number(process.env['MOTE_SCALE_APPS'] ?? 1000)
 const hostCount = apps / 10
 const vms = apps * replicas
-/** Capacity for five percent more VMs than there are. */
+/** vCPUs of each host: all hosts together have capacity for five percent more VMs than are placed. */
 const vcpusPerHost = Math.ceil((vms / hostCount) * 1.05)
 
 const sql = {
@@ -34,7 +34,7 @@ const cpuMs = () => {
   return (user + system) / 1000
 }
 const heapBytes = () => {
-  // Twice, because objects with a finalizer are freed by the second collection.
+  // Twice, because objects with finalizers are freed only by the second collection.
   globalThis.gc?.()
   globalThis.gc?.()
   return process.memoryUsage().heapUsed + process.memoryUsage().external
@@ -136,7 +136,7 @@ async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report:
   )
 }
 
-/** Idle operation: a heartbeat per second, and a full one every fifteen seconds. */
+/** Measures idle operation: a heartbeat per second, of which every fifteenth is a full one. */
 async function idle(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
   const heartbeats = 15
   counts.reset()

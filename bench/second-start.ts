@@ -1,5 +1,6 @@
 /**
- * The second run of the demo, with kernel, image and database in place: time from the command to the answer of the VM.
+ * Time from the command to the response of the VM at the second run of the demo, with kernel, image and database in
+ * place.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -15,7 +15,7 @@ export async function seedApps(sql: pg.Client, projectId: string, count: number,
   await sql.query('ANALYZE app')
 }
 
-/** Projects of other tenants, each with `apps` apps. */
+/** Adds projects of other tenants, each with `apps` apps. */
 export async function seedTenants(sql: pg.Client, count: number, apps: number, prefix: string): Promise<void> {
   await sql.query(
     `WITH made AS (
@@ -27,7 +27,7 @@ export async function seedTenants(sql: pg.Client, count: number, apps: number, p
      FROM made, generate_series(1, $2::int) n`,
     [count, apps, prefix],
   )
-  // Otherwise the server would do this during the measurements.
+  // Otherwise, the server would vacuum and write its checkpoint during the measurements.
   await sql.query('VACUUM ANALYZE project, app')
   await sql.query('CHECKPOINT')
 }
@@ -38,8 +38,8 @@ export interface SeededVm {
 }
 
 /**
- * Adds `hosts` hosts, and a serving deployment with one VM, spread over all hosts, for every app whose name has this
- * prefix. Their workflows wake up in a day.
+ * Adds `hosts` hosts, and for every app whose name has this prefix a serving deployment with one VM, spread over all
+ * hosts. Their workflows wake up in a day, that is, not during a benchmark.
  */
 export async function seedServing(sql: pg.Client, appsNamed: string, hosts: number): Promise<SeededVm[]> {
   await sql.query(

@@ -1,4 +1,4 @@
-/** Bytes through the sessions of a VM with the CLI, compared with a bare TCP connection to the same guest. */
+/** Throughput of VM sessions through the CLI, compared with a bare TCP connection to the same guest. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
@@ -28,14 +28,14 @@ interface Guest {
   readonly address: string
   readonly jobId: string
   readonly token: string
-  /** A Node.js process that passes bytes on to the guest. */
+  /** Address of a Node.js process that forwards connections to the guest. */
   readonly relay: TcpNetConnectOpts
   /** How often the file is sent. */
   readonly times: number
   readonly env: NodeJS.ProcessEnv
 }
 
-/** Runs the CLI; resolves with the seconds that it took. */
+/** Runs the CLI; resolves with its duration in seconds. */
 async function cli(guest: Guest, args: readonly string[], input = '/dev/null'): Promise<number> {
   const began = performance.now()
   await using stdin = await open(input, 'r')
@@ -51,7 +51,9 @@ async function cli(guest: Guest, args: readonly string[], input = '/dev/null'): 
   return (performance.now() - began) / 1000
 }
 
-/** The host's address for health checks, which the firewall lets through to every port of a guest (net/addresses.ts). */
+/**
+ * The host's address for health checks, which the firewall lets through to every port of a guest (net/addresses.ts).
+ */
 function probeOf(address: string): string {
   const [a, b, c = 0] = address.split('.').map(Number)
   return `${a}.${b}.${c | 15}.254`
@@ -71,7 +73,7 @@ async function isListening(address: string): Promise<boolean> {
   }
 }
 
-/** MiB per second. */
+/** MiB per second from the guest. */
 async function bareOut({ times }: Guest, to: TcpNetConnectOpts): Promise<number> {
   const began = performance.now()
   const socket = connect(to)
@@ -82,7 +84,7 @@ async function bareOut({ times }: Guest, to: TcpNetConnectOpts): Promise<number>
   return (times * fileMib * 1000) / (performance.now() - began)
 }
 
-/** MiB per second, until the guest has counted the last byte. */
+/** MiB per second to the guest, until it has counted the last byte. */
 async function bareIn({ times }: Guest, to: TcpNetConnectOpts): Promise<number> {
   const began = performance.now()
   const socket = connect(to)
@@ -142,7 +144,7 @@ async function compare(report: Report, hypervisor: Hypervisor, times: number): P
   const source = join(guest.cloud.dir, 'source')
   await writeText(source, mib)
   const exec = (...command: string[]) => ['exec', '-i', '--app', 'bytes', '--', 'stream', ...command]
-  /** Without the time of the same command with no bytes. */
+  /** MiB per second of a command, without the time that the same command takes for no data. */
   const rate = async (act: (isEmpty: boolean) => Promise<number>) => {
     const idle = await act(true)
     return mib / ((await act(false)) - idle)
@@ -181,7 +183,7 @@ export const sessionBytes: Benchmark = {
   goal: 'a session moves bytes at half the rate of a bare TCP connection to the same guest, and echoes a key within 5 ms more',
   how: 'mote exec in its own process, against mote up in another one: a program in the guest writes a file of 64 MiB to its output several times, or reads its input. Alternates with a TCP connection to a program in the same guest that does the same with a socket. The time of the same command without bytes is subtracted. A second connection passes one more Node.js process, which does nothing but pipe. The echo is that of cat in a terminal, with the client of the API in the process of the benchmark.',
   reading:
-    'A byte of a session passes init, the port of the hypervisor, the agent, the control plane, a WebSocket and the CLI; a byte of the connection passes the network of the guest. Agent and control plane share one thread here. Depends much on other load: a session needs the processor in five processes, the connection in two.',
+    'A byte of a session passes init, the port of the hypervisor, the agent, the control plane, a WebSocket and the CLI; a byte of the connection passes the network of the guest. Agent and control plane share one thread here. The result depends strongly on other load: a session needs the processor in five processes, the connection in two.',
   onlyByName: true,
   unable: missingForVms,
   async run(report) {

@@ -1,4 +1,4 @@
-/** A host whose VMs have any number of idle sessions. Only the control plane is measured. */
+/** Simulates hosts whose VMs have any number of idle sessions, because only the control plane is measured. */
 import type { Bus } from '../src/bus/bus.ts'
 import { type SessionAnswer, type SessionRequest, subjects, type VmSession } from '../src/contract/agent.ts'
 

@@ -1,4 +1,4 @@
-/** Memory of a control plane for each session that somebody has open and does not use. */
+/** Memory of a control plane for each open but idle VM session. */
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import WebSocket from 'ws'
@@ -7,12 +7,12 @@ import type { Benchmark } from './benchmark.ts'
 import { type Plane, startPlane } from './plane.ts'
 import { seedApps, seedServing } from './seed.ts'
 
-/** A project has at most 200 open sessions. */
+/** Number of projects with sessions, because a project has at most 200 open sessions. */
 const projects = 6
 const eachProject = 200
 const points = [0, 250, 500, 1000]
 const warmUp = 150
-/** Longer than a waiting read: each session has begun its second one. */
+/** Longer than a read waits for output, so that each session has begun its second read. */
 const settleMs = 30_000
 
 interface Place {
@@ -20,7 +20,7 @@ interface Place {
   readonly path: string
 }
 
-/** A serving app in each of the user's projects. */
+/** Creates a serving app in each of several projects of the user. */
 async function places(plane: Plane): Promise<Place[]> {
   await plane.sql.query(
     `WITH made AS (

@@ -1,6 +1,6 @@
 /**
- * How fast random lives of the control plane are simulated, with every step on a real PostgreSQL and every invariant
- * checked after it.
+ * Rate at which random histories of the control plane ("lives") are simulated, with every step on a real PostgreSQL and
+ * every invariant checked after it.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,5 +1,6 @@
 /**
- * Waking one app among 100, 1,000 and 10,000 suspended ones. Hosts are simulated, so the start of a VM is not included.
+ * Time to wake one app among 100, 1,000 and 10,000 suspended ones. Hosts are simulated, so the start of a VM is not
+ * included.
  */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,12 +15,13 @@ const sizes = [100, 1000, 10_000] as const
 const name = 'sleeper'
 
 interface Sleeper {
-  /** Milliseconds from the request to the answer. */
+  /** Milliseconds from the request to the response. */
   wake(): Promise<number>
 }
 
 /**
- * Suspended apps of a hundred other tenants with their routes; their workflows wake up once a minute, as in production.
+ * SQL that adds suspended apps of a hundred other tenants with their routes; their workflows wake up once a minute, as
+ * in production.
  */
 const seed = `
   WITH tenants AS (

@@ -1,4 +1,4 @@
-/** The whole cloud under mixed load (`-- soak --minutes N`): its memory must not grow. */
+/** Checks that the memory of a whole cloud under mixed load does not grow (`-- soak --minutes N`). */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Benchmark } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud } from './cloud.ts'
@@ -7,7 +7,7 @@ import { rssMib } from './process.ts'
 /** Read at run time, because `--minutes` is parsed after the imports. */
 const chosenMinutes = () => Number(process.env['MOTE_SOAK_MINUTES'] ?? 10)
 const sampleMs = 5000
-/** The first part of the run, in which code is compiled, caches fill and pools open. */
+/** Share of the run that is not measured, in which code is compiled, caches fill and pools open. */
 const warmShare = 0.3
 const workers = 4
 /** Pause between two requests of a worker. */
@@ -18,7 +18,7 @@ interface Sample {
   readonly mib: number
 }
 
-/** Least squares: MiB per ten minutes. */
+/** Slope of a linear fit (least squares), MiB per ten minutes. */
 function growthIn10Minutes(samples: readonly Sample[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const x = mean(samples.map(({ minute }) => minute))

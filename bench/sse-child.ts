@@ -1,6 +1,6 @@
 /**
- * Bare Node that serves event streams, for comparison with the product's streams. Each message of the parent goes to
- * all clients.
+ * Serves event streams with bare Node, for comparison with the product's streams. Sends events to all clients for each
+ * message of the parent.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** Many event stream clients that only count. */
+/** Opens many event stream clients that only count events. */
 import { type ClientRequest, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Arrivals, arrivals } from './arrivals.ts'

@@ -1,4 +1,4 @@
-/* Sends and receives bytes in a guest, with as little work as possible. */
+/* Sends and receives bytes in a guest with as little work as possible. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void give(const char *file, int times, int to) {
   }
 }
 
-/* One connection after the other. Its first byte is the number of times that the file is sent; 0 receives, 255 echoes. */
+/* Serves one connection after another. The client's first byte is how often to send the file; 0: receive, 255: echo. */
 static void serve(int port, const char *file) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
@@ -45,7 +45,7 @@ static void serve(int port, const char *file) {
   }
 }
 
-/* `make <file> <MiB>`, `give <file> <times>`, `take`, `serve <port> <file>` */
+/* Usage: `make <file> <MiB>`, `give <file> <times>`, `take`, `serve <port> <file>` */
 int main(int argc, char **argv) {
   if (argc == 4 && !strcmp(argv[1], "make")) {
     int fd = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0644);

@@ -1,8 +1,8 @@
-/** Imported into `mote up` before its own code: answers the message `turns` with the figures of its event loop. */
+/** Loaded into `mote up` before its own code: replies to the message `turns` with figures of the event loop. */
 import { isMainThread } from 'node:worker_threads'
 import { watchTurns } from './event-loop.ts'
 
-// Threads and child processes inherit the import.
+// Threads and child processes load this file, too, but are not measured.
 if (isMainThread && process.argv[2] === 'up' && process.send) {
   const turns = watchTurns(5)
   process.on('message', message => {

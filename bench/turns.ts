@@ -9,12 +9,12 @@ export interface Warmth {
   readonly warmMs?: number
 }
 
-/** Enough for V8 to compile the code of a request: later rounds of a control plane do not get faster. */
+/** Enough for V8 to compile the code of a request; a control plane does not get faster after it. */
 export const warm: Warmth = { warmMs: 2500 }
 
 /**
  * Runs each of `acts` once per round, in rotating order, and collects the results. All are warmed up alike before the
- * first round, without counting. Undefined acts (of an unavailable peer) yield no results.
+ * first round, and these runs are not counted. Undefined acts (of an unavailable peer) yield no results.
  */
 export async function inTurns<K extends string, T>(
   rounds: number,

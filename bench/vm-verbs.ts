@@ -1,5 +1,5 @@
 /**
- * Pause, resume and removal of a VM through the agent, compared with QEMU's own commands, a SIGKILL of the same
+ * Time to pause, resume and remove a VM through the agent, compared with QEMU's own commands, a SIGKILL of the same
  * program, and libvirt.
  */
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** A clone of a 1 GiB volume with 300 MB of data by the agent, compared with `cp --reflink` of the same file. */
+/** Time to clone a 1 GiB volume with 300 MB of data by the agent, compared with `cp --reflink` of the same file. */
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -47,7 +47,7 @@ export const volumeClone: Benchmark = {
       const times: { readonly clone: number[]; readonly copy: number[] } = { clone: [], copy: [] }
       for (let n = 0; n < rounds; n++) {
         const copy = join(place.path, `copy-${n}`)
-        // A clone is also durable when it is reported.
+        // With sync, because the agent reports a clone only when it is durable.
         times.copy.push(
           await timed(() => run('cp', ['--reflink=always', source, copy]).then(() => run('sync', [copy, place.path]))),
         )

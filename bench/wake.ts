@@ -1,4 +1,4 @@
-/** A request to a suspended app until its answer, compared with restoring the same VM alone. */
+/** Time from a request to a suspended app to its response, compared with restoring the same VM alone. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { join } from 'node:path'
 import type { AgentConfig } from '../src/agent/base/config.ts'
@@ -14,7 +14,7 @@ const rounds = 12
 const name = 'sleeper'
 /** Pause before each measurement, in which the effects of the previous one end. */
 const goneMs = 1500
-/** A static file of the sample, because the work of an app for its page is not part of a wake-up. */
+/** A static file, because the work of the sample for a page is not part of a wake-up. */
 const page = '/health'
 
 async function asleep(cloud: BenchCloud, job: string): Promise<void> {

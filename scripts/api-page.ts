@@ -14,7 +14,7 @@ const intro = `# API operations
 
 **token** is the scope that an access token needs; \`none\` means that the operation needs no credential.`
 
-/** The page, as it should be now. */
+/** The text of the page for the current operations. */
 export function currentApiPage(): string {
   const groups = Map.groupBy(Object.values<Operation>(allOperations), operation => operation.tag)
   const sections = Object.entries(tagDescriptions).map(([tag, says]) => {

@@ -17,7 +17,7 @@ interface Shape {
   readonly items?: Shape
 }
 
-/** As JSON, which is what editors get. */
+/** The schema as plain JSON, which is the form that editors get. */
 const schema: Shape = JSON.parse(JSON.stringify(AppFile))
 const page = join(import.meta.dirname, '..', 'docs', 'mote-toml.md')
 const start = '## Keys\n'
@@ -29,7 +29,7 @@ export function currentPage(): string {
   return `${before}${start}\n${tablesOf(schema, '').join('\n\n')}\n`
 }
 
-/** A table of the keys at this level, then those of the tables below. */
+/** Markdown tables: one for the keys at this level, then those for nested TOML tables. */
 function tablesOf(shape: Shape, path: string): string[] {
   const keys = Object.entries(shape.properties ?? {})
   const rows = keys.map(
@@ -40,14 +40,14 @@ function tablesOf(shape: Shape, path: string): string[] {
     const inner = path === '' ? name : `${path}.${name}`
     if (one.items?.properties) return [`### \`[[${inner}]]\``, ...tablesOf(one.items, inner)]
     if (!one.properties) return namedTables(one, inner)
-    // A table that only groups others needs no list.
+    // A TOML table that only contains other tables needs no list of keys.
     const groups = Object.values(one.properties).every(each => each.properties)
     return groups ? tablesOf(one, inner).slice(1) : [`### \`[${inner}]\``, ...tablesOf(one, inner)]
   })
   return [`${head}\n${rows.join('\n')}`, ...below, ...namedTables(shape, path)]
 }
 
-/** Tables below this one whose names the user chooses. */
+/** Markdown tables for nested TOML tables whose names the user chooses. */
 const namedTables = (shape: Shape, path: string): string[] =>
   Object.values(shape.patternProperties ?? {})
     .filter(one => one.properties)

@@ -93,7 +93,7 @@ function asksForRegistry() {
   return Boolean(process.env.MOTE_REGISTRY_PORT) || rest.some(one => one.startsWith('--registry-port'))
 }
 
-/** By default, these start a registry if they can. */
+/** Whether the command starts or installs a registry by default. */
 function startsRegistry() {
   const { MOTE_REGISTRY, MOTE_REGISTRY_PORT, MOTE_REGISTRY_URL } = process.env
   if (MOTE_REGISTRY || MOTE_REGISTRY_URL || MOTE_REGISTRY_PORT === '') return false
@@ -102,7 +102,7 @@ function startsRegistry() {
   return verb === 'up'
 }
 
-/** `--help` installs nothing; the help of single commands needs the packages. */
+/** The text for `--help` and `--version` while nothing is installed. The help of single commands needs the packages. */
 function helpBeforeInstallation() {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   if (['--version', '-V'].includes(verb)) return `${version}\n`
@@ -139,8 +139,8 @@ function isInstalled() {
 }
 
 /**
- * Installs the packages of the lock file unless it is the one that was installed last. `npm ci` is not usable: it
- * rejects a lock file if the registry lacks optional packages of other platforms, which partial mirrors leave out.
+ * Installs the packages of the lock file unless it has not changed since the last installation. `npm ci` is not usable:
+ * it rejects a lock file if the registry lacks optional packages of other platforms, which partial mirrors leave out.
  */
 async function ensureNodePackages() {
   if (isInstalled()) return
@@ -148,11 +148,12 @@ async function ensureNodePackages() {
   rmSync(firstNode, { recursive: true, force: true })
   writeFileSync(stampFile(), lockHash())
   const node = nodeOrFail()
-  // Without the build, the sources run, which is only slower.
+  // If the build fails, the sources run instead, which is only slower.
   spawnSync(node, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'ignore' })
 }
 
 /**
+ * Finds the Node that runs npm.
  * @returns the Node of this process if it is new enough, else the project's, which is installed before the other
  * packages
  */
@@ -167,7 +168,7 @@ async function nodeForNpm() {
   return starts(node) ? node : process.execPath
 }
 
-/** Exits with the child's exit code if it is not 0; signals are left to the child. */
+/** Runs a program and passes signals on to it. Exits with its exit code if that is not 0. */
 function run(label, command, args, node, cwd = root) {
   if (label) process.stderr.write(`\n== ${label}\n`)
   return new Promise((resolve, reject) => {

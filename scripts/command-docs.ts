@@ -11,7 +11,7 @@ const intro = `# Commands
 \`node scripts/command-docs.ts\` writes this page from the definitions of the commands; do not edit it. [Command line](cli.md) says what they have in common: how a
 command finds its server, project and app, exit codes, and behavior in scripts.`
 
-/** The page, as it should be now. */
+/** The text of the page for the current commands. */
 export function currentCommandsPage(): string {
   const mote = moteCommand()
   const groups = Map.groupBy(mote.commands, command => command.helpGroup().replace(/:$/, ''))
@@ -30,14 +30,14 @@ interface Leaf {
   readonly command: Command
 }
 
-/** The commands that do something, with the words that call them. */
+/** All commands without subcommands, each with its full name, such as `mote apps list`. */
 function leavesOf(command: Command, before: string): Leaf[] {
   const path = `${before} ${command.name()}`
   const below = command.commands.flatMap(one => leavesOf(one, path))
   return below.length > 0 ? below : [{ path, command }]
 }
 
-/** Options that nearly every command has are listed once. */
+/** Options that more than half of the commands have; the page lists them only once. */
 function commonOptions(commands: readonly Command[]): Map<string, Option> {
   const all = Map.groupBy(
     commands.flatMap(command => command.options),
@@ -75,7 +75,7 @@ function tableOf(options: readonly Option[]): string {
   return `| option | meaning |\n|---|---|\n${rows.join('\n')}`
 }
 
-/** The examples that the help of a command ends with, without the prompt. */
+/** The examples at the end of the help of a command, without the prompt. */
 function textAfterHelp(command: Command): string {
   let text = ''
   command.configureOutput({ writeOut: written => (text += written) })

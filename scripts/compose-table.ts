@@ -1,4 +1,4 @@
-/** Plans the compose files of folders and says what cannot work: `node scripts/compose-table.ts <folder>...`. */
+/** Plans the compose files in folders and lists what is not supported: `node scripts/compose-table.ts <folder>...`. */
 import { localFiles } from '../src/cli/compose-files.ts'
 import { Invalid } from '../src/compose/faults.ts'
 import { readStack } from '../src/stack/source.ts'
@@ -19,7 +19,7 @@ async function rowOf({ name, paths, files, environment }: CatalogStack): Promise
   try {
     const { services, findings } = await readStack(source)
     const [refused, other] = [findings.filter(one => one.level === 'unsupported'), findings]
-    // A variable without a value is a question of the template.
+    // Ignore variables without a value: a template asks the user for them.
     const differ = other.filter(one => one.level === 'differs' && !one.message.startsWith('is not set'))
     return { name, services: services.length, refusals: refused.map(noteOf), differences: differ.map(noteOf) }
   } catch (error) {
@@ -30,7 +30,7 @@ async function rowOf({ name, paths, files, environment }: CatalogStack): Promise
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')
 
-/** A row of Markdown for each stack that is refused, and the counts. */
+/** The counts, and a Markdown table with a row for each refused stack. */
 export async function composeTable(root: string): Promise<string> {
   const rows: Row[] = []
   for (const stack of stacksOf(root, localFiles)) rows.push(await rowOf(stack))
@@ -43,7 +43,7 @@ export async function composeTable(root: string): Promise<string> {
   return [counts, '', '| refused | why |', '|---|---|', ...lines, ''].join('\n')
 }
 
-/** How often each message occurs, for a maintainer who looks for the next rule. */
+/** Counts how often each message occurs, which shows maintainers what to support next. */
 export async function composeClasses(root: string): Promise<string> {
   const counts = new Map<string, number>()
   for (const stack of stacksOf(root, localFiles)) {

@@ -1,10 +1,11 @@
-// The dashboard, which the control plane serves. Plain JavaScript: see bootstrap.mjs.
+// Builds the dashboard, which the control plane serves. Plain JavaScript: see bootstrap.mjs.
 import { ensureFolder } from './vite-folder.mjs'
 
 const own = ['index.html', 'package-lock.json', 'vite.config.ts', 'src', 'public'].map(name => `dashboard/${name}`)
 const shared = ['appfile', 'client', 'compose', 'contract', 'lib/mount-point.ts', 'lib/posix-path.ts', 'stack']
 
 /**
+ * Builds the dashboard unless the build is up to date.
  * @param node the project's own Node
  * @returns whether an up-to-date build exists; failures are reported
  */

@@ -1,8 +1,8 @@
 /**
- * Builds each app of a folder in real VMs, runs it, and asks it over HTTP:
- * `node scripts/foreign-apps.ts <folder> <report> [<name>...]`. The report gets one line of JSON for each app at once, so
- * a run continues where it ended; SIGTERM ends it after the current app. Without names: every app whose plan has a toolchain. A `test.json` in the format of
- * Railpack may name the output that the program prints and the path that it answers.
+ * `node scripts/foreign-apps.ts <folder> <report> [<name>...]` builds the named apps of a folder (default: all) in real
+ * VMs, runs them and requests a page of each. Each result is appended to the report as a line of JSON, and apps in the
+ * report are skipped, so that a run can continue; SIGTERM ends it after the current app. A `test.json` in Railpack's
+ * format may name the output that the program prints and the path to request.
  */
 import { appendFile, readdir, readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -17,7 +17,7 @@ interface Result {
   readonly app: string
   readonly outcome: 'answers' | 'prints' | 'ends' | 'silent' | 'failed'
   readonly buildSeconds: number
-  /** The answer, the printed line, or the reason of the failure. */
+  /** The response, the printed line, or the reason for the failure. */
   readonly detail: string
 }
 
@@ -25,7 +25,7 @@ const answerMs = 240_000
 const pollMs = 500
 const secondsSince = (ms: number) => Math.round((performance.now() - ms) / 1000)
 
-/** Railpack ignores Dockerfiles too. */
+/** Files that are not given to the build. Railpack ignores Dockerfiles too. */
 const left: ReadonlySet<string> = new Set(['Dockerfile', 'test.json'])
 
 async function filesOf(dir: string): Promise<Record<string, Buffer>> {
@@ -39,7 +39,7 @@ async function filesOf(dir: string): Promise<Record<string, Buffer>> {
   )
 }
 
-/** Runs the image until it answers or prints what is expected of it. */
+/** Runs the image until it responds to a request or prints the expected output. */
 async function use(host: TestAgent, app: string, image: string, test: ReturnType<typeof testOf>) {
   const spec = testSpec({
     image,

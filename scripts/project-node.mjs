@@ -19,10 +19,11 @@ const packaged = join(root, 'node_modules', `node-${process.platform}-${process.
 /** Whether the Node of this process can run the sources. */
 export const isNewEnough = () => Number(process.versions.node.split('.')[0]) >= oldestMajor
 
-/** The packaged Node is built for glibc: on Alpine it exists but does not start. */
+/** Whether this Node runs here. The packaged one is built for glibc: on Alpine it exists but does not start. */
 export const starts = node => existsSync(node) && spawnSync(node, ['--version'], { stdio: 'ignore' }).status === 0
 
 /**
+ * Finds the Node that runs the sources.
  * @returns the path of a Node that can run the sources: the packaged one, else the one that runs this script
  * @throws Error with one sentence that says what to do
  */
@@ -30,7 +31,7 @@ export function projectNode() {
   if (starts(packaged)) return packaged
   if (isNewEnough()) return process.execPath
   throw new Error(
-    `Mote needs Node ${oldestMajor} on this system (${process.platform} ${process.arch}), where npm has no Node to bring along: install Node ${oldestMajor} or newer, then run the command again. This is Node ${process.versions.node}.`,
+    `Mote needs Node ${oldestMajor} on this system (${process.platform} ${process.arch}), for which there is no npm package of Node: install Node ${oldestMajor} or newer, then run the command again. This is Node ${process.versions.node}.`,
   )
 }
 

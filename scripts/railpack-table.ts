@@ -1,4 +1,7 @@
-/** Compares Mote's build plans with those that Railpack expects of its examples: `node scripts/railpack-table.ts <checkout>`. */
+/**
+ * Compares Mote's build plans for the examples of Railpack with the plans that Railpack's tests expect:
+ * `node scripts/railpack-table.ts <checkout>`.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { BuildFault } from '../src/agent/build/fault.ts'
@@ -9,7 +12,7 @@ import { recipeOf } from '../src/agent/build/recipe.ts'
 import { differences } from './railpack/compare.ts'
 import { readExpected } from './railpack/expected.ts'
 
-/** Whether builds have the toolchain. */
+/** Whether Mote's builds have the toolchain that the plan needs. */
 function hasRecipe(plan: BuildPlan): boolean {
   try {
     recipeOf(plan)
@@ -62,7 +65,7 @@ function rowOf(root: string, example: string): Row {
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
 
-/** A row of Markdown for each example, and the counts. */
+/** The counts, and a Markdown table with a row for each example. */
 export function railpackTable(root: string): string {
   const examples = readdirSync(join(root, 'examples')).sort()
   const rows = examples.map(example => rowOf(root, example))

@@ -1,7 +1,7 @@
 /**
- * `npm run regexes` checks regular expressions that are new with recheck (https://makenowjust-labs.github.io/recheck/),
- * which searches for texts that take more than linear time, and stores the linear ones. The checker has 58 MiB, so it is
- * fetched when it is needed, into `.cache`.
+ * `npm run regexes` checks new regular expressions with recheck (https://makenowjust-labs.github.io/recheck/), which
+ * searches for inputs that take more than linear time, and stores the expressions that are linear. The checker has
+ * 58 MiB, so it is downloaded into `.cache` only when needed.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'

@@ -13,6 +13,7 @@ const patienceMs = 20_000
 export class Failure extends Error {}
 
 /**
+ * Runs `work` and prints the step with its duration.
  * @param label description of the step, without a full stop
  * @param work may return text to append to the line
  */
@@ -33,8 +34,9 @@ export async function step(label, work) {
 }
 
 /**
- * @returns {Promise<{ status: number | null, output: string }>} the end of its output; status null: the program was not
- * found or was killed
+ * Runs a program without input.
+ * @returns {Promise<{ status: number | null, output: string }>} the exit status and the end of the output; status
+ * null: the program was not found or was killed
  */
 export function program(command, args, options = {}) {
   return new Promise(resolve => {
@@ -89,7 +91,7 @@ const isUntrusted = output =>
 
 const debianModules = '/usr/share/nodejs'
 
-/** The script behind `npm`; undefined if it is not a script or not installed. */
+/** Path of the JavaScript file that `npm` runs; undefined if npm is not installed or not such a file. */
 function npmCli() {
   const onPath = (process.env.PATH ?? '').split(delimiter).map(dir => join(dir, 'npm'))
   const found = onPath.find(path => existsSync(path))
@@ -112,5 +114,5 @@ export function reasonOf(output) {
     .trim()
     .split('\n')
     .filter(line => line.trim() !== '')
-  return `It said:\n${lines.slice(-8).join('\n')}`
+  return `Its output:\n${lines.slice(-8).join('\n')}`
 }

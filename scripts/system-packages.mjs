@@ -22,7 +22,7 @@ const packages = [
   { group: 'vm', name: 'qemu-utils', probe: ['qemu-img'], why: 'encrypted volumes' },
   { group: 'vm', name: 'e2fsprogs', probe: ['mke2fs'], why: 'writable disks of the virtual machines', needed: true },
   { group: 'vm', name: 'gcc', probe: ['gcc'], why: 'compiles the init program of the virtual machines', needed: true },
-  // musl-tools and gcc only recommend packages that they require.
+  // Named here because gcc and musl-tools only recommend it, although they need it to compile programs.
   {
     group: 'vm',
     name: 'libc6-dev',
@@ -34,8 +34,8 @@ const packages = [
   { group: 'image', name: 'skopeo', probe: ['skopeo'], why: 'fetches container images' },
   { group: 'image', name: 'umoci', probe: ['umoci'], why: 'unpacks container images', needed: true },
   { group: 'image', name: 'erofs-utils', probe: ['mkfs.erofs'], why: 'makes the read-only base of an image' },
-  { group: 'image', name: 'git', probe: ['git'], why: 'fetches what is to be built' },
-  { group: 'image', name: 'openssh-client', probe: ['ssh'], why: 'fetches what is to be built with a deploy key' },
+  { group: 'image', name: 'git', probe: ['git'], why: 'fetches repositories to build' },
+  { group: 'image', name: 'openssh-client', probe: ['ssh'], why: 'fetches repositories to build with a deploy key' },
   { group: 'image', name: 'mmdebstrap', probe: ['mmdebstrap'], why: 'makes the images that apps are built in' },
   {
     group: 'image',
@@ -58,23 +58,23 @@ const packages = [
     why: 'the mesh suite where the kernel has no WireGuard',
   },
   { group: 'test', name: 'pebble', probe: ['pebble'], why: 'a certificate authority for the edge suite' },
-  { group: 'test', name: 'haproxy', probe: ['haproxy'], why: 'the edge suite behind a proxy of the site' },
-  { group: 'test', name: 'tcpdump', probe: ['tcpdump'], why: 'what the mesh suite sees on the wire' },
+  { group: 'test', name: 'haproxy', probe: ['haproxy'], why: 'the edge suite behind an external proxy' },
+  { group: 'test', name: 'tcpdump', probe: ['tcpdump'], why: 'packet captures of the mesh suite' },
   { group: 'test', name: 'btrfs-progs', probe: ['mkfs.btrfs'], why: 'storage pools with reflinks' },
   { group: 'test', name: 'xfsprogs', probe: ['mkfs.xfs'], why: 'storage pools with reflinks' },
-  { group: 'test', name: 'zfs-fuse', probe: ['zfs'], why: 'storage pools of ZFS' },
+  { group: 'test', name: 'zfs-fuse', probe: ['zfs'], why: 'ZFS storage pools' },
   { group: 'test', name: 'postgresql-client', probe: ['psql'], why: 'databases through their tunnel commands' },
   { group: 'test', name: 'openssh-server', probe: ['sshd'], why: 'a git host that is reached by ssh' },
   { group: 'test', name: 'rsync', probe: ['rsync'], why: 'files of VMs over OpenSSH' },
   { group: 'test', name: 'sshpass', probe: ['sshpass'], why: 'databases through their tunnel commands' },
-  { group: 'test', name: 'gnupg', probe: ['gpg'], why: 'a signed repository of packages' },
+  { group: 'test', name: 'gnupg', probe: ['gpg'], why: 'a signed package repository' },
   { group: 'test', name: 'chromium', probe: ['chromium'], why: 'the dashboard in a real browser' },
   {
     group: 'registry',
     name: 'docker-registry',
     probe: ['docker-registry'],
     why: 'the registry of the installation, which images are pushed to',
-    // Debian starts it for everybody and without passwords, on port 5000.
+    // Masked before the installation: Debian would start it on port 5000, open to everyone and without a password.
     service: 'docker-registry.service',
   },
 ]
@@ -116,7 +116,7 @@ function rootCommand() {
   return sudo.status === 0 ? ['sudo', '-n'] : undefined
 }
 
-/** @returns the last output of apt */
+/** Installs packages. @returns the last output of apt if it failed, else an empty string */
 async function install(asRoot, names) {
   // A fresh server often runs its unattended upgrades: wait for their lock instead of failing.
   const wait = ['-o', 'DPkg::Lock::Timeout=300']
@@ -147,7 +147,7 @@ async function install(asRoot, names) {
   return last.status === 0 ? '' : last.output
 }
 
-/** @throws Failure if nothing works without the missing packages */
+/** Prints the missing packages. @throws Failure instead if they are mandatory and needed for virtual machines */
 function reportMissing(missing, mandatory, output = '') {
   const needed = missing.filter(one => one.needed)
   const list = missing.map(one => `  ${one.name.padEnd(18)} ${one.why}${one.needed ? ' (needed)' : ''}`).join('\n')

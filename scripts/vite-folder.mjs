@@ -1,5 +1,5 @@
-// A folder of the checkout that is a package of its own and is built into its `dist`: installs its packages and builds
-// it if a source has changed since the last build. Plain JavaScript: see bootstrap.mjs.
+// Builds a folder of the checkout that is a separate package into its `dist`: installs its packages, and builds it if a
+// source has changed since the last build. Plain JavaScript: see bootstrap.mjs.
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const filesOf = path =>
         .filter(name => !/^(?:node_modules|dist|\.cache)$|\.test\.ts$/.test(name))
         .flatMap(name => filesOf(join(path, name)))
 
-/** Independent of the order in which directories are read. */
+/** Hash of names and contents of the sources, independent of the order in which directories are read. */
 function hashOf(sources) {
   const hash = createHash('sha256')
   const files = sources.flatMap(name => filesOf(join(root, name))).sort()
@@ -21,7 +21,7 @@ function hashOf(sources) {
   return hash.digest('hex')
 }
 
-/** Installs the packages of the folder's lock file unless they are there. */
+/** Installs the packages of the folder's lock file, unless it has not changed since the last installation. */
 export async function installFolder(folder, node) {
   const lock = readFileSync(join(root, folder, 'package-lock.json'), 'utf8')
   const from = join(root, folder, 'node_modules', '.installed-from')
@@ -31,11 +31,12 @@ export async function installFolder(folder, node) {
 }
 
 /**
+ * Builds the folder unless the build is up to date.
  * @param what
- *   folder: the package; label: what the user sees; without: what a failure means, in a sentence;
+ *   folder: the package; label: name of the step; without: a sentence on what a failure means for the user;
  *   sources: all inputs of the build, as paths in the checkout;
  *   args: the command line for Node, run in the folder;
- *   also: an input of the build that is not in files
+ *   also: further input of the build that is not a file
  * @param node the project's own Node
  * @returns whether an up-to-date build exists; failures are reported
  */

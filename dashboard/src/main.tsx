@@ -19,7 +19,7 @@ const [pages] = router.getMatchedRoutes(location.pathname)
 for (const { options } of pages) void options.component?.preload?.()
 // If the server cannot be reached, keep the refresh token; the next reload tries again.
 await startSession(refresh).catch(() => sessionState.set('out'))
-// After a sign-out, here or in another tab, no data of the account stays in memory.
+// After a sign-out, here or in another tab, remove the account's data from memory.
 sessionState.subscribe(() => {
   if (sessionState.get() === 'out') queryClient.clear()
   void router.invalidate()

@@ -1,4 +1,4 @@
-/** Every route of the dashboard. A page is loaded when it is first opened. */
+/** All routes of the dashboard. The code of a page is loaded when the page is first opened. */
 import {
   createRootRoute,
   createRoute,
@@ -197,7 +197,7 @@ const database = createRoute({
   path: '/databases/$id',
   component: lazyRouteComponent(() => import('./pages/databases/page.tsx'), 'DatabasePage'),
 })
-/** Callback of the source host's integration, see docs/builds.md. */
+/** Page to which the source host redirects after its integration was installed, see docs/builds.md. */
 const connected = createRoute({
   ...inside,
   path: '/connected',

@@ -1,4 +1,6 @@
-/** Generates the operations of the document as functions on a transport (src/client/transport.ts). */
+/**
+ * Generates a function for each operation of the OpenAPI document, which calls a transport (src/client/transport.ts).
+ */
 import { type Json, isJson, list, members, object, text, typeOf } from './schema.ts'
 
 interface Parameter {
@@ -25,13 +27,13 @@ export function operationsSource(document: Json): string {
         const json = object(operation, `${method} ${path}`)
         return { id: text(json.operationId) ?? '', method: method.toUpperCase(), path, json }
       })
-      // WebSockets are not requests.
+      // Skip WebSockets (response 101), which are not ordinary requests.
       .filter(({ json }) => !('101' in object(json.responses, path))),
   )
   return `export const createOperations = (transport: Transport) => ({\n${described.map(operationSource).join('')}})\n`
 }
 
-/** Set by the client itself as headers: the project is selected per client, and streams resume automatically. */
+/** Query parameters that the client sends as headers: it selects the project, and resumes streams automatically. */
 const sentAsHeader: ReadonlySet<string> = new Set(['project', 'last_event_id'])
 
 function operationSource(operation: Described): string {
@@ -94,7 +96,7 @@ function bodyOf(json: Json, where: string): { readonly type: string; readonly re
   return { type, required: required === true }
 }
 
-/** Selects the transport function that reads the answer, and its type argument. */
+/** Selects the transport function that reads the response, and its type argument. */
 function answerOf(json: Json, where: string): { readonly call: keyof typeof optionsOf; readonly answer: string } {
   const success = object(object(json.responses, where)['200'], where)
   const [[type, media] = ['', {}]] = Object.entries(object(success.content ?? {}, where))

@@ -1,13 +1,14 @@
 /**
- * JSON Schema as the document uses it (docs/decisions/0030-openapi-document-and-client.md), turned into TypeScript types. Whatever
- * it does not know it refuses, so that a new construct in a `schema.ts` is noticed here and not by a user of the client.
+ * Converts JSON Schema to TypeScript types, as far as the OpenAPI document uses it
+ * (docs/decisions/0030-openapi-document-and-client.md). Throws for anything else, so that a new construct in a
+ * `schema.ts` is noticed here and not by a user of the client.
  */
 export type Json = Readonly<Record<string, unknown>>
 
 export const isJson = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @throws Error with the location if the value is not an object */
+/** Returns a value that must be a JSON object. @throws Error with the location if it is none */
 export function object(value: unknown, where: string): Json {
   if (!isJson(value)) throw new Error(`${where}: expected an object, found ${JSON.stringify(value)}`)
   return value
@@ -34,7 +35,7 @@ export function typeOf(schema: unknown, where: string): string {
     return json.anyOf.map((branch, index) => typeOf(branch, `${where}/anyOf/${index}`)).join(' | ')
   if (Array.isArray(json.type)) return json.type.map(type => typeOf({ ...json, type }, where)).join(' | ')
   const type = text(json.type)
-  // The document leaves the value open: any JSON (scripts/client/source.ts has the type).
+  // A schema without a type allows any JSON value. scripts/client/source.ts defines JsonValue.
   if (type === undefined) return 'JsonValue'
   if (type === 'array') return `readonly ${wrap(typeOf(json.items ?? {}, `${where}/items`))}[]`
   if (type === 'object') return objectType(json, where)

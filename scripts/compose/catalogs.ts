@@ -1,4 +1,4 @@
-/** Reads the stacks of a folder: compose files, and templates of Dokploy and Coolify with what their catalog adds. */
+/** Reads the stacks in a folder: compose files, or templates of Dokploy and Coolify with what these platforms add. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { parse } from '@decimalturn/toml-patch'
@@ -7,7 +7,7 @@ import { objectOr, stringOr } from '../../src/agent/build/plan/project.ts'
 import type { Files } from '../../src/compose/load.ts'
 
 export interface CatalogStack {
-  /** Relative to the folder. */
+  /** Path relative to the folder. */
   readonly name: string
   readonly paths: readonly string[]
   readonly files: Files
@@ -18,7 +18,7 @@ const homeOnly = (name: string) => (name === 'HOME' ? '/home/someone' : undefine
 
 const composeName = /^(?:docker-)?compose\.ya?ml$/
 
-/** A folder without files of the usual names is a folder of templates, one a file. */
+/** Finds the stacks. If no file has a usual compose file name, every YAML file is a Coolify template. */
 export function stacksOf(root: string, local: Files): CatalogStack[] {
   const paths = readdirSync(root, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
@@ -34,7 +34,7 @@ export function stacksOf(root: string, local: Files): CatalogStack[] {
   })
 }
 
-/** A file that gives the ports for requests, as `mote compose -f` reads it after the first one. */
+/** A second compose file, which adds the HTTP port of each service (`x-mote`). */
 const portsFile = (ports: ReadonlyMap<string, number>) =>
   `services: ${JSON.stringify(Object.fromEntries([...ports].map(([name, http]) => [name, { 'x-mote': { http } }])))}\n`
 
@@ -56,8 +56,8 @@ function inMemory(texts: ReadonlyMap<string, string>): Files {
 }
 
 /**
- * Templates whose file is not TOML are planned without it. Some have what a strict parser refuses: an empty list that
- * tables of the same name follow, and escapes of characters that need none.
+ * Parses a template.toml; returns an empty object if that fails. Corrects two faults that a strict parser refuses: an
+ * empty list followed by tables of the same name, and escapes of characters that need none.
  */
 function tomlOr(path: string): Record<string, unknown> {
   try {
@@ -72,7 +72,10 @@ function tomlOr(path: string): Record<string, unknown> {
 
 const listOr = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** Ports, variables and files are in template.toml; files are beside the folder of the compose file. */
+/**
+ * A stack from a Dokploy template, whose template.toml has its ports, variables and files. Dokploy writes the files
+ * into a folder beside that of the compose file.
+ */
 function ofDokploy(name: string, path: string, template: string): CatalogStack {
   const parsed = tomlOr(template)
   const config = objectOr(parsed['config'])
@@ -92,7 +95,7 @@ function ofDokploy(name: string, path: string, template: string): CatalogStack {
   const env = new Map(
     [config['env'], parsed['env']].flatMap(variablesOf).map(([key, value]) => [key, answered(value, answers)]),
   )
-  // Dokploy writes the variables into this file.
+  // Dokploy writes the variables into `.env`.
   texts.set('.env', [...env].map(([key, value]) => `${key}=${JSON.stringify(value).replaceAll('$', '\\$')}\n`).join(''))
   const asked = required(texts.get('compose.yml') ?? '')
   const paths = ports.length > 0 ? ['compose.yml', 'ports.yml'] : ['compose.yml']
@@ -102,7 +105,7 @@ function ofDokploy(name: string, path: string, template: string): CatalogStack {
     files: inMemory(texts),
     environment: variable => {
       const value = env.get(variable)
-      // What a template leaves empty and requires is a question, too.
+      // The user is asked for a required variable that the template leaves empty.
       return asked.has(variable) ? value || 'given' : (value ?? homeOnly(variable))
     },
   }
@@ -110,7 +113,7 @@ function ofDokploy(name: string, path: string, template: string): CatalogStack {
 
 const portOf = (port: unknown, answers: ReadonlyMap<string, string>) => answered(String(port), answers)
 
-/** The value with the answers of the template; generated ones are the same word or port. */
+/** Replaces `${...}` with variables of the template; values that Dokploy would generate are a fixed word or port. */
 const answered = (value: string, answers: ReadonlyMap<string, string>, depth = 5): string =>
   value.replaceAll(/\$\{(\w+)[^}]*\}/g, (_, name: string) => {
     const answer = answers.get(name)
@@ -118,7 +121,7 @@ const answered = (value: string, answers: ReadonlyMap<string, string>, depth = 5
     return name === 'randomPort' ? '20000' : 'generated'
   })
 
-/** A map, a list of maps, or a list of NAME=value. */
+/** Reads variables from a map, a list of maps, or a list of NAME=value. */
 function variablesOf(env: unknown): (readonly [string, string])[] {
   if (!Array.isArray(env)) return Object.entries(objectOr(env)).map(([name, value]) => [name, String(value)])
   return listOr(env).flatMap(line => {
@@ -129,10 +132,10 @@ function variablesOf(env: unknown): (readonly [string, string])[] {
 }
 
 const volumeName = /^([A-Za-z0-9][\w.-]*)(?=:|$)/
-/** Coolify makes a volume of such a source, with a name that has dashes instead. */
+/** Relative volume sources with slashes. Coolify makes a volume of each, with dashes instead of slashes in its name. */
 const volumePath = /(?<=^\s+- ['"]?)[A-Za-z0-9][\w.-]*\/[\w./-]*(?=:\/)/gm
 
-/** The text with escaped dollar signs in contents of files, which Coolify writes as they are. */
+/** Escapes dollar signs in `content` keys: Coolify writes these contents into files without substitution. */
 function withLiteralContents(text: string): string {
   const ranges: (readonly [number, number])[] = []
   visit(parseDocument(text, { merge: true }), {
@@ -147,18 +150,21 @@ function withLiteralContents(text: string): string {
   )
 }
 
-/** Variables that a file requires are questions of its template. */
+/** Variables that a compose file requires (`${NAME:?}`); a template asks the user for them. */
 const required = (text: string): ReadonlySet<string> =>
   new Set([...text.matchAll(/\$\{(\w+):?\?/g)].map(([, name]) => name ?? ''))
 
-/** Ports are in names of variables and in a comment; Coolify generates the variables `SERVICE_*` and all volumes. */
+/**
+ * A stack from a Coolify template, whose ports are in names of variables and in a comment. Coolify generates the
+ * variables `SERVICE_*` and all volumes.
+ */
 function ofCoolify(name: string, path: string): CatalogStack {
   const text = withLiteralContents(readFileSync(path, 'utf8')).replaceAll(volumePath, source =>
     source.replace(/\/$/, '').replaceAll('/', '-'),
   )
   const main = Number(/^# port: (\d+)/m.exec(text)?.[1] ?? 80)
   const services = Object.entries(objectOr(objectOr(parseYaml(text))['services']))
-  // Only the first service with an address has it; others are told where it is.
+  // An address belongs to the first service that mentions it; the others only refer to it.
   const addressed = new Set<string>()
   const ports = services.flatMap(([service, value]) => {
     const environment = objectOr(value)['environment']
@@ -175,7 +181,7 @@ function ofCoolify(name: string, path: string): CatalogStack {
   const volumes = mounts.flatMap(one => volumeName.exec(String(objectOr(one)['source'] ?? one))?.[1] ?? [])
   const added = JSON.stringify(Object.fromEntries(volumes.map(volume => [volume, {}])))
   const texts = new Map([
-    // Coolify replaces only names after a dollar sign.
+    // Escape other dollar signs: Coolify substitutes only those before a name.
     ['compose.yml', text.replaceAll(/(?<!\$)\$(?![A-Za-z_{$])/g, '$$$$')],
     ['more.yml', `${portsFile(new Map(ports))}volumes: ${added}\n`],
   ])

@@ -1,8 +1,8 @@
-/** Compares a plan with the one that Railpack expects. */
+/** Compares a build plan of Mote with the one that Railpack expects. */
 import type { BuildPlan, ToolName, ToolVersion } from '../../src/agent/build/plan/types.ts'
 import type { Expected } from './expected.ts'
 
-/** Commands that only prepare Railpack's builder: caches, directories of tools, a separate layer for dependencies. */
+/** Commands to ignore, because they only prepare Railpack's builder: caches, tool directories, a dependency layer. */
 const scaffolding = [
   /^mkdir /,
   /^pnpm add -g node-gyp$/,
@@ -13,18 +13,18 @@ const scaffolding = [
   /^npm prune /,
   /^caddy fmt /,
   /^chmod \+x start\.sh$/,
-  // Debian's Bundler reads the lock files of older ones.
+  // Debian's Bundler can read lock files of older versions.
   /^gem install -N bundler:/,
   // Only fetches what the next command would fetch.
   /^cargo fetch$/,
 ]
 
-/** Spellings that do the same in Mote's builder, which has one directory and always sets PORT. */
+/** Replacements for spellings that are equivalent in Mote's builder, which has one directory and always sets PORT. */
 const spellings: readonly (readonly [RegExp, string])[] = [
   [/\$\{PORT:-\d+\}/g, '$PORT'],
   [/^sh -c '(.*)'$/, '$1'],
   [/^npm ci$/, 'npm install'],
-  // Variables of a step.
+  // Environment variables of a step.
   [/^export \w+='[^']*'; /, ''],
   [/^yarn install --check-cache$/, 'yarn install --immutable'],
   [/\bnpx nx /, 'nx '],
@@ -50,13 +50,13 @@ const commandsOf = (commands: readonly string[]) =>
   commands
     .map(spelled)
     .filter(command => !scaffolding.some(pattern => pattern.test(command)))
-    // Railpack compiles the crates of a program first, with an empty program.
+    // Railpack runs the same cargo command twice: first with an empty program, to compile only the dependencies.
     .filter((command, n, all) => !command.startsWith('cargo ') || all.indexOf(command) === n)
 
-/** Mote does not start a package manager that has nothing to install. */
+/** Install commands that Mote leaves out if a project has no dependencies. */
 const emptyInstall = /^(?:npm|pnpm|yarn|bun) install\b/
 
-/** @returns the differences; empty if both plans do the same */
+/** Compares the plans. @returns a phrase for each difference; empty if the plans are equivalent */
 export function differences(plan: BuildPlan, expected: Expected): string[] {
   const own = commandsOf([...plan.install, ...plan.build])
   const isEmpty = plan.provider === 'node' && plan.install.length === 0
@@ -80,9 +80,12 @@ export function differences(plan: BuildPlan, expected: Expected): string[] {
   ]
 }
 
-/** npm comes with Node; corepack and PHP's image bring tools that Railpack does not list; C++ needs none here. */
+/** Tools that Railpack's plans do not list: npm comes with Node, pnpm and yarn with corepack, PHP with its image. */
 const unlisted: readonly ToolName[] = ['npm', 'php', 'pnpm', 'yarn']
-/** Mote runs pdm and pipenv with pip, Railpack with uv; bun runs without Node in Railpack. */
+/**
+ * For a tool, others that count as the same: Mote runs pdm and pipenv with pip, Railpack with uv; Railpack runs bun
+ * without Node.
+ */
 const helpers: Readonly<Partial<Record<ToolName, readonly ToolName[]>>> = {
   uv: ['pdm', 'pipenv'],
   node: ['bun'],

@@ -1,4 +1,6 @@
-/** The plan that Railpack's snapshot and test of an example expect, in the words of Mote's plans. */
+/**
+ * Reads the plan that Railpack's snapshot and test of an example expect, and converts it to the form of Mote's plans.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { objectOr, stringOr, plainJson } from '../../src/agent/build/plan/project.ts'
@@ -7,7 +9,7 @@ import { type ProviderName, type ToolName, toolNames } from '../../src/agent/bui
 export interface Expected {
   readonly provider: ProviderName
   readonly tools: readonly ToolName[]
-  /** Versions that the program prints, by tool. */
+  /** Versions that the example's program should print, by tool. */
   readonly versions: ReadonlyMap<ToolName, string>
   /** Commands that install and build, in order. */
   readonly commands: readonly string[]
@@ -20,7 +22,7 @@ export interface Expected {
 const listOr = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 const read = (path: string): unknown => JSON.parse(plainJson(readFileSync(path, 'utf8')))
 
-/** The tool that tells the provider; the first that an example installs wins. */
+/** Provider by tool: the first tool of this list that an example installs determines the provider. */
 const providerTools = [
   ['go', 'go'],
   ['java', 'java'],
@@ -78,7 +80,7 @@ function providerOf(
   return found?.[1] ?? (staticDir === null ? 'shell' : 'static')
 }
 
-/** `root * /app/dist` of the web server's configuration. */
+/** The directory of a static site, from `root * /app/dist` in the web server's configuration. */
 function siteOf(steps: readonly Record<string, unknown>[]): string {
   const texts = steps.flatMap(step => Object.values(objectOr(step['assets']))).map(text => stringOr(text) ?? '')
   const dir = texts.map(text => /^\s*root \* (\S+)$/m.exec(text)?.[1]).find(found => found !== undefined)
@@ -101,7 +103,7 @@ const outputs = [
   ['deno', /\bdeno (\d[\d.]*)/i],
 ] as const satisfies readonly (readonly [ToolName, RegExp])[]
 
-/** A test that sets variables of Railpack or mise expects another plan than that of the snapshot. */
+/** Whether a test selects versions with variables of Railpack or mise, so that the plan differs from the snapshot. */
 const choosesVersion = (test: Record<string, unknown>) =>
   Object.keys(objectOr(test['envs'])).some(name => /^(?:RAILPACK_\w+_VERSION|MISE_)/.test(name))
 
@@ -124,7 +126,7 @@ function portOf(tests: readonly Record<string, unknown>[]): number | null {
 }
 
 export interface AppTest {
-  /** A line that the program prints contains it; undefined: not known. */
+  /** Text that the program should print; undefined if the test does not say. */
   readonly output: string | undefined
   readonly path: string
   readonly env: Readonly<Record<string, string>>

@@ -43,7 +43,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'an agent that stops leaves its VM running, and its process ends by itself (needs qemu)',
+  "an agent that stops leaves its VM running, and the agent's process exits by itself (needs qemu)",
   { timeout: 120_000 },
   async () => {
     await using dir = await testDir()
@@ -58,7 +58,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'after kill -9 during a boot the next agent ends the stray VMM and boots again (needs qemu)',
+  'after kill -9 during a boot the next agent kills the stray VMM and boots again (needs qemu)',
   { timeout: 120_000 },
   async () => {
     await using dir = await testDir()
@@ -101,7 +101,7 @@ test.skipIf(!hasQemu)(
 // The guest's kernel may deliver the first bytes of a new connection before it reports that the host is connected. An
 // init that treated this as "no host" lost one reconnection in five.
 test.skipIf(!hasQemu)(
-  'twenty restarts of the agent: every line of the guest arrives once, in order (needs qemu)',
+  'during twenty restarts of the agent, every log line of the guest arrives once, in order (needs qemu)',
   { timeout: 120_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu' })

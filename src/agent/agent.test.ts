@@ -29,7 +29,7 @@ test('a second agent on the same data directory is refused, and may start after 
   await using _second = await testAgent(config)
 })
 
-test('a VM that nothing probes is healthy once its program has run for two seconds, and again after a restart', async () => {
+test('a VM without a health check is healthy once its program has run for 2 s, also after a restart', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   const startedMs = Date.now()
@@ -48,7 +48,7 @@ test.each([
   ['never', 3, 0],
   ['failure', 3, 1],
   [undefined, 0, 1],
-] as const)('a program that is restarted on %s and ends with %i is restarted %i times', async (on, code, restarts) => {
+] as const)('with restartOn=%s, a program that exits with %i is restarted %i times', async (on, code, restarts) => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put({ ...desired('a', 1), spec: { ...spec, maxRestarts: 1, ...(on ? { restartOn: on } : {}) } })
@@ -93,7 +93,7 @@ test('a VM that dies is booted again up to maxRestarts times', async () => {
   expect((await host.until('a', 'crashed', vm => vm.state === 'crashed')).error?.code).toBe('vm_died')
 })
 
-test('a VM whose guest violates the protocol is ended with the reason, and runs again under a newer generation', async () => {
+test('a VM whose guest violates the protocol is killed, and runs again under a newer generation', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put(desired('a', 1))
@@ -127,7 +127,7 @@ test('a newer generation aborts a boot, and an increased restart counter boots a
   expect((await host.until('a', 'followed', vm => vm.generation === 5)).restartCount).toBe(1)
 })
 
-test('of two hundred concurrent VMs the first heartbeat lists all, and later ones only periodically', {
+test('the first heartbeat lists all of 200 concurrent VMs, later heartbeats list all of them only periodically', {
   timeout: 120_000,
 }, async () => {
   await using dir = await testDir()
@@ -199,7 +199,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'stopVms ends the VMs, and the next agent starts them again (needs qemu)',
+  'stopVms stops the VMs, and the next agent starts them again (needs qemu)',
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()

@@ -1,5 +1,5 @@
 /**
- * Programs that the agent starts have none of the agent's own variables in /proc/self/environ except for a few names.
+ * Tests that programs started by the agent get only a few of the agent's environment variables (/proc/self/environ).
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -65,19 +65,19 @@ const check = (environ: string, more: readonly string[] = []) => {
 }
 
 describe('a short-lived program', () => {
-  test('has no secret, and no way to the network', async () => {
+  test('has no secret and no proxy settings', async () => {
     const environ = await run('cat', ['/proc/self/environ'])
     check(environ)
     expect(namesIn(environ)).toEqual(expect.arrayContaining(['HOME', 'LC_ALL', 'PATH', 'TZ']))
   })
 
-  test('that goes to the network has the proxy and the certificates of the host', async () => {
+  test('that uses the network has the proxy and the certificates of the host', async () => {
     const environ = await run('cat', ['/proc/self/environ'], { network: true, env: { OWN: '1' } })
     check(environ, [...ofNetwork, 'OWN'])
     for (const [name, value] of Object.entries(forNetwork)) expect(environ.split('\0')).toContain(`${name}=${value}`)
   })
 
-  test('on behalf of git, under its resource limit', async () => {
+  test('that git runs under resource limits has the proxy, but no secret', async () => {
     const limits = { maxBytes: 1 << 20, timeoutMs: 10_000, signal: AbortSignal.timeout(10_000) }
     using worker = await openWorker({ program: undefined, reason: '' }, '/', { signal: limits.signal })
     check(await limited(worker, ['cat', '/proc/self/environ'], limits, { GIT_TERMINAL_PROMPT: '0' }), [
@@ -89,7 +89,7 @@ describe('a short-lived program', () => {
     expect(environ.split('\0')).toContain(`HTTPS_PROXY=${forNetwork.HTTPS_PROXY}`)
   })
 
-  test.skipIf(!launcher)('from the launcher, and the launcher itself (needs a compiler)', async () => {
+  test.skipIf(!launcher)('of the launcher has no secret, nor has the launcher (needs a compiler)', async () => {
     const environ = await launcher?.run('sh', [
       '-c',
       'cat /proc/self/environ; echo; tr "\\0" "\\n" < /proc/$PPID/environ',
@@ -100,7 +100,7 @@ describe('a short-lived program', () => {
 })
 
 describe('a VMM', () => {
-  test('of Firecracker and Cloud Hypervisor has what its driver gives it', async () => {
+  test('with an API socket (Firecracker, Cloud Hypervisor) has an empty environment', async () => {
     await using dir = await testDir()
     const vmm = await spawnVmm({ name: 'sleep', program: 'sleep', args: ['60'], dir: dir.path, env: {} })
     await until(async () => (await readFile(`/proc/${vmm.identity.pid}/comm`, 'utf8')) === 'sleep\n', {
@@ -111,7 +111,7 @@ describe('a VMM', () => {
   })
 
   const nothing = ['-M', 'none', '-nodefaults', '-display', 'none', '-S']
-  test.skipIf(!hasQemu)('of QEMU has no secret, however it is started (needs qemu)', async () => {
+  test.skipIf(!hasQemu)('that is QEMU has no secret, whether started by the launcher or not (needs qemu)', async () => {
     await using dir = await testDir()
     for (const starter of [noLauncher, ...(launcher ? [launcher] : [])]) {
       const vmm = await spawnQemu(starter, { dir: dir.path, args: nothing, env: { LD_BIND_NOW: '1' } })

@@ -70,8 +70,8 @@ export async function createDrivers(
 }
 
 /**
- * Without a network namespace of their own, VMMs run in the host's network, where the firewall drops packets of their
- * users.
+ * Returns the program that starts VMMs in their own network namespace; undefined if it cannot be compiled. VMMs then
+ * run in the host's namespace, where the firewall drops packets of their users.
  */
 async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line: string) => void) {
   if (mode !== 'tap') return undefined
@@ -89,7 +89,7 @@ export function arrivalHost({ migrationHost, meshEndpoint }: AgentConfig, { ipv4
   return meshEndpoint !== null && ipv4 && migrationHost === '127.0.0.1' ? ipv4.gateway : migrationHost
 }
 
-/** The VMMs with an API socket. */
+/** Returns the platforms of the VMMs with an API socket: Firecracker and Cloud Hypervisor. */
 export async function vmmPlatforms(config: Pick<AgentConfig, 'dataDir' | 'programs'>): Promise<readonly Platform[]> {
   const programs = await firecrackerPrograms(config)
   const program = await programOf(config.programs.cloudHypervisor, 'cloud-hypervisor')
@@ -109,7 +109,7 @@ async function programOf(given: string | null, name: string): Promise<string | u
   return given === null ? findProgram(name) : resolve(given)
 }
 
-/** The configured runsc, the one that was installed, or the one on the PATH. */
+/** Returns the path of runsc: the configured one, the one that Mote installed, or the one on the PATH. */
 export async function runscOf({
   programs,
   cacheDir,
@@ -118,7 +118,7 @@ export async function runscOf({
   return installedRunsc(resolve(cacheDir)) ?? (await findProgram('runsc'))
 }
 
-/** The drivers share the network, and each of them closes it. */
+/** Wraps the network so that it is closed once: the drivers share it, and each of them closes it. */
 function closedOnce(network: Network): Network {
   let closing: Promise<void> | undefined
   return {

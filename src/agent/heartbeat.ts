@@ -18,7 +18,7 @@ export interface Heartbeats {
   readonly offers: () => HypervisorOffer[]
   readonly pools: () => readonly PoolOffer[]
   readonly privateNetwork: () => Promise<NetworkObserved>
-  /** Undefined: this host does not use images. */
+  /** The database images on this host; undefined if its VMs use no images. */
   readonly databaseImages: () => Promise<string[]> | undefined
   readonly reconciler: Reconciler
   readonly bus: Bus
@@ -26,7 +26,7 @@ export interface Heartbeats {
 
 const fullEvery = 15
 const heartbeatMs = 1_000
-/** A hung VMM must not delay the host's heartbeat. */
+/** Timeout for the statistics of all VMs: a hung VMM must not delay the host's heartbeat. */
 const statsLimitMs = 500
 
 /** Publishes the host's heartbeat now and every second until the signal is aborted. */
@@ -77,7 +77,7 @@ async function publishHeartbeat(
   await bus.publish(subjects.heartbeat(heartbeats.hostId), message)
 }
 
-/** A VM that does not answer in time has no statistics in this heartbeat. */
+/** Reads the statistics of all VMs. Leaves out a VM that does not answer in time. */
 async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
   const nowMs = Date.now()
   const limit = AbortSignal.timeout(statsLimitMs)

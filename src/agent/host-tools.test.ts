@@ -8,11 +8,11 @@ test.each([
   ['ip utility, iproute2-6.15.0, libbpf 1.5.0', '6.15.0'],
   ['skopeo version 1.18.0', '1.18.0'],
   ['no number', undefined],
-])('the version in "%s"', (text, version) => {
+])('the version is found in "%s"', (text, version) => {
   expect(versionIn(text)).toBe(version)
 })
 
-test('a version outside the tested range is named as such', () => {
+test('a version outside the tested range is reported as older or newer', () => {
   expect(rangeDetail('1.0.6', '1.0', '1.1')).toBe('1.0.6')
   expect(rangeDetail('1.1.9', '1.0', '1.1')).toBe('1.1.9')
   expect(rangeDetail('0.9', '1.0', '1.1')).toBe('0.9, older than the tested 1.0 to 1.1')

@@ -49,7 +49,7 @@ export interface Agent {
   readonly hostId: string
   /** Resolves once the host's offers are known: the guest kernel is available, and the KVM test has ended. */
   readonly probed: Promise<readonly HypervisorOffer[]>
-  /** Idempotent. VMs outlive the agent unless `stopVms`. */
+  /** Stops the agent. VMs keep running unless `stopVms`. Idempotent. */
   stop(options?: { readonly stopVms?: boolean }): Promise<void>
 }
 
@@ -178,7 +178,7 @@ function startHostHeartbeats(
   startHeartbeats(heartbeats, err => log[levelOf(err)]({ err }, 'cannot publish the heartbeat'), signal)
 }
 
-/** A fake host starts no programs. */
+/** Opens the launcher. A fake host needs none, because it starts no programs. */
 async function launcherFor({ hypervisor, cacheDir }: AgentConfig, log: Logger): Promise<Launcher> {
   if (hypervisor === 'fake') return noLauncher
   return openLauncher(resolve(cacheDir)).catch((err: unknown) => {

@@ -28,7 +28,7 @@ import type { StateDir } from './state.ts'
 import { healthTiming } from './vm/health.ts'
 import { createStorage, type Storage } from './volume/service.ts'
 
-/** What all parts share. */
+/** The dependencies that all parts share. */
 export interface Ground {
   readonly config: AgentConfig
   readonly bus: Bus
@@ -88,7 +88,7 @@ export const openHostNetwork = (
       reconciler().report(vmId)
     },
     onRefused,
-    onUnlimited: err => log.warn({ err }, 'this kernel cannot limit what VMs use of the network'),
+    onUnlimited: err => log.warn({ err }, 'this kernel cannot limit the network use of VMs'),
     onError: err => log.error({ err }, 'cannot maintain the firewall'),
     onNoTaps: reason =>
       log.warn(
@@ -197,7 +197,7 @@ export const createHostBuilds = (ground: HostGround): Promise<Builds> =>
     logLimits: ground.config.log,
   })
 
-/** A fake host has no real guests that need a tunnel. */
+/** Returns the mesh settings; undefined for a fake host, which has no real guests that need a tunnel. */
 function meshOptions({ hypervisor, meshEndpoint, meshKeyDays }: AgentConfig) {
   if (meshEndpoint === null || hypervisor === 'fake') return undefined
   return { device: meshDevice, endpoint: meshEndpoint, rotateAfterMs: meshKeyDays * 24 * 3_600_000 }

@@ -19,14 +19,14 @@ export interface ReclaimInput {
 }
 
 /**
- * Removes leftovers of a crashed agent, in an order in which each one is no longer in use: processes without a record,
- * then taps and addresses, then half-made directories and old records, then half-built bases.
+ * Removes leftovers of a crashed agent, in an order in which nothing that is removed is still in use: processes without
+ * a record, then taps and addresses, then incomplete directories and old records, then incomplete bases.
  */
 export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }: ReclaimInput): Promise<void> {
   const drivers = [...input.drivers]
   const known = stored.vms.map(({ record }) => record.running?.process).filter(process => process !== undefined)
   for (const stray of await strays(vmsDir, known)) {
-    log.warn({ pid: stray.pid }, 'ending a VM process that no record names')
+    log.warn({ pid: stray.pid }, 'killing a VM process that has no record')
     await end(stray)
   }
   const keep = new Set(stored.vms.map(({ desired }) => desired.vmId))
@@ -35,7 +35,10 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
   await removePartials(cacheDir)
 }
 
-/** Removes bases beyond the limit, those of ended clouds first, and announces the bases of this agent to the others. */
+/**
+ * Removes the least recently used bases (unpacked images) beyond the limit. Registers this agent before, so that the
+ * others keep the bases of its VMs and snapshots.
+ */
 export async function reclaimBases(
   { cacheDir, baseMib }: Pick<AgentConfig, 'cacheDir' | 'baseMib'>,
   dataDir: string,
@@ -65,7 +68,7 @@ async function end(identity: ProcessIdentity): Promise<void> {
   while (isRunning(identity)) await sleep(5)
 }
 
-/** Removes half-built files. Another agent may be building in the shared cache; it holds the lock of that file. */
+/** Removes incomplete files, except for those that another agent is building in the shared cache under a lock. */
 async function removePartials(cacheDir: string): Promise<void> {
   for (const dir of ['bases', 'initrd', 'init', 'templates', 'toolchains', '.']) {
     const names = await readdir(join(cacheDir, dir)).catch(() => [])

@@ -28,9 +28,9 @@ import { forgetVm, openVm, putVm, type ReconcilerDeps, refuseUntouchable, type V
 export interface Reconciler {
   /** Starts an actor for each stored VM and adopts running VMs. */
   resume(vms: readonly StoredVm[]): Promise<void>
-  /** @throws StepError `stale_generation`, `unsupported_by_hypervisor`, `invalid_vm` */
+  /** Stores a desired state. @throws StepError `stale_generation`, `unsupported_by_hypervisor`, `invalid_vm` */
   put(desired: VmPut): Promise<VmObserved>
-  /** @throws StepError `stale_generation` */
+  /** Removes a VM of which the control plane has no record. @throws StepError `stale_generation` */
   forget(request: VmForget): Promise<VmObserved>
   get(vmId: string): Promise<VmObserved>
   list(): VmObserved[]
@@ -42,11 +42,11 @@ export interface Reconciler {
   say(vmId: string, line: string): void
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
-  /** The files with the lines of a VM, also of one that was removed. All lines so far are in them. */
+  /** Returns the log files of a VM, also of a removed one. All lines so far have been written to them. */
   logFiles(vmId: string): Promise<LogFiles>
-  /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
+  /** Runs a program in a VM. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>
-  /** @throws StepError as `exec` */
+  /** Serves a request about a session. @throws StepError as `exec` */
   session(vmId: string, request: SessionRequest | SessionInput): Promise<SessionAnswer | Uint8Array>
   /**
    * @throws StepError `unsupported_by_hypervisor` when the VM is on this host and its hypervisor does not support

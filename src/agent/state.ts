@@ -33,13 +33,13 @@ export interface StateDir {
    * or at the next start.
    */
   bury(vmId: string, generation: number): Promise<void>
-  /** Removes expired tombstones and half-made directories. */
+  /** Removes expired tombstones and incomplete directories. */
   prune(rubbish: readonly string[]): Promise<void>
   /** Resolves when no directory is being removed. */
   settled(): Promise<void>
 }
 
-/** Far longer than any message about the VM can be delayed. */
+/** How long a tombstone is kept: far longer than any message about the VM can be delayed. */
 const tombstoneMs = 30 * 24 * 3_600_000
 
 /**
@@ -70,11 +70,11 @@ export async function openStateDir(
       await mkdir(vmDir(desired.vmId), { recursive: true, mode: 0o700 })
       await writeFileAtomic(join(vmDir(desired.vmId), 'wish.json'), JSON.stringify(desired))
     },
-    // Not durable, which saves 2 ms at each step of a boot: a power failure also ends the VMs, and the desired state is
-    // enough to restart them.
+    // Not durable, which saves 2 ms at each step of a boot: a power failure stops the VMs, too, and the desired state
+    // is enough to restart them.
     async saveRecord(vmId, record) {
       // An unreadable record would make the next agent forget a running VM.
-      if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is not one')
+      if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is invalid')
       // After a power failure no VM runs, and most of the record is determined again. These two fields are durable,
       // because they keep volumes from being attached to the wrong guest.
       const durable = record.origin !== undefined || record.keptFor !== undefined
@@ -93,7 +93,7 @@ export async function openStateDir(
     async prune(rubbish) {
       for (const name of rubbish) await removeTree(join(dirs.vms, name))
       await clearLeaving()
-      // Earlier versions retained only the last lines of a VM.
+      // Files of earlier versions, which retained only the last log lines of a VM.
       await rm(join(dataDir, 'tails'), { recursive: true, force: true })
       await removeOlder(dirs.gone, tombstoneMs)
     },
@@ -101,7 +101,7 @@ export async function openStateDir(
   }
 }
 
-/** A directory that cannot be removed delays neither the others nor the agent's start. */
+/** Removes a directory, and only reports a failure: it must delay neither other removals nor the agent's start. */
 async function clear(dir: string, onLeft: (error: unknown) => void): Promise<void> {
   const names = await readdir(dir).catch((error: unknown) => onLeft(error))
   await Promise.all((names ?? []).map(name => removeTree(join(dir, name)).catch(onLeft)))

@@ -120,7 +120,7 @@ async function bury({ deps, entries }: VmTable, { actor, vmLog: log }: VmEntry):
   const { vmId, generation, want, spec } = actor.desired
   if (want !== 'absent') return false
   await log.flush()
-  // Oldest first, as their lines are.
+  // Oldest file first, like the lines in each file.
   await deps.retainedLogs.take({ vmId, appId: spec.appId }, logPaths(deps.state.vmDir(vmId)).toReversed())
   await deps.state.bury(vmId, generation)
   entries.delete(vmId)
@@ -147,7 +147,7 @@ async function accept(table: VmTable, desired: VmPut): Promise<VmObserved> {
   return actor.observed()
 }
 
-/** Accepts equal generations: control has no record of the VM, so its last desired state does not matter. */
+/** Removes the VM. Accepts an equal generation, too: the control plane has no record of this VM any more. */
 async function forget({ deps, entries }: VmTable, { vmId, generation }: VmForget): Promise<VmObserved> {
   const actor = entries.get(vmId)?.actor
   if (!actor) return absentVm(vmId, await deps.state.buriedGeneration(vmId))

@@ -5,11 +5,11 @@ import { type Answer, type Call, oneOf, text, wholeNumber } from './verb.ts'
 import { err, out } from './terminal.ts'
 
 export const appLogFlags = [
-  ['-f, --follow', 'follow the log until Ctrl-C, also over new deployments'],
+  ['-f, --follow', 'follow the log until Ctrl-C, including new deployments'],
   ['-n, --tail <lines>', 'number of past lines, at most 10000 (100; with --since and -f, all)'],
   ['--since <time>', 'only later lines: 15m, 1h, 7d or a time such as 2026-03-14T09:26:53Z'],
   ['--until <time>', 'only earlier lines, as in --since'],
-  ['-g, --grep <text>', 'only lines that contain this text, in upper or lower case'],
+  ['-g, --grep <text>', 'only lines that contain this text, ignoring case'],
   ['-r, --replica <id>', 'only lines of one VM: its id, the last 6 characters of it, or its number'],
   ['-d, --deployment <id>', 'only lines of one deployment'],
   ['--source <source>', 'only lines of the program (app) or of the platform (platform)'],
@@ -26,7 +26,7 @@ interface Filter {
   readonly source?: 'app' | 'platform'
 }
 
-/** @throws Interrupted on Ctrl-C */
+/** Prints the lines that the flags select. @throws Interrupted on Ctrl-C */
 export async function showLogs(call: Call, app_name: string): Promise<Answer> {
   const { flags } = call
   const tail = wholeNumber(flags, 'tail')
@@ -58,7 +58,7 @@ async function past(
     if (cursor !== undefined && lines.length < tail) continue
     for (const line of lines.slice(0, tail).reverse()) print(line, flags.json === true)
     if (page.unavailable_vms > 0)
-      err(`Lines of ${page.unavailable_vms} VMs are missing, because their host does not answer.\n`)
+      err(`Lines of ${page.unavailable_vms} VMs are missing, because their host does not respond.\n`)
     if (lines.length === 0) err(`${noLines(filter)} Lines older than ${page.retention_days} days are removed.\n`)
     return { json: undefined, text: '' }
   }
@@ -88,7 +88,7 @@ function print(line: LogLine, isJson: boolean): void {
 
 const colors = [pc.cyan, pc.yellow, pc.green, pc.magenta, pc.blue]
 
-/** Local time, the end of the VM's id in a color of its own, and the text. */
+/** Formats a line: local time, the end of the VM's id in a color that depends on the id, and the text. */
 export function logRow({ at, vm_id, source, stream, line }: LogLine): string {
   const vm = vm_id.slice(-6)
   const color = colors[[...vm].reduce((sum, char) => sum + char.charCodeAt(0), 0) % colors.length] ?? pc.cyan

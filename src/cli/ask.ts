@@ -1,6 +1,6 @@
 /**
- * Prompts on the terminal. Without a terminal they fail and name the flag to use instead. The prompt library is loaded
- * on demand.
+ * Prompts on the terminal. Without a terminal, a prompt fails and names the flag to use instead. The prompt library is
+ * loaded on demand.
  */
 import { printable, printableLine } from '../lib/printable.ts'
 import { Interrupted } from './verb.ts'
@@ -11,13 +11,17 @@ const needTerminal = (question: string, flag: string) => {
 
 const prompts = () => import('@clack/prompts')
 
-/** The library returns a symbol if the prompt was canceled. */
+/** Returns the user's answer. @throws Interrupted if the prompt was canceled, for which the library returns a symbol */
 function answered<T extends string | boolean>(answer: T | symbol): T {
   if (typeof answer === 'symbol') throw new Interrupted()
   return answer
 }
 
-/** @param flag what to give instead @param fallback used for empty input, and without a terminal */
+/**
+ * Asks for a line of text.
+ * @param flag named in the error if there is no terminal
+ * @param fallback used for empty input, and without a terminal
+ */
 export async function ask(message: string, flag: string, fallback?: string): Promise<string> {
   if (!process.stdin.isTTY && fallback !== undefined) return fallback
   needTerminal(message, flag)

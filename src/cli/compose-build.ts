@@ -1,4 +1,4 @@
-/** Uploads the folder of a service, with its Dockerfile as the service wants it. */
+/** Uploads the build folder of a compose service. */
 import { readFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { fixedDockerfile } from '../compose/dockerfile.ts'
@@ -7,7 +7,10 @@ import type { AppSource } from '../client/index.ts'
 import { sendFolder } from './upload.ts'
 import type { Call } from './verb.ts'
 
-/** @throws Error if the folder or the Dockerfile cannot be read */
+/**
+ * Uploads the folder. Target and arguments of the service's build are written into its Dockerfile first.
+ * @throws Error if the folder or the Dockerfile cannot be read
+ */
 export async function sendBuild(call: Call, { name, app, build }: StackService): Promise<AppSource> {
   if (!build) throw new Error(`BUG: the service ${name} is not built`)
   const dir = isAbsolute(build.context) ? build.context : join(process.cwd(), build.context)

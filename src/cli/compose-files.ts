@@ -13,7 +13,7 @@ const composeNames = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'doc
 export const composeFileIn = (dir: string): string | undefined =>
   composeNames.find(name => existsSync(resolve(dir, name)))
 
-/** Files of this computer, relative to the current directory. */
+/** Reads files of this computer, by paths relative to the current directory. */
 export const localFiles: Files = {
   async read(path) {
     try {
@@ -47,12 +47,16 @@ export const localFiles: Files = {
   },
 }
 
-/** More than the API accepts, so that the limit is reported and not the file as missing. */
+/** Larger files count as missing. The API accepts less, so a file slightly above its limit gets the API's error. */
 const mostGivenBytes = 64 << 20
-/** Files that are listed of a mounted folder; an app cannot have as many, so a longer list is not needed. */
+/** Maximum number of files to list in a mounted folder: more than an app can have. */
 const mostListed = 100
 
-/** The files of `-f`, or that of the current directory with its override. @throws Error if there is none */
+/**
+ * Describes where to read the stack: the compose files given with `-f`, else the compose file of the current directory
+ * and its override file, such as `compose.override.yaml`.
+ * @throws Error if there is none
+ */
 export function stackSource(flags: Flags): StackSource {
   const given = Array.isArray(flags.file) ? flags.file.map(String) : []
   const profiles = Array.isArray(flags.profile) ? flags.profile.map(String) : []

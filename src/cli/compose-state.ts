@@ -32,12 +32,12 @@ function findingsText(findings: readonly Finding[]): string[] {
     findings.filter(one => one.level === level).map(one => `  ${faultText(one)}`)
   const [cannot, differ] = [lines('unsupported'), lines('differs')]
   return [
-    ...(differ.length > 0 ? [['Works in another way here:', ...differ].join('\n')] : []),
-    ...(cannot.length > 0 ? [['Cannot work here:', ...cannot].join('\n')] : []),
+    ...(differ.length > 0 ? [['Works differently here:', ...differ].join('\n')] : []),
+    ...(cannot.length > 0 ? [['Not supported here:', ...cannot].join('\n')] : []),
   ]
 }
 
-/** @throws Error with each thing that cannot work, unless `--skip-unsupported` is given */
+/** Refuses a stack with unsupported parts, unless `--skip-unsupported` is given. @throws Error that lists them */
 export function assertPossible(call: Call, { findings }: Stack): void {
   const faults = findings.filter(({ level }) => level === 'unsupported')
   if (faults.length === 0 || call.flags.skipUnsupported === true) return

@@ -10,7 +10,10 @@ import { deleteApp, deleteVolume } from './removal.ts'
 import { stackContext } from './stack-context.ts'
 import { type Answer, type Call, said } from './verb.ts'
 
-/** @throws Error if the files cannot work, or a step fails */
+/**
+ * Plans the stack, asks for confirmation and applies the plan.
+ * @throws Error if the files have unsupported parts, or a step fails
+ */
 export async function upStack(call: Call, source: StackSource): Promise<Answer> {
   const planned = await planStack(stackContext(call), source)
   assertPossible(call, planned.stack)
@@ -38,7 +41,7 @@ export const jsonOf = ({ stack, services, left }: StackPlan) => ({
   findings: stack.findings,
 })
 
-/** Asks on a terminal. Elsewhere, only a plan that removes something needs `--yes`. */
+/** Asks for confirmation on a terminal. Without one, a plan that removes something needs `--yes`. */
 async function consent(call: Call, planned: StackPlan, removed: readonly string[]): Promise<void> {
   if (call.flags.yes === true) return
   if (process.stdin.isTTY) {
@@ -61,11 +64,11 @@ async function readyText(call: Call, { name, services }: Stack): Promise<string>
   return [`The stack ${name} runs:`, ...lines].join('\n')
 }
 
-/** Deletes the apps of the stack, and with `--volumes` its volumes. @param volumeNames those that its files name */
+/** Deletes the apps of the stack, and with `--volumes` its volumes. @param volumeNames volumes in its compose files */
 export async function downStack(call: Call, name: string, volumeNames: readonly string[]): Promise<Answer> {
   const apps = (await appsOf(call.client)).filter(app => app.stack === name).map(app => app.name)
   const all = await Array.fromAsync(everyItem(query => call.client.listVolumes({ query })))
-  // Without the file, its volumes are those that its apps use and that have its name.
+  // Without a compose file: volumes that are attached to an app of the stack and whose name begins with the stack's.
   const isOwn = (volume: (typeof all)[number]) =>
     volumeNames.includes(volume.name) ||
     (volume.name.startsWith(`${name}-`) && volume.attachments.some(one => apps.includes(one.app_name ?? '')))

@@ -1,4 +1,4 @@
-/** The VM chooses the archive that a copy from it unpacks. */
+/** A copy from a VM unpacks an archive that the VM controls, so nothing may be written outside of the destination. */
 import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,26 +23,26 @@ async function unpack(fill: (to: ReturnType<typeof pack>) => void, topName?: str
   await takeEntries(reader, join(dir, 'in'), topName)
 }
 
-it('writes files, directories and links, with modes and under the new name', async () => {
+it('a copy from a VM writes files, directories and links, with their modes and under the new name', async () => {
   await unpack(to => {
     to.entry({ name: 'tree/', type: 'directory', mode: 0o755 })
     to.entry({ name: 'tree/run', mode: 0o4755 }, 'x')
     to.entry({ name: 'tree/link', type: 'symlink', linkname: '/etc/passwd' })
   }, 'renamed')
   expect((await readdir(join(dir, 'in/renamed'))).sort()).toEqual(['link', 'run'])
-  // Not the set-user-ID bit.
+  // The set-user-ID bit is dropped.
   expect((await lstat(join(dir, 'in/renamed/run'))).mode & 0o7777).toBe(0o755)
 })
 
 it.each(['../outside', '/outside', 'a/../../outside', 'a//b', '.', '..', './x', 'a/./b'])(
-  'refuses the name %s',
+  'refuses an archive entry with the name %s',
   async name => {
     await expect(unpack(to => void to.entry({ name }, 'bad'))).rejects.toThrow('invalid name')
     expect(await readFile(join(dir, 'outside'), 'utf8')).toBe('untouched')
   },
 )
 
-it('does not write through a link of the archive or of this computer', async () => {
+it('does not write through a symbolic link in the archive or on this computer', async () => {
   await mkdir(join(dir, 'target'))
   const through = unpack(to => {
     to.entry({ name: 'door', type: 'symlink', linkname: join(dir, 'target') })
@@ -57,7 +57,7 @@ it('does not write through a link of the archive or of this computer', async () 
   expect(await readFile(join(dir, 'outside'), 'utf8')).toBe('untouched')
 })
 
-it('leaves the old file when the archive ends early', async () => {
+it('keeps the existing file if the archive is truncated', async () => {
   await writeFile(join(dir, 'in/file'), 'old')
   const archive = pack()
   archive.entry({ name: 'file' }, 'x'.repeat(2000))

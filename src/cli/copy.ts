@@ -14,12 +14,12 @@ type Entry = Unpacker extends AsyncIterable<infer Item> ? Item : never
 
 interface Local {
   readonly path: string
-  /** Name in the archive. */
+  /** Path in the archive. */
   readonly name: string
   readonly stats: Awaited<ReturnType<typeof lstat>>
 }
 
-/** @param from `-` for the standard input. @param to path in the VM */
+/** Copies into a VM. @param from `-` for the standard input. @param to path in the VM */
 export async function copyIn(call: Call, at: VmPlace, from: string, to: string): Promise<void> {
   if (from === '-') return onFiles(call, at, { action: 'write', path: to }, { input: process.stdin })
   const isInside = to.endsWith('/') || (await isDirectory(call, at, to))
@@ -53,7 +53,7 @@ async function fill(archive: Pack, files: readonly Local[]): Promise<void> {
     const header = { name, mode: Number(stats.mode) & 0o7777, mtime: stats.mtime }
     if (stats.isDirectory()) archive.entry({ ...header, type: 'directory' })
     else if (stats.isSymbolicLink()) archive.entry({ ...header, type: 'symlink', linkname: await readlink(path) })
-    // A file that grows meanwhile is copied as far as its size was announced.
+    // Read at most the announced size, in case the file grows. An empty file is not read at all.
     else if (stats.size === 0) archive.entry({ ...header, size: 0 })
     else {
       const size = Number(stats.size)
@@ -71,7 +71,7 @@ async function* counted(source: AsyncIterable<unknown>, count: (bytes: number) =
   }
 }
 
-/** @param from path in the VM. @param to `-` for the standard output */
+/** Copies out of a VM. @param from path in the VM. @param to `-` for the standard output */
 export async function copyOut(call: Call, at: VmPlace, from: string, to: string): Promise<void> {
   if (to === '-')
     return onFiles(call, at, { action: 'read', path: from }, { onOutput: data => rawBytes('stdout', data) })
@@ -85,7 +85,7 @@ export async function copyOut(call: Call, at: VmPlace, from: string, to: string)
   const onOutput = (data: Uint8Array): void | Promise<void> => {
     count(data.length)
     if (reader.write(data)) return
-    // The reader stops when writing a file has failed.
+    // Wait for `written` too: after a failed write, the reader does not drain.
     return Promise.race([once(reader, 'drain').then(() => undefined), written])
   }
   await onFiles(call, at, { action: 'pack', path: from }, { onOutput })
@@ -93,9 +93,9 @@ export async function copyOut(call: Call, at: VmPlace, from: string, to: string)
   await written
 }
 
-/** @param topName replaces the first part of each name */
+/** Writes the entries of an archive into a directory. @param topName replaces the first part of each name */
 export async function takeEntries(reader: Unpacker, into: string, topName: string | undefined): Promise<void> {
-  // The stream of an entry does not end when the archive ends too early.
+  // If the archive is truncated, the stream of the current entry never ends, so abort it.
   const failed = new AbortController()
   reader.once('error', error => failed.abort(error))
   for await (const entry of reader) await take(entry, { into, topName, signal: failed.signal })
@@ -107,7 +107,7 @@ interface Destination {
   readonly signal: AbortSignal
 }
 
-/** The VM chooses names and links, so nothing is written outside of `into` or through a link. */
+/** Writes one entry. The VM controls names and links, so nothing is written outside of `into` or through a link. */
 async function take(entry: Entry, { into, topName, signal }: Destination): Promise<void> {
   const { name, type, mode = 0o644, linkname } = entry.header
   const parts = name.replace(/\/$/, '').split('/')
@@ -134,14 +134,14 @@ async function makeParents(into: string, parts: readonly string[]): Promise<void
   }
 }
 
-/** @throws Error for anything else at this path, also a link to a directory */
+/** Returns false if nothing exists. @throws Error for anything but a directory, including a link to one */
 async function isRealDirectory(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => undefined)
   if (found && !found.isDirectory()) throw new Error(`${path} exists and is not a directory.`)
   return found !== undefined
 }
 
-/** Replaces the file once it is complete. */
+/** Writes a file under a temporary name, and renames it once it is complete. */
 async function writeWhole(
   entry: Entry,
   path: string,

@@ -1,9 +1,9 @@
-/** Waits until what was asked of a managed database is done. */
+/** Waits until a managed database, a branch or a snapshot is ready. */
 import type { Database, DatabaseBranch, DatabaseSnapshot } from '../client/index.ts'
 import type { Call } from './verb.ts'
 import { type Shown, waitShown } from './wait-shown.ts'
 
-/** Until the database accepts connections. @throws Error if it was deleted or has failed */
+/** Waits until the database accepts connections. @throws Error if it was deleted or has failed */
 export const untilRunning = (call: Call, shown: Shown, id: string): Promise<Database> =>
   waitShown(call, shown, async () => {
     const now = (await call.client.listDatabases()).find(one => one.id === id)
@@ -12,7 +12,7 @@ export const untilRunning = (call: Call, shown: Shown, id: string): Promise<Data
     return now.status === 'running' ? now : undefined
   })
 
-/** @throws Error if it was deleted or has failed */
+/** Waits for a branch. @throws Error if it was deleted or has failed */
 export const untilBranchReady = (call: Call, shown: Shown, id: string, name: string): Promise<DatabaseBranch> =>
   waitShown(call, shown, async () => {
     const now = (await call.client.listDatabaseBranches({ id })).find(one => one.branch_name === name)
@@ -21,7 +21,7 @@ export const untilBranchReady = (call: Call, shown: Shown, id: string, name: str
     return now.status === 'ready' ? now : undefined
   })
 
-/** @throws Error if it was deleted or has failed */
+/** Waits for a snapshot. @throws Error if it was deleted or has failed */
 export const untilSnapshotReady = (call: Call, shown: Shown, id: string, name: string): Promise<DatabaseSnapshot> =>
   waitShown(call, shown, async () => {
     const now = (await call.client.listDatabaseSnapshots({ id })).find(one => one.name === name)

@@ -1,4 +1,4 @@
-/** Deploys the app of a `mote.toml`: shows the plan, asks, carries it out, and deploys a new version if one is needed. */
+/** Deploys the app of a `mote.toml`: shows the plan, asks, applies it, and deploys a new version if one is needed. */
 import { join } from 'node:path'
 import { type EffectiveFile, type WebProcess, workerApp } from '../appfile/effective.ts'
 import { isEmpty, type Plan, planOf, planText, removes } from '../appfile/plan.ts'
@@ -14,7 +14,7 @@ import { type Answer, type Call, type Flags, said } from './verb.ts'
 /** Values of flags that replace keys of the file for this deployment. */
 export type Replaced = Pick<DeployAppRequest, 'image' | 'memory_mib' | 'vcpus' | 'disk_mib' | 'port' | 'hypervisor'>
 
-/** Returns the file with the values of flags. */
+/** Returns the file with the keys that flags replace. */
 export function withFlags(file: EffectiveFile, { image, ...given }: Replaced, isUpload: boolean): EffectiveFile {
   const { web } = file.processes
   const sizes = {
@@ -30,27 +30,28 @@ export function withFlags(file: EffectiveFile, { image, ...given }: Replaced, is
 
 interface Planned {
   readonly plan: Plan
-  /** The uploaded folder; undefined if the app does not exist yet, or is not built from a folder. */
+  /** Id of the uploaded folder; undefined if the app does not exist yet, or is not built from a folder. */
   readonly source: string | undefined
 }
 
-/** Compares the file with the installation. A folder is uploaded, since only the server names its content. */
+/** Compares the file with the installation. Uploads the folder for this, because only the server assigns source ids. */
 export async function planFile(call: Call, file: EffectiveFile): Promise<Planned> {
   const state = await readState(call.client, file)
   const source = state ? await sourceOf(call, file) : undefined
   return { plan: planOf(file, state, { uploaded: source, asked: askedBy(call.flags) }), source }
 }
 
-/** A flag that asks for a new version. An image may have changed under its name. */
+/** The flag that forces a new version, if one is given. `--image` does, because an image can change under its name. */
 const askedBy = ({ force, image }: Flags): string | undefined =>
   force === true ? '--force' : image === undefined ? undefined : '--image'
 
-/** @returns undefined if the source is no folder */
+/** Uploads the folder that the app is built from. @returns its source id; undefined if it is not built from a folder */
 async function sourceOf(call: Call, { app, build }: EffectiveFile): Promise<string | undefined> {
   return 'root' in build ? (await sendFolder(call, app, join(process.cwd(), build.root))).source : undefined
 }
 
 /**
+ * Shows the plan, asks for confirmation and applies it.
  * @param follow waits until the deployment serves
  * @throws Error if the plan is refused, or a step fails
  */
@@ -92,7 +93,10 @@ async function deployWeb(
   return follow(await call.client.deployApp({ app_name: file.app, body }))
 }
 
-/** Deploys the image that the app runs now. @throws Error if the worker does not start; the app is not affected */
+/**
+ * Deploys a worker with the image that the app runs now.
+ * @throws Error if the worker does not start; the app is not affected
+ */
 async function deployWorker(call: Call, { app, workers }: EffectiveFile, name: string): Promise<void> {
   const { client } = call
   const worker = workers[name]
@@ -105,7 +109,7 @@ async function deployWorker(call: Call, { app, workers }: EffectiveFile, name: s
   await followDeployment(call, app_name, job_id, `Deploying ${app_name}`)
 }
 
-/** Asks on a terminal before settings change. Elsewhere, only a plan that takes something away needs `--yes`. */
+/** Asks for confirmation on a terminal if settings change. Without one, a plan that removes something needs `--yes`. */
 async function consent({ flags }: Call, plan: Plan): Promise<void> {
   if (flags.yes === true || plan.changes.length === 0) return
   if (process.stdin.isTTY) {

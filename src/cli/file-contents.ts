@@ -1,4 +1,4 @@
-/** Reads the contents of the files that VMs get. */
+/** Reads the local files that `mote.toml` gives to VMs. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,10 @@ import { appFileName } from '../appfile/name.ts'
 
 const mostBytes = 512 << 10
 
-/** @throws Error naming the file that cannot be read, or the limit that is exceeded */
+/**
+ * Adds the contents of local files to `[[files]]`.
+ * @throws Error naming the file that cannot be read, or the limit that is exceeded
+ */
 export async function withContents(file: EffectiveFile, dir = process.cwd()): Promise<EffectiveFile> {
   if (!file.files) return file
   const files = await Promise.all(

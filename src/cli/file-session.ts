@@ -1,4 +1,4 @@
-/** Runs one action on files in a VM, as a session. */
+/** Runs one file operation in a VM, such as listing or unpacking, as a VM session. */
 import { connectSession, type FileAction } from '../client/index.ts'
 import type { Call } from './verb.ts'
 
@@ -10,18 +10,18 @@ export interface VmPlace {
 }
 
 export interface FileStreams {
-  /** Data that the action reads. */
+  /** Input of the operation. */
   readonly input?: AsyncIterable<Uint8Array> | undefined
-  /** Called with its output. More arrives once the promise is settled. */
+  /** Called with each chunk of output; the next chunk is delivered once the promise is settled. */
   readonly onOutput?: (data: Uint8Array) => void | Promise<void>
-  /** Called when output was dropped because no client read it. */
+  /** Called if the VM dropped output while this client was not connected. */
   readonly onLost?: () => void
 }
 
-/** A client that is gone does not come back. */
+/** The VM ends a session this long after its client is gone: this client never comes back. */
 const idleSeconds = 60
 
-/** @throws Error with the message of the tool in the VM */
+/** Runs the operation until it is done. @throws Error with the message of the tool in the VM */
 export async function onFiles(
   call: Call,
   { app_name, job_id, vm_id, user }: VmPlace,
@@ -54,7 +54,7 @@ export async function onFiles(
       connection.closeInput()
     })()
     sent.catch(() => undefined)
-    // A tool that fails ends before it has read everything.
+    // A tool that fails exits before it has read its whole input, so do not wait for `sent`.
     const { reason, code } = await Promise.race([connection.ended, failureOf(sent), abandoned])
     if (reason === 'exited' && code === 0) return
     const said = Buffer.concat(errors).toString().trim()
@@ -82,7 +82,7 @@ export interface VmFile {
 
 const types: Readonly<Record<string, VmFile['type']>> = { f: 'file', d: 'directory', l: 'symlink' }
 
-/** @throws Error if the path does not exist */
+/** Lists the path, and `depth` levels below it. @throws Error if the path does not exist */
 export async function listFiles(call: Call, at: VmPlace, path: string, depth: number): Promise<VmFile[]> {
   const parts: Uint8Array[] = []
   await onFiles(call, at, { action: 'list', path, depth }, { onOutput: data => void parts.push(data) })
@@ -102,17 +102,17 @@ export async function listFiles(call: Call, at: VmPlace, path: string, depth: nu
 
 export interface FileChange {
   /**
-   * `watching`, `limit`: `directories` are watched, or at most those. `overflow`: changes are missing before the next
-   * one.
+   * `watching`: the number of watched `directories`. `limit`: there are more, which are not watched. `overflow`: some
+   * changes before the next event are missing.
    */
   readonly event: 'watching' | 'limit' | 'overflow' | 'created' | 'changed' | 'removed' | 'moved'
   readonly path?: string
-  /** The new path of what was moved. */
+  /** The new path of a moved file or directory. */
   readonly to?: string
   readonly directories?: number
 }
 
-/** Resolves when the path has gone. @throws Error if it does not exist */
+/** Reports changes until the path is removed. @throws Error if it does not exist */
 export async function watchFiles(
   call: Call,
   at: VmPlace,
@@ -150,13 +150,13 @@ function changeOf(line: string): FileChange {
       return { event, path: unescape(path) }
     case 'moved':
       return { event, path: unescape(path), to: unescape(to ?? '') }
-    // The rest of a line whose beginning was dropped, or an event of a later version.
+    // The rest of a line whose beginning was dropped, or an event of a later version: report missing changes.
     default:
       return { event: 'overflow' }
   }
 }
 
-/** Names in a VM are bytes; those that are not UTF-8 are shown with replacement characters. */
+/** Decodes a percent-encoded name. Names in a VM are bytes; invalid UTF-8 becomes replacement characters. */
 const unescape = (text: string) =>
   Buffer.from(
     text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),

@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
 
 export interface FolderFile {
-  /** Relative to the folder, with `/`. */
+  /** Path relative to the folder, with `/`. */
   readonly path: string
   readonly sizeBytes: number
   readonly isExecutable: boolean
@@ -19,7 +19,10 @@ interface Rules {
   readonly matcher: Ignore
 }
 
-/** Excluded by default: settings (a change of `mote.toml` needs no build), build output, files of this computer only, and secrets (set those with `mote env`). */
+/**
+ * Excluded by default: `mote.toml` (a change of settings needs no build), build output, machine-specific files, and
+ * secrets (set those with `mote env`).
+ */
 const usual = ['/mote.toml', '.git', 'node_modules/', '.venv/', '__pycache__/', '.DS_Store', '.env', '.env.local']
 
 /**
@@ -56,7 +59,7 @@ async function described(top: string, file: string, entry: Dirent): Promise<Fold
   return [{ path, sizeBytes: size, isExecutable: (mode & 0o111) !== 0 }]
 }
 
-/** The innermost matching rule decides. */
+/** Whether a file is excluded: the innermost matching rule decides. */
 function isIgnored(rules: readonly Rules[], file: string, isDirectory: boolean): boolean {
   let ignored = false
   for (const { base, matcher } of rules) {
@@ -82,8 +85,8 @@ async function gitRules(dir: string): Promise<Rules[]> {
 }
 
 /**
- * Patterns of a `.dockerignore` are relative to its directory. Files with exceptions (`!`) are left to the builder,
- * which applies `.dockerignore` anyway.
+ * Rules of the `.dockerignore` beside a Dockerfile; its patterns are relative to its directory. A file with exceptions
+ * (`!`) is left to the builder, which applies `.dockerignore` anyway.
  */
 async function dockerRules(dir: string): Promise<Rules[]> {
   if (!existsSync(join(dir, 'Dockerfile'))) return []

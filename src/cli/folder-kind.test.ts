@@ -17,7 +17,7 @@ async function kindOf(files: Readonly<Record<string, string>>) {
 }
 
 describe('the kind of a folder', () => {
-  test.each(providerNames)('is known for the smallest %s project, which a build detects', async name => {
+  test.each(providerNames)('is detected for a minimal %s project', async name => {
     const [file = ''] = Object.keys(smallestProjects[name])
     const { what } = (await kindOf(smallestProjects[name])) ?? {}
     if (name === 'dockerfile') expect(what).toBe('a Dockerfile')
@@ -36,9 +36,10 @@ describe('the kind of a folder', () => {
     ['a site in public', { 'public/index.html': '' }, 'a static site (public/index.html)', 8080],
     ['a Dockerfile beside a Node app', { Dockerfile: 'EXPOSE 9000', 'package.json': '{}' }, 'a Dockerfile', 9000],
     ['a Containerfile', { Containerfile: 'EXPOSE 90' }, 'a Dockerfile', 90],
-  ])('is the one that a build takes: %s', async (_, files, what, port) =>
+  ])('is the same as in a build: %s', async (_, files, what, port) =>
     expect(await kindOf(files)).toEqual({ what, port }),
   )
 
-  test('is unknown if a build would not know it', async () => expect(await kindOf({ 'README.md': '' })).toBeUndefined())
+  test('is undefined if a build could not detect it either', async () =>
+    expect(await kindOf({ 'README.md': '' })).toBeUndefined())
 })

@@ -1,4 +1,4 @@
-/** Detects what a folder holds, with the rules of builds, so that `mote launch` names and builds the same thing. */
+/** Detects the kind of project in a folder by the rules of builds, so that `mote launch` announces what is built. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ export interface FolderKind {
   readonly port: number
 }
 
-/** What a folder is called, and the port that such programs usually listen on. */
+/** For each kind of project: its name in a sentence, and the port that such programs usually listen on. */
 const kinds = {
   dockerfile: { what: 'a Dockerfile', port: 8080 },
   php: { what: 'a PHP app', port: 8080 },
@@ -31,12 +31,12 @@ const kinds = {
   shell: { what: 'a shell script', port: 8080 },
 } as const satisfies Record<ProviderName, FolderKind>
 
-/** The only file below the top that decides the kind of a folder. */
+/** The only file in a subdirectory that the detection considers. */
 const nestedPage = 'public/index.html'
 
 /**
- * Returns the kind of the folder; undefined if a build would not know what to do with it. EXPOSE in a Dockerfile
- * overrides the usual port.
+ * Returns the kind of the folder; undefined if a build could not detect it either. EXPOSE in a Dockerfile overrides the
+ * usual port.
  */
 export async function inspectFolder(dir: string): Promise<FolderKind | undefined> {
   const entries = await readdir(dir, { withFileTypes: true })
@@ -53,11 +53,11 @@ export async function inspectFolder(dir: string): Promise<FolderKind | undefined
   return { what, port: exposed === undefined ? port : Number(exposed) }
 }
 
-/** Whether the provider would take a folder with this file alone. */
+/** Whether this file alone is enough for the provider (the builder of one kind of project) to accept a folder. */
 const decides = ({ detect }: Provider, path: string) =>
   detect(openProject({ paths: new Set([path]), texts: new Map([[path, '{}']]) }))
 
-/** The build reports a manifest that is not JSON, with its line. */
+/** Returns the package.json, or a valid placeholder if it is not JSON; the build reports that error with its line. */
 function validOr(manifest: string): string {
   try {
     JSON.parse(manifest)

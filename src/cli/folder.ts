@@ -13,7 +13,10 @@ export interface Linked {
 
 const linkFile = 'mote.json'
 
-/** @throws AppFileInvalid if the file is not TOML; its other keys are not checked */
+/**
+ * Reads the app that the folder belongs to; undefined if there is neither file. Other keys are not checked.
+ * @throws AppFileInvalid if `mote.toml` is not TOML
+ */
 export async function readLink(dir = process.cwd()): Promise<Linked | undefined> {
   const file = await readFile(join(dir, appFileName), 'utf8').catch(() => undefined)
   if (file === undefined) return readOlderLink(dir)

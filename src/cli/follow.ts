@@ -5,10 +5,10 @@ import type { LiveDeploymentStatus } from '../client/index.ts'
 import { endOf, type Goal } from '../stack/ends.ts'
 import type { Call } from './verb.ts'
 
-/** Uses at most half of a project's rate limit (600 requests per minute). */
+/** Polling interval: uses at most half of a project's rate limit (600 requests per minute). */
 const pollMs = 200
 
-/** Texts for the step names of an agent. */
+/** Labels for the steps that an agent reports. */
 const stepNames: Readonly<Record<string, string>> = {
   image: 'Image fetched',
   base: 'Read-only base made',
@@ -26,8 +26,9 @@ export interface Followed {
 }
 
 /**
- * @param until `leaving`: status that the deployment is about to leave, e.g. when an earlier deployment is activated again;
- * `goal`: what ends the command
+ * Prints steps and log until the goal is reached.
+ * @param until `leaving`: initial status, ignored until it changes, e.g. when an earlier deployment is activated again;
+ * `goal`: whether the deployment has to serve, or to run to its end
  * @throws Error with the reason if the deployment fails; the signal's reason if it aborts, while the deployment
  * continues
  */
@@ -70,7 +71,7 @@ export async function followDeployment(
   }
 }
 
-/** Rounds the time that is left, so that it is not printed at every poll. */
+/** Describes a running canary. The remaining time is rounded, because every change of the text is printed. */
 function canaryText({ canary, status }: LiveDeploymentStatus): string {
   if (canary?.state !== 'running' || endOf(status)) return ''
   const leftSeconds = Math.max(0, Math.ceil((Date.parse(canary.ends_at) - Date.now()) / 10_000) * 10)
@@ -83,7 +84,7 @@ async function printLogs({ client, terminal }: Watch, app: string, jobId: string
     const stream = client.streamDeploymentLogs({ app_name: app, job_id: jobId }, { signal })
     for await (const { event, data } of stream) if (event === 'log') terminal.line(pc.dim(`  | ${logText(data)}`))
   } catch {
-    // the status shows the outcome
+    // The status shows the outcome.
   }
 }
 

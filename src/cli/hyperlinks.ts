@@ -1,6 +1,6 @@
-/** Makes addresses in the output clickable, on terminals that can (OSC 8, https://github.com/Alhadis/OSC8-Adoption). */
+/** Makes URLs clickable on terminals that support it (OSC 8, https://github.com/Alhadis/OSC8-Adoption). */
 
-/** Terminals announce themselves by variables; one that is unknown could print the sequence as text. */
+/** Whether the environment names a terminal that supports links; others may print the escape sequence as text. */
 export function canLink(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
   if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
   if (!isTerminal || env.TERM === 'dumb' || env.NO_HYPERLINK || env.CI) return false
@@ -14,13 +14,13 @@ const address = /https?:\/\/[A-Za-z0-9.:[\]_~%/?#@!$&*+,;=-]{1,2000}/g
 const escape = '\u001b'
 
 /**
- * Links each address to itself. The text must be safe for a terminal already: a link never leads elsewhere than its
- * text says.
+ * Makes each URL a link to itself, so that no link leads elsewhere than its text says. The text must already be safe
+ * for a terminal.
  */
 export const withLinks = (text: string): string =>
   text.replaceAll(address, (found, at: number) => {
     const url = found.replace(/(?<![.,;:!?])[.,;:!?]+$/, '')
-    // An address that a table has cut leads nowhere.
+    // A table has cut this URL, so it leads nowhere.
     if (text[at + found.length] === '…') return found
     return `${escape}]8;;${url}${escape}\\${url}${escape}]8;;${escape}\\${found.slice(url.length)}`
   })

@@ -1,4 +1,4 @@
-/** What `mote launch` makes of a folder: flags first, then the contents of the folder, then the answers of a person. */
+/** Decides what `mote launch` creates from a folder: by flags, else by the folder's contents or the user's answers. */
 import type { AppFile } from '../appfile/schema.ts'
 import type { DeployAppRequest } from '../client/index.ts'
 import { run } from '../lib/exec.ts'
@@ -6,7 +6,10 @@ import { appNameFrom } from './folder.ts'
 import { type Procfile, procfileIn, procfileText } from './procfile.ts'
 import { type Call, text, wholeNumber } from './verb.ts'
 
-/** Asks whether a folder with a compose file becomes a stack. Flags that describe one app, and scripts, mean one app. */
+/**
+ * Whether a folder with a compose file becomes a stack: with `--yes`, or if the user agrees. Flags that describe one
+ * app, or a missing terminal, mean a single app.
+ */
 export async function isComposed({ flags, terminal }: Call, dir: string): Promise<boolean> {
   const { composeFileIn } = await import('./compose-files.ts')
   const found = composeFileIn(dir)
@@ -21,7 +24,7 @@ export async function isComposed({ flags, terminal }: Call, dir: string): Promis
   return isAgreed || agree(`Deploy the services of ${found}, as mote compose up does?`, '--name')
 }
 
-/** The file of a new app. Absent keys have the defaults that the app was created with. */
+/** The `mote.toml` of a new app. Settings that were not given are omitted: the app was created with their defaults. */
 export function fileOf(
   { project }: Call,
   { name, image, gitUrl, port, procfile }: Plan,
@@ -50,7 +53,7 @@ interface Plan {
   readonly gitUrl: string
   readonly port: number
   readonly upload: boolean
-  /** Undefined unless it says more than how to start the app. */
+  /** Undefined if there is none, or if it only says how to start the app. */
   readonly procfile: Procfile | undefined
 }
 
@@ -66,7 +69,7 @@ export async function planOf({ flags, terminal }: Call, dir: string): Promise<Pl
   const name = text(flags, 'name') ?? (await ask('Name of the app?', '--name', appNameFrom(dir)))
   const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
   const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
-  // Scripts get what the folder holds.
+  // Without a terminal or with --yes, build the folder instead of asking.
   const source =
     reported ??
     (found && (!process.stdin.isTTY || flags.yes === true)

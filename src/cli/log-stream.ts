@@ -11,10 +11,10 @@ export const logFlags = [
 
 type Open = (query: { readonly tail: number }, options: StreamOptions) => AsyncGenerator<StreamEvent>
 
-/** Past lines arrive at once, after the snapshot event: a pause of this length means there are no more. */
+/** Past lines arrive at once, after the snapshot event: a pause of this length means that there are no more. */
 const quietMs = 700
 
-/** @throws Interrupted on Ctrl-C */
+/** Prints the lines of the stream. @throws Interrupted on Ctrl-C */
 export async function printLog({ flags, signal }: Call, open: Open): Promise<Answer> {
   const enough = new AbortController()
   const end = () => enough.abort()

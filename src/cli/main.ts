@@ -1,4 +1,4 @@
-/** The `mote` command. Help and version are printed before the commands are loaded, which would double the time. */
+/** The `mote` command. Prints the version without loading the commands, which would double the time. */
 import { productVersion } from '../lib/version.ts'
 import { out } from './terminal.ts'
 

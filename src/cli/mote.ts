@@ -7,7 +7,8 @@ import { moteCommand } from './tree.ts'
 import { Interrupted } from './verb.ts'
 import { err, out } from './terminal.ts'
 
-// Not awaited: a module of the bundle that imports one of this file would wait for the command, which waits for the module.
+// No top-level await: in the bundle, a module that a command loads on demand may import the file with this module. That
+// import would wait for the command, and the command for the import.
 void main()
 
 async function main(): Promise<void> {
@@ -19,7 +20,7 @@ async function main(): Promise<void> {
   mote.addHelpText('after', 'Completion: source <(mote complete bash), or zsh, fish.')
   throwInsteadOfExit(mote)
   try {
-    // Alone in the folder of an app, `mote` shows its state; elsewhere, the help.
+    // Without arguments, `mote` shows the state of the folder's app, or the help if the folder has none.
     const alone = process.argv.length === 2 ? [(await readLink()) ? 'here' : '--help'] : []
     await mote.parseAsync([...process.argv, ...alone])
   } catch (cause) {

@@ -9,7 +9,7 @@ function moving(...states: readonly { status: string; percent?: number; error?: 
   return untilMoved(call, 'Moving', 'The VM', () => Promise.resolve(left.shift() ?? { status: 'failed' }))
 }
 
-it('waits for the end of a move, and says why one did not happen', async () => {
+it('waits until a move is completed, and throws the reason if it is canceled or fails', async () => {
   expect(await moving({ status: 'copying', percent: 40 }, { status: 'completed' })).toEqual({ status: 'completed' })
   await expect(moving({ status: 'cancelled' })).rejects.toThrow('canceled. The VM stays on its host.')
   await expect(moving({ status: 'failed', error: 'no room' })).rejects.toThrow('The VM stays on its host: no room')

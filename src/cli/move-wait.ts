@@ -10,8 +10,9 @@ interface Move {
 }
 
 /**
- * @param subject what moves, as the beginning of a sentence
- * @throws Error with the reason if the move fails or is canceled; the subject then stays on its host
+ * Polls the move until it is completed.
+ * @param subject the volume or VM, as the beginning of a sentence
+ * @throws Error with the reason if the move fails or is canceled; it then stays on its host
  */
 export const untilMoved = <T extends Move>(
   call: Pick<Call, 'terminal' | 'signal'>,

@@ -11,7 +11,7 @@ it('a table is cut to the width of the terminal, except ids and narrow columns',
   expect(table(['A', 'B'], [['short', id]], 10)).toContain(`short  ${id}`)
 })
 
-it('addresses become links that lead where their text says', () => {
+it('URLs become links to exactly the URL that they show', () => {
   const link = (url: string) => `\u001b]8;;${url}\u001b\\${url}\u001b]8;;\u001b\\`
   expect(withLinks('web serves at http://web.localhost:7080. Done')).toBe(
     `web serves at ${link('http://web.localhost:7080')}. Done`,
@@ -20,7 +20,7 @@ it('addresses become links that lead where their text says', () => {
   expect(withLinks('javascript:alert(1) ftp://x')).toBe('javascript:alert(1) ftp://x')
 })
 
-it('links appear only on terminals that show them', () => {
+it('links are printed only on terminals that support them', () => {
   expect(canLink({ VTE_VERSION: '7600', TERM: 'xterm' }, true)).toBe(true)
   expect(canLink({ VTE_VERSION: '7600', TERM: 'xterm' }, false)).toBe(false)
   expect(canLink({ TERM: 'xterm' }, true)).toBe(false)

@@ -29,7 +29,7 @@ export function table(
 /** Ids are copied into other commands, so they are never cut. */
 const identifier = /^(?:job-[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27})$/
 
-/** Takes from the widest columns until the rows fit; the terminal wraps what cannot be cut. */
+/** Narrows the widest columns until the rows fit; if columns with ids are too wide, the terminal wraps the lines. */
 function fitted(natural: readonly number[], isCopied: readonly boolean[], room: number | undefined): readonly number[] {
   const widths = [...natural]
   const total = () => widths.reduce((sum, width) => sum + width, 0) + 2 * (widths.length - 1)
@@ -42,7 +42,7 @@ function fitted(natural: readonly number[], isCopied: readonly boolean[], room: 
   return widths
 }
 
-/** Colored cells are short words, which stay. */
+/** Shortens a cell to the width. Colored cells are not cut: they are short status words. */
 const cut = (cell: string, width: number) =>
   cell.length > width && visible(cell) === cell ? `${cell.slice(0, Math.max(1, width - 1))}…` : cell
 

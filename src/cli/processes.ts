@@ -2,7 +2,12 @@
 import type { VmProcessList } from '../client/index.ts'
 import { listing } from './output.ts'
 
-/** @param before an earlier list, from which the share of a CPU is computed @param ms time between both @param rows of the terminal */
+/**
+ * Formats the processes, busiest first.
+ * @param before an earlier list, from which CPU shares are computed
+ * @param ms time between the two lists
+ * @param rows height of the terminal; processes that do not fit are left out
+ */
 export function tableOf(now: VmProcessList, before?: VmProcessList, ms = 0, rows = Number.POSITIVE_INFINITY): string {
   const earlier = new Map(before?.processes.map(one => [one.pid, one.cpu_ms]))
   const share = ({ pid, cpu_ms }: VmProcessList['processes'][number]) =>

@@ -1,4 +1,4 @@
-/** The processes of a Procfile (https://devcenter.heroku.com/articles/procfile), as keys of mote.toml. */
+/** Converts the processes of a Procfile (https://devcenter.heroku.com/articles/procfile) to keys of mote.toml. */
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AppFile } from '../appfile/schema.ts'
@@ -6,21 +6,24 @@ import type { AppFile } from '../appfile/schema.ts'
 const mostBytes = 64 * 1024
 const mostWorkers = 9
 
-/** Builds start the line `web` by themselves; the others become workers and the release command. */
+/** The lines of a Procfile except `web`, which builds read themselves. */
 export interface Procfile {
   readonly release: AppFile['release']
-  /** By name, with the command of each. */
+  /** Command of each worker, by its name. */
   readonly workers: Readonly<Record<string, { readonly command: string[] }>>
 }
 
-/** @returns undefined if the folder has no Procfile, or only the line `web` @throws Error if it cannot be expressed */
+/**
+ * Reads the folder's Procfile. @returns undefined if there is none, or only the line `web`
+ * @throws Error if mote.toml cannot express it
+ */
 export async function procfileIn(dir: string): Promise<Procfile | undefined> {
   await using file = await open(join(dir, 'Procfile')).catch(() => undefined)
   if (!file) return undefined
   const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes), 0, mostBytes, 0)
   const { web, release, ...others } = linesOf(buffer.toString('utf8', 0, bytesRead))
   const workers = Object.entries(others).map(([name, line]) => [workerName(name), shell(line)] as const)
-  // Builds start the only process as `web`, whatever its name is.
+  // A build starts a single process as `web`, whatever its name is.
   if (web === undefined && workers.length === 1) workers.pop()
   if (release === undefined && workers.length === 0) return undefined
   if (workers.length > mostWorkers) throw new Error(`The Procfile has more than ${mostWorkers} workers.`)

@@ -9,7 +9,8 @@ export interface Terminal extends Progress {
   /** Prints a step that was timed elsewhere. */
   timed(name: string, ms: number): void
   /**
-   * @param work `report` takes the share that is done, 0 to 1, from which the rest is estimated
+   * Runs a step and shows its name and duration.
+   * @param work `report` takes the completed share, 0 to 1, from which the remaining time is estimated
    * @param usualMs usual duration of a step that takes more than five seconds and cannot report its share
    */
   step<T>(name: string, work: (report: (share: number) => void) => Promise<T>, usualMs?: number): Promise<T>
@@ -72,7 +73,7 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
   }
 }
 
-/** Time so far, and what is known of the rest. */
+/** The elapsed time and, if known, the completed share and the remaining or usual time. */
 export function runningText(ms: number, share?: number, usualMs?: number): string {
   if (share !== undefined && share > 0) {
     const done = Math.min(share, 1)

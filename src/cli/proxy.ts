@@ -13,10 +13,10 @@ export interface ProxyTarget {
   readonly port: number
 }
 
-/** A client that lost its proxy does not come back. */
+/** The VM ends a session this long after the proxy is gone: a local client cannot reconnect to its session. */
 const idleSeconds = 60
 
-/** @param local port on loopback; 0: a free one. @throws Error if the port is taken */
+/** Starts listening. @param local port on loopback; 0: a free one. @throws Error if the port is taken */
 export async function startProxy(call: Call, target: ProxyTarget, local: number): Promise<Server> {
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, socket => {
     serve(call, target, socket).catch((cause: unknown) => {
@@ -37,7 +37,7 @@ export async function startProxy(call: Call, target: ProxyTarget, local: number)
 }
 
 async function serve(call: Call, { app_name, job_id, vm_id, port }: ProxyTarget, socket: Socket): Promise<void> {
-  // A reset ends it like a close.
+  // After a reset, `close` follows, which is handled below.
   socket.on('error', () => undefined)
   const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
   const { id } = await call.client.openVmSession({
@@ -75,6 +75,6 @@ async function serve(call: Call, { app_name, job_id, vm_id, port }: ProxyTarget,
 
 const writeTo = (socket: Socket, data: Uint8Array): Promise<void> =>
   new Promise(resolve => {
-    // A closed socket calls back with an error, and the session is closed then.
+    // Ignore an error: the socket is closed then, which also closes the session.
     socket.write(data, () => resolve())
   })

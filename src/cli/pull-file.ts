@@ -1,4 +1,4 @@
-/** Writes the state of an app into the file of the folder. */
+/** Writes an app's settings into the folder's `mote.toml`. */
 import { writeFile } from 'node:fs/promises'
 import { effectiveFile } from '../appfile/defaults.ts'
 import { appFileName } from '../appfile/name.ts'
@@ -9,7 +9,10 @@ import { appFileText } from './app-file.ts'
 import { readState } from '../stack/app-state.ts'
 import { type Answer, type Call, said } from './verb.ts'
 
-/** @throws Error if the folder's file describes another app, or there is no such app */
+/**
+ * Updates the `mote.toml` of the current directory from the app, or creates it.
+ * @throws Error if the file describes another app, or there is no such app
+ */
 export async function pullFile(call: Call, app: string): Promise<Answer> {
   const before = await appFileText()
   const file = before === undefined ? newFile(app, call) : parseAppFile(before)

@@ -1,4 +1,4 @@
-/** Connects a session in a VM with this process: its terminal or pipes, its signals, its exit code. */
+/** Connects a VM session with the terminal or pipes, the signals and the exit code of this process. */
 import { spawnSync } from 'node:child_process'
 import type { ReadStream } from 'node:tty'
 import { connectSession, type SessionConnection, type SessionResult } from '../client/index.ts'
@@ -11,12 +11,12 @@ export interface RemoteSession {
   readonly job_id: string
   readonly session_id: string
   readonly tty: boolean
-  /** Passes the standard input on. */
+  /** Whether to pass the standard input on. */
   readonly stdin: boolean
 }
 
 const ctrlC = 3
-/** Input that is read before the connection takes it, so that reading and sending take no turns. */
+/** Maximum input that is read but not yet sent, so that reading and sending overlap instead of alternating. */
 const readAheadBytes = 1 << 19
 
 /** Runs until the program has ended, and returns the exit code as shells do: 128 plus the number of a signal. */
@@ -45,7 +45,7 @@ export async function runRemote(call: Call, session: RemoteSession): Promise<num
   return codeOf(await connection.ended)
 }
 
-/** A terminal in raw mode needs carriage returns, and its cursor may be in the middle of a line. */
+/** A message of this client as a separate line. In raw mode, that needs carriage returns, and one before the text. */
 export const noteFor = (tty: boolean, text: string): string => (tty ? `\r\n${text}\r\n` : `${text}\n`)
 
 const nothing: Disposable = { [Symbol.dispose]: () => undefined }
@@ -63,7 +63,7 @@ function codeOf({ reason, code }: SessionResult): number {
   return reason === 'exited' ? (code ?? 1) : 128 + (code ?? 0)
 }
 
-/** The first Ctrl-C interrupts the program, the second one kills it. A closed terminal ends it, too. */
+/** The first Ctrl-C interrupts the program, the second one kills it, as does a closed terminal. */
 function passSignals(
   interrupted: AbortSignal,
   connection: SessionConnection,
@@ -85,8 +85,8 @@ function passSignals(
 }
 
 /**
- * Node's raw mode still turns each LF into CR LF, which breaks programs that move the cursor down with LF. Without stty,
- * only those look wrong. Leaving the raw mode restores the setting.
+ * Turns off the terminal's conversion of LF to CR LF, which Node's raw mode leaves on and which breaks programs that
+ * move the cursor down with LF. Without stty, only those look wrong. Leaving the raw mode restores the setting.
  */
 function passOutputUnchanged(): void {
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'], env: childEnv('stty') })
@@ -104,7 +104,7 @@ function passInput(connection: SessionConnection, tty: boolean, isWaiting: () =>
   }
   let waitingBytes = 0
   const onData = (data: Buffer) => {
-    // In raw mode Ctrl-C is a key for the program, unless nobody receives it.
+    // In raw mode, Ctrl-C is a key for the program; while the connection is lost, it ends this client.
     if (isTerminal && isWaiting() && data.includes(ctrlC)) return connection.detach()
     waitingBytes += data.length
     if (waitingBytes > readAheadBytes) stdin.pause()
@@ -124,7 +124,7 @@ function passInput(connection: SessionConnection, tty: boolean, isWaiting: () =>
       stdout.off('resize', resize)
       stdin.off('data', onData).off('end', onEnd)
       stdin.pause()
-      // A pipe whose writer stays open must not keep this process.
+      // A pipe whose writer stays open must not keep this process alive.
       ;(stdin as Partial<Pick<ReadStream, 'unref'>>).unref?.()
     },
   }

@@ -6,7 +6,7 @@ import type { Call } from './verb.ts'
 const goneMs = 120_000
 const pollMs = 250
 
-/** Waits until the app has gone, so that its volumes are free. */
+/** Deletes the app and waits until it is gone, so that its volumes are free. */
 export async function deleteApp(call: Call, app_name: string): Promise<void> {
   await call.terminal.step(`Deleting ${app_name}`, async () => {
     await call.client.deleteApp({ app_name })
@@ -18,7 +18,7 @@ export async function deleteApp(call: Call, app_name: string): Promise<void> {
   })
 }
 
-/** A volume stays attached until the last VM of its app is gone. */
+/** Deletes the volume. Retries while it is attached, which it is until the last VM of its app is gone. */
 export async function deleteVolume(call: Call, volume_id: string): Promise<void> {
   const until = performance.now() + goneMs
   for (;;) {

@@ -1,13 +1,14 @@
-/** `mote launch --sample`: the app of a first run, which needs no folder and no registry. */
+/** `mote launch --sample`: deploys the sample app, which needs no folder and no registry. */
 import type { DeployAppRequest, DeployResponse } from '../client/index.ts'
 import { sampleApp, sampleImage } from '../lib/sample.ts'
 import { type Answer, type Call, text } from './verb.ts'
 
-/** Flags that say what is deployed instead. */
+/** Flags that select something else to deploy, which conflict with `--sample`. */
 const others = { image: '--image', gitUrl: '--git-url', upload: '--upload', port: '--port' } as const
 
 /**
- * @param follow waits for the deployment and returns the answer of the command
+ * Creates and deploys the sample app.
+ * @param follow waits for the deployment and returns the output of the command
  * @throws Error if another flag names something else to deploy
  */
 export async function launchSample(

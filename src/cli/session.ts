@@ -30,7 +30,7 @@ export interface Access {
 
 export const defaultUrl = 'http://localhost:7070'
 
-/** $XDG_CONFIG_HOME/mote/config.json (XDG Base Directory 0.8). */
+/** Path of the file of `mote login`: $XDG_CONFIG_HOME/mote/config.json (XDG Base Directory 0.8). */
 export const configFile = (env: NodeJS.ProcessEnv = process.env) =>
   join(env.XDG_CONFIG_HOME || join(env.HOME || homeDir(), '.config'), 'mote', 'config.json')
 
@@ -67,7 +67,7 @@ export async function apiUrl(flags: AccessFlags): Promise<string> {
   return (flags.url ?? process.env.MOTE_URL ?? (await readRetained()).url ?? defaultUrl).replace(/\/$/, '')
 }
 
-/** @throws Error if there is no token */
+/** Resolves URL, token and project, and creates the API client. @throws Error if there is no token */
 export async function access(flags: AccessFlags): Promise<Access> {
   const kept = await readRetained()
   const url = await apiUrl(flags)

@@ -1,4 +1,4 @@
-/** Carries out plans with a command's access, and shows them on its terminal. */
+/** The context for applying stack plans from a command: its API client, and its terminal for the progress. */
 import type { Context } from '../stack/context.ts'
 import { sendBuild } from './compose-build.ts'
 import { followDeployment } from './follow.ts'

@@ -1,4 +1,4 @@
-/** Finds templates: those of Mote, or those of a catalog on the web. */
+/** Finds templates: the built-in ones, or those of a catalog on the web. */
 import { readdir, readFile } from 'node:fs/promises'
 import { get } from 'node:https'
 import { isIPv6 } from 'node:net'
@@ -8,7 +8,7 @@ import { checkPublicHost } from '../lib/public-host.ts'
 
 const folder = fileURLToPath(new URL('../../templates/', import.meta.url))
 
-/** @param catalog URL of another catalog */
+/** Reads all templates. @param catalog URL of another catalog; default: the built-in templates */
 export async function templates(catalog: string | undefined): Promise<Template[]> {
   if (catalog !== undefined) return readCatalog(await download(catalog))
   const names = (await readdir(folder)).filter(name => name.endsWith('.yaml')).sort()
@@ -17,7 +17,7 @@ export async function templates(catalog: string | undefined): Promise<Template[]
   )
 }
 
-/** @throws Error naming the templates that exist */
+/** Finds a template by name. @throws Error naming the templates that exist */
 export async function templateOf(name: string, catalog: string | undefined): Promise<Template> {
   const all = await templates(catalog)
   const found = all.find(one => one.name === name)
@@ -27,7 +27,7 @@ export async function templateOf(name: string, catalog: string | undefined): Pro
 
 const mostTemplates = 500
 
-/** A catalog is `{"templates": {"<name>": "<compose file>"}}`. @throws Error */
+/** Parses a catalog: `{"templates": {"<name>": "<compose file>"}}`. @throws Error if it is invalid */
 export function readCatalog(text: string): Template[] {
   const parsed: unknown = JSON.parse(text)
   const given: unknown = typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, 'templates') : undefined
@@ -43,7 +43,7 @@ export function readCatalog(text: string): Template[] {
 const mostBytes = 1 << 20
 const downloadMs = 20_000
 
-/** Reads a catalog over https from a public address. Redirects are errors. @throws Error */
+/** Downloads a catalog over https from a public address. @throws Error for any other URL, and for redirects */
 export async function download(url: string, check: typeof checkPublicHost = checkPublicHost): Promise<string> {
   const parsed = URL.parse(url)
   if (parsed?.protocol !== 'https:' || parsed.username !== '' || parsed.password !== '')
@@ -53,7 +53,7 @@ export async function download(url: string, check: typeof checkPublicHost = chec
   return new Promise((resolve, reject) => {
     const request = get(parsed, {
       signal,
-      // Only the checked address: another lookup could return a private one.
+      // Connect to the checked address: a second lookup could return a private one.
       lookup: (_host, options, callback) => {
         const family = isIPv6(address) ? 6 : 4
         if (options.all) callback(null, [{ address, family }])

@@ -6,10 +6,10 @@ import { download, readCatalog, templates } from './template-catalog.ts'
 
 const all = await templates(undefined)
 
-describe('the catalog', () => {
+describe('the built-in template catalog', () => {
   it('has at least 20 templates', () => expect(all.length).toBeGreaterThanOrEqual(20))
 
-  it.each(all.map(one => [one.name, one] as const))('%s plans without loss, as the stack shop', async (_, template) => {
+  it.each(all.map(one => [one.name, one] as const))('%s becomes a fully supported stack', async (_, template) => {
     const { name, compose, questions } = template
     const files = { read: async (path: string) => (path === 'c.yaml' ? compose : undefined) }
     const used = new Set<string>()
@@ -23,7 +23,7 @@ describe('the catalog', () => {
     expect(stack.findings).toEqual([])
     expect(questions.filter(one => !used.has(one.name))).toEqual([])
     expect(stack.services.map(({ app }) => app.app)).toContain('shop')
-    // Passwords are never plain variables.
+    // Generated passwords must be secrets, not plain variables.
     for (const { app } of stack.services)
       for (const [key, value] of Object.entries(app.env))
         if (questions.some(one => one.generate !== undefined && value.includes(`value-of-${one.name}`)))
@@ -40,11 +40,11 @@ it.each([
   [text('').replace('https', 'javascript'), 'website with https'],
   [text(', questions: [a]'), 'questions with a name'],
   [text(', questions: [{ name: A, ask: b, generate: 4 }]'), '16 to 128'],
-])('a template without what it needs is refused: %s', (compose, message) =>
+])('a template is refused if a required part is missing or invalid: %s', (compose, message) =>
   expect(() => readTemplate('a', compose)).toThrow(message),
 )
 
-it('a catalog is checked', async () => {
+it('a catalog is refused if its JSON is invalid, or its URL is not https or has a private address', async () => {
   expect(readCatalog(JSON.stringify({ templates: { a: text('') } }))).toMatchObject([{ name: 'a', title: 'A' }])
   expect(() => readCatalog('{}')).toThrow('no "templates"')
   expect(() => readCatalog('{"templates":{"a":1}}')).toThrow('not text')
@@ -53,7 +53,7 @@ it('a catalog is checked', async () => {
   await expect(download('https://[::1]/')).rejects.toThrow('private address')
 })
 
-it('names of apps and passwords have their form', () => {
+it('app names have at most 40 characters, and passwords only letters and digits', () => {
   expect(templateAppName('shop')('app')).toBe('shop')
   expect(templateAppName('shop')('db')).toBe('shop-db')
   expect(templateAppName('a'.repeat(40))('db')).toMatch(/^a{30}-[0-9a-f]{8}$/)

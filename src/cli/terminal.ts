@@ -1,12 +1,12 @@
 /**
- * The only functions through which commands write. They escape control characters, so text from servers and users
- * cannot control the terminal.
+ * The only functions through which commands write. Except for `raw` and `rawBytes`, they escape control characters, so
+ * text from servers and users cannot control the terminal.
  */
 import { printableInColour } from '../lib/printable.ts'
 import { canLink, withLinks } from './hyperlinks.ts'
 
 const links = canLink(process.env, process.stdout.isTTY === true)
-/** Safe for the standard output, with links on terminals that can. */
+/** The text made safe for standard output, with links on terminals that support them. */
 export const shownText = (text: string): string => {
   const safe = printableInColour(text)
   return links ? withLinks(safe) : safe

@@ -17,6 +17,7 @@ const mostPackedBytes = 64 << 20
 const mostBytes = 512 << 20
 
 /**
+ * Packs the source files of the folder and uploads them.
  * @param instead contents of files that replace those of the folder, by path
  * @throws Error if the folder is empty or too large; ApiFailure
  */
@@ -70,7 +71,7 @@ export async function writeArchive(
   const tar = pack()
   const written = pipeline(tar, createGzip(), createWriteStream(archive, { mode: 0o600 }), { signal })
   const filled = fill(tar, dir, files, instead)
-  // A failure of either stream ends the other.
+  // If reading a file fails, destroy the archive stream, which ends the pipeline.
   filled.catch((error: Error) => tar.destroy(error))
   await Promise.all([filled, written])
 }

@@ -3,13 +3,13 @@ import { passedOn } from './verb.ts'
 
 const usage = 'connect <database> [psql-arguments...]'
 
-it('the mark before the arguments of another program is not one of them', () => {
+it('the first -- before the arguments of another program is removed', () => {
   expect(passedOn({ usage, passThrough: true }, ['--', '-c', 'select 1'])).toEqual(['-c', 'select 1'])
   expect(passedOn({ usage, passThrough: true }, ['-c', 'select 1'])).toEqual(['-c', 'select 1'])
   expect(passedOn({ usage, passThrough: true }, ['-x', '--', 'y'])).toEqual(['-x', '--', 'y'])
 })
 
-it('stays where commander has already removed it, or no other program is meant', () => {
+it('-- is kept if commander has already removed the first one, or if the command runs no other program', () => {
   expect(passedOn({ usage: 'exec <command...>', passThrough: true }, ['--', 'ls'])).toEqual(['--', 'ls'])
   expect(passedOn({ usage }, ['--', 'a'])).toEqual(['--', 'a'])
 })

@@ -22,7 +22,7 @@ export interface Call extends Access {
   readonly rest: readonly string[]
   readonly flags: Flags
   readonly terminal: Terminal
-  /** Aborts on Ctrl-C. */
+  /** Aborted on Ctrl-C. */
   readonly signal: AbortSignal
 }
 
@@ -39,7 +39,7 @@ export interface Verb {
   run(call: Call): Promise<Answer>
 }
 
-/** Commander leaves `--` among the arguments of another program if an argument of our own precedes it. */
+/** The arguments for another program, without the `--` that commander leaves if an argument of our own precedes it. */
 export function passedOn(
   { usage, passThrough }: Pick<Verb, 'usage' | 'passThrough'>,
   rest: readonly string[],
@@ -48,7 +48,7 @@ export function passedOn(
   return passThrough && hasOwn && rest[0] === '--' ? rest.slice(1) : rest
 }
 
-/** @throws Error of the API with the invalid fields, one per line */
+/** Creates a command. @throws Error from the API, with the invalid fields, one per line */
 export function verb(given: Verb): Command {
   const [name = '', ...operands] = given.usage.split(' ')
   const made = new Command(name).description(given.says)
@@ -97,7 +97,7 @@ async function perform(given: Verb, command: Command, values: readonly unknown[]
   }
 }
 
-/** Ctrl-C: exit code 130, as in shells. */
+/** Thrown on Ctrl-C; the exit code is 130, as in shells. */
 export class Interrupted extends Error {
   constructor() {
     super('Interrupted.')
@@ -105,10 +105,10 @@ export class Interrupted extends Error {
   }
 }
 
-/** The next step, by the status of an answer. */
+/** Advice for the user, by the HTTP status of a response. */
 const adviceFor: Readonly<Record<string, (message: string) => string[]>> = {
   401: () => ['  Sign in again: mote login'],
-  // Other messages name what was not found.
+  // Other messages already name what was not found.
   404: message =>
     message === 'Not found.' ? ['  Check the names that you gave, --app and --project: mote apps list'] : [],
 }
@@ -149,10 +149,10 @@ export const text = (flags: Flags, name: string): string | undefined => {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Creates the answer of a command: JSON for programs, a sentence for people. */
+/** Creates the result of a command: JSON for programs, a sentence for people. */
 export const said = (json: unknown, sentence: string): Answer => ({ json, text: sentence })
 
-/** @throws Error naming the flag and its values */
+/** Returns the value of a flag if it is allowed. @throws Error naming the flag and the allowed values */
 export const oneOf = <const T extends number | string>(
   allowed: readonly T[],
   value: number | string | undefined,

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { createTerminal } from './progress.ts'
 import { waitShown } from './wait-shown.ts'
 
-/** Other modules with timers, and how the user sees what they wait for. */
+/** All modules with timers, and how each shows the user what it waits for. */
 const others: Readonly<Record<string, string>> = {
   'commands/database-connect.ts': 'polls a port of this computer in the step "Opening the tunnel"',
   'commands/vm-session.ts': 'redraws a table',
@@ -19,7 +19,7 @@ const others: Readonly<Record<string, string>> = {
   'watch.ts': 'prints again every two seconds',
 }
 
-it('commands wait nowhere else than where the terminal shows it', () => {
+it('every module that waits is listed with the way in which it shows that to the user', () => {
   const folder = import.meta.dirname
   const found = globSync('**/*.ts', { cwd: folder })
     .filter(file => !file.endsWith('.test.ts'))
@@ -29,7 +29,7 @@ it('commands wait nowhere else than where the terminal shows it', () => {
   expect(found.toSorted()).toEqual(Object.keys(others).toSorted())
 })
 
-it('shows the wait as a step, and ends it with what was found', async () => {
+it('waitShown shows the wait as a step and returns the first value that it finds', async () => {
   const steps: string[] = []
   const terminal = {
     ...createTerminal(),
@@ -41,7 +41,7 @@ it('shows the wait as a step, and ends it with what was found', async () => {
   expect([steps, answers]).toEqual([['Waiting'], []])
 })
 
-it('ends at once with Ctrl-C', async () => {
+it('waitShown ends immediately on Ctrl-C', async () => {
   const stop = new AbortController()
   const call = { terminal: createTerminal(), signal: stop.signal }
   const wait = waitShown(call, { what: 'Waiting', everyMs: 3_600_000 }, async () =>

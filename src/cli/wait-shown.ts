@@ -1,4 +1,4 @@
-/** Waits for work of the cloud while the terminal shows what is waited for, and for how long. */
+/** Waits for the cloud to finish something; the terminal shows the name and the duration of the wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Call } from './verb.ts'
 
@@ -6,13 +6,13 @@ const pollMs = 500
 
 export interface Shown {
   readonly what: string
-  /** Of waits that usually take more than five seconds. */
+  /** Usual duration, for waits of more than five seconds. */
   readonly usualMs?: number | undefined
   readonly everyMs?: number
 }
 
 /**
- * @param look asked until it finds something; `report` takes the share that is done, 0 to 1
+ * @param look polled until it returns a value; `report` takes the completed share, 0 to 1
  * @throws whatever `look` throws; the signal's reason if it aborts, while the work continues
  */
 export const waitShown = <T>(

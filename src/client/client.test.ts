@@ -15,7 +15,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-/** A server that sends the n-th answer to the n-th request, and the last answer to all later ones. */
+/** A server that sends the n-th response to the n-th request, and the last response to all later ones. */
 async function serverWith(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
   const observed: Observed[] = []
   const server = createServer((request, response) => {
@@ -54,7 +54,7 @@ describe('calls', () => {
     expect(observed[0]?.headers['x-project']).toBeUndefined()
   })
 
-  it('fail with the invalid fields', async () => {
+  it('fail with an ApiFailure that lists the invalid fields', async () => {
     const details = [{ field: 'name', message: 'already taken' }]
     const { client } = await serverWith([json(409, { error: 'Taken.', status: 409, code: 'name_taken', details })])
     const failure = await client.createProject({ body: { name: 'x' } }).catch((cause: unknown) => cause)
@@ -62,14 +62,14 @@ describe('calls', () => {
     expect(failure).toMatchObject({ status: 409, code: 'name_taken', details, message: 'Taken.' })
   })
 
-  it('report an answer that does not come from the API', async () => {
+  it('fail with the status if the response does not come from the API', async () => {
     const { client } = await serverWith([(_, response) => response.writeHead(404).end('<html>no</html>')])
     await expect(client.getMe()).rejects.toMatchObject({ status: 404, code: undefined })
   })
 })
 
-describe('retries', () => {
-  it('retry a POST after a lost connection with the same key', async () => {
+describe('a client', () => {
+  it('retries a POST with the same idempotency key after a lost connection', async () => {
     const { client, observed } = await serverWith([hangUp, json(503, {}), json(200, { id: '1' })])
     await client.createProject({ body: { name: 'x' } })
     expect(observed).toHaveLength(3)
@@ -78,22 +78,22 @@ describe('retries', () => {
   })
 
   it.each([
-    ['delete', (client: Client) => client.deleteApp({ app_name: 'x' })],
-    ['change', (client: Client) => client.updateApp({ app_name: 'x', body: { port: 80 } })],
-  ])('retry a %s after a lost connection with the same key', async (_what, send) => {
+    ['DELETE', (client: Client) => client.deleteApp({ app_name: 'x' })],
+    ['PATCH', (client: Client) => client.updateApp({ app_name: 'x', body: { port: 80 } })],
+  ])('retries a %s with the same idempotency key after a lost connection', async (_what, send) => {
     const { client, observed } = await serverWith([hangUp, json(200, { status: 'done' })])
     await send(client)
     const keys = new Set(observed.map(one => one.headers['idempotency-key']))
     expect([observed.length, ...keys]).toEqual([2, expect.stringMatching(/^[0-9a-f]{32}$/)])
   })
 
-  it('do not retry a sign-in with an unknown outcome', async () => {
+  it('does not retry a sign-in after a lost connection', async () => {
     const { client, observed } = await serverWith([hangUp])
     await expect(client.login({ body: { email: 'a@b.c', password: 'x' } })).rejects.toThrow(TypeError)
     expect(observed).toHaveLength(1)
   })
 
-  it('retry after the time in a 429, even a delete', async () => {
+  it('waits for the time in the Retry-After of a 429, then retries even a DELETE', async () => {
     const { client, observed } = await serverWith([
       json(429, {}, { 'retry-after': '1' }),
       json(200, { status: 'deleted' }),
@@ -104,7 +104,7 @@ describe('retries', () => {
     expect(observed).toHaveLength(2)
   })
 
-  it('give up after two, and never retry a refused request', async () => {
+  it('gives up after two retries, and does not retry a request refused with 400', async () => {
     const down = await serverWith([json(503, { error: 'down' })])
     await expect(down.client.getMe()).rejects.toMatchObject({ status: 503 })
     expect(down.observed).toHaveLength(3)
@@ -113,7 +113,7 @@ describe('retries', () => {
     expect(refused.observed).toHaveLength(1)
   })
 
-  it('renew a refused credential once', async () => {
+  it('renews a refused credential once and repeats the request', async () => {
     let token = 'first'
     const { client, observed } = await serverWith([json(401, {}), json(200, { id: '1' })], {
       token: () => token,
@@ -131,7 +131,7 @@ describe('retries', () => {
 describe('streams', () => {
   const head = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' })
 
-  it('parse events across chunk borders and line endings, and skip comments', async () => {
+  it('parse events that are split between chunks, with any line endings, and skip comments', async () => {
     const { client } = await serverWith([
       (_, response) => {
         head(response).write('retry: 10\n\n: hello\n\nid: 7\r\nevent: log\r\ndata: {"line":"gr')
@@ -161,7 +161,7 @@ describe('streams', () => {
     expect(states).toEqual(['open', 'waiting', 'waiting', 'waiting', 'open'])
   })
 
-  it('throw when the server refuses for good, and end silently on abort', async () => {
+  it('throw if the server refuses permanently, and end without an error on abort', async () => {
     const { client } = await serverWith([json(501, {})])
     await expect(client.streamMesh().next()).rejects.toMatchObject({ status: 501 })
     const stop = new AbortController()

@@ -1,13 +1,15 @@
-/** Names of deployments, as people know them. Pure. */
+/** Display names of deployments and images. Pure. */
 import type { Deployment } from './generated/api.ts'
 
-/** For an image that was built here, the beginning of its digest; for any other, its full name. */
+/**
+ * Shortens an image that is identified by a digest to the beginning of the digest; returns any other name unchanged.
+ */
 export function imageName(image: string): string {
   const digest = /^(?:oci:app-.*:sha256-|.*@sha256:)([0-9a-f]{12})[0-9a-f]{52}$/.exec(image)?.[1]
   return digest === undefined ? image : `sha256:${digest}`
 }
 
-/** Without the parts that every image of Docker Hub has. */
+/** The image name without the prefixes of Docker Hub. */
 export const shortImage = (image: string): string =>
   imageName(image).replace(/^docker\.io\/(?:library\/)?/, '') || 'Not built yet'
 
@@ -16,7 +18,9 @@ type Named = Pick<
   'git_commit_message' | 'git_commit_hash' | 'build_id' | 'image' | 'status' | 'author' | 'trigger_source'
 >
 
-/** The first line of the commit message, otherwise the image. */
+/**
+ * What the deployment runs: the first line of the commit message, else the commit, the uploaded source or the image.
+ */
 export function versionOf({ git_commit_message, git_commit_hash, build_id, image, status }: Named): string {
   const subject = git_commit_message.split('\n')[0]
   if (subject) return subject
@@ -27,6 +31,6 @@ export function versionOf({ git_commit_message, git_commit_hash, build_id, image
 
 const triggers: Readonly<Record<string, string>> = { push: 'by push', rollback: 'rolled back', api: 'by token' }
 
-/** `Ada Lovelace, by push` */
+/** Author and trigger of a deployment: `Ada Lovelace, by push` */
 export const authorOf = ({ author, trigger_source }: Pick<Named, 'author' | 'trigger_source'>): string =>
   [author || 'unknown', triggers[trigger_source]].filter(Boolean).join(', ')

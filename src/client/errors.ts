@@ -4,10 +4,10 @@ export interface FieldFault {
   readonly message: string
 }
 
-/** An answer other than 2xx, in the contract's Error shape. */
+/** Thrown for a response other than 2xx. Its members are those of the contract's Error schema. */
 export class ApiFailure extends Error {
   readonly status: number
-  /** Code for programs, e.g. `name_taken`; undefined if a proxy has answered. */
+  /** Machine-readable code, e.g. `name_taken`; undefined if the response came from a proxy instead of the API. */
   readonly code: string | undefined
   readonly details: readonly FieldFault[]
   readonly requestId: string | undefined
@@ -33,7 +33,7 @@ const isFieldFault = (value: unknown): value is FieldFault =>
   typeof Reflect.get(value, 'field') === 'string' &&
   typeof Reflect.get(value, 'message') === 'string'
 
-/** Parses an error answer; a text that is not JSON becomes the message. */
+/** Parses an error response; a text that is not JSON becomes the message. */
 export async function failureOf(response: Response): Promise<ApiFailure> {
   const text = await response.text().catch(() => '')
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
@@ -45,7 +45,7 @@ function bodyOf(text: string): Readonly<Record<string, unknown>> {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === 'object' && parsed !== null) return Object.fromEntries(Object.entries(parsed))
   } catch {
-    // Not JSON: a proxy has answered.
+    // The text is not JSON, so the response came from a proxy.
   }
   return text === '' ? {} : { error: text.slice(0, 500) }
 }

@@ -9,4 +9,4 @@ it.each([
   ],
   ['It exited with code 3. Last lines:\n\n', 'It exited with code 3.'],
   ['The build failed:\nnot its output', 'The build failed:'],
-])('%j is %j in a list', (failure, short) => expect(shortFailure(failure)).toBe(short))
+])('the failure %j is shortened to %j', (failure, short) => expect(shortFailure(failure)).toBe(short))

@@ -1,8 +1,8 @@
-/** Failures of deployments and runs, as the API answers them. Pure. */
+/** Shortens the failure texts of deployments and runs that the API returns. Pure. */
 
 const mark = / Last lines:$/
 
-/** One line for lists: the cause, with the last line of the program's output if there is one. */
+/** Returns one line for lists: the cause, with the last line of the program's output if there is one. */
 export function shortFailure(failure: string): string {
   const [first = '', ...output] = failure.split('\n')
   const cause = first.replace(mark, '')

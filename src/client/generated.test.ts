@@ -16,7 +16,7 @@ const document = buildOpenApi(allOperations)
 const stale = 'is stale; run `npm run client` and commit what it writes'
 
 describe('the generated client', () => {
-  it('matches the served document', async () => {
+  it('matches the OpenAPI document that the server serves', async () => {
     const committed = await readFile(join(here, 'generated', 'openapi.json'), 'utf8')
     expect(JSON.parse(committed), `openapi.json ${stale}`).toEqual(JSON.parse(JSON.stringify(document)))
     const source = await readFile(join(here, 'generated', 'api.ts'), 'utf8')
@@ -30,12 +30,12 @@ describe('the generated client', () => {
     expect(untyped).toEqual([])
   })
 
-  it('has a function for every operation but the WebSockets', () => {
+  it('has a function for every operation except the WebSockets', () => {
     const requests = Object.entries(allOperations).filter(([, { answer }]) => answer !== 'socket')
     expect(Object.keys(createClient({ baseUrl: '' })).sort()).toEqual(requests.map(([id]) => id).sort())
   })
 
-  it('refuses a schema that it cannot express', () => {
+  it('cannot be generated from a schema without a TypeScript type', () => {
     expect(() => typeOf({ type: 'tuple' }, 'x')).toThrow('x: no TypeScript type')
     expect(typeOf({ type: ['string', 'null'], enum: ['a', null] }, 'x')).toBe("'a' | null")
     expect(typeOf({ type: 'array', items: { type: ['string', 'null'] } }, 'x')).toBe('readonly (string | null)[]')

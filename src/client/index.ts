@@ -15,7 +15,9 @@ export { newKey } from './transport.ts'
 
 export type Client = ReturnType<typeof createOperations>
 
-/** ```ts
+/**
+ * Creates a client.
+ * ```ts
  * const client = createClient({ baseUrl: 'http://localhost:7070', token: () => process.env.MOTE_TOKEN })
  * const apps = await client.listApps()
  * for await (const { event, data } of client.streamAppLogs({ app_name: 'web' })) console.log(event, data)

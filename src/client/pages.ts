@@ -5,13 +5,13 @@ export interface PageQuery {
 }
 
 /**
- * Every item of a paged list, page after page, until one is not full.
+ * Yields every item of a paged list. Reads page after page until one is not full.
  *
  * ```ts
  * for await (const app of everyItem(query => client.listApps({ query }))) console.log(app.name)
  * for await (const row of everyItem(async query => (await client.listAuditLogs({ query })).items)) ...
  * ```
- * @param limit items of one request, at most 100 (the server's own bound)
+ * @param limit items per request; the server returns at most 1000
  */
 export async function* everyItem<T>(page: (query: PageQuery) => Promise<readonly T[]>, limit = 100): AsyncGenerator<T> {
   for (let offset = 0; ; offset += limit) {

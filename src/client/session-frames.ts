@@ -2,9 +2,9 @@
 
 /** WebSocket subprotocol. */
 export const sessionSubprotocol = 'mote.session.v1'
-/** Input that may be sent beyond what a server has confirmed that states no limit. */
+/** Bytes of unconfirmed input that may be sent to a server that states no limit. */
 export const inputWindowBytes = 1 << 18
-/** Largest data of one message. */
+/** Maximum data of one message, in bytes. */
 export const maxDataBytes = 1 << 16
 
 export type SessionSignal =
@@ -46,7 +46,9 @@ const outputs: ReadonlyMap<number, 'stdout' | 'stderr'> = new Map([
   [2, 'stderr'],
 ])
 
-/** Input of the program: the stream 0, the position as an unsigned 64-bit integer (big endian), the bytes. */
+/**
+ * Encodes input of the program: stream number 0, the position as an unsigned 64-bit integer (big endian), the bytes.
+ */
 export function encodeInput(position: number, data: Uint8Array): Uint8Array<ArrayBuffer> {
   const message = new Uint8Array(headerBytes + data.length)
   new DataView(message.buffer).setBigUint64(1, BigInt(position))
@@ -54,7 +56,7 @@ export function encodeInput(position: number, data: Uint8Array): Uint8Array<Arra
   return message
 }
 
-/** Output of the program. @throws Error for a message that is not one */
+/** Decodes output of the program. @throws Error for a message of another kind */
 export function decodeOutput(message: ArrayBuffer): {
   readonly stream: 'stdout' | 'stderr'
   readonly position: number

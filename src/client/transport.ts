@@ -4,7 +4,7 @@ import { readEvents, type StreamEvent } from './events.ts'
 import { backoffMs, waitMs } from './wait.ts'
 
 export interface ClientOptions {
-  /** For example `https://cloud.example.com`; empty in a browser on the API's own origin. */
+  /** Origin of the API, for example `https://cloud.example.com`; empty in a browser on that origin. */
   readonly baseUrl: string
   /** Returns the current credential: a session JWT or `svc_pat_...`. */
   readonly token?: (() => string | undefined) | undefined
@@ -23,21 +23,21 @@ export interface ClientOptions {
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   readonly project?: string | undefined
-  /** Default for POST, PATCH and DELETE with a credential: a new one, the same for every retry. */
+  /** Default for POST, PATCH and DELETE with a credential: a random key, which all retries of the call share. */
   readonly idempotencyKey?: string | undefined
 }
 
 export interface ByteOptions extends Omit<CallOptions, 'idempotencyKey'> {
   /** Value of the `Range` header, for example `bytes=1024-`. */
   readonly range?: string | undefined
-  /** Value of the `If-Range` header: the `ETag` of the bytes that are there already. */
+  /** Value of the `If-Range` header: the `ETag` of the bytes that were already received. */
   readonly ifRange?: string | undefined
 }
 
 export interface StreamOptions extends Omit<CallOptions, 'idempotencyKey'> {
   /** Resumes after this event. */
   readonly lastEventId?: string | undefined
-  /** `open` when the server has answered, `waiting` before a retry. */
+  /** `open` once the server has responded, `waiting` before a retry. */
   readonly onState?: ((state: 'open' | 'waiting') => void) | undefined
 }
 
@@ -48,19 +48,25 @@ export interface ApiRequest {
     | Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>
     | undefined
   readonly body?: unknown
-  /** Needs no credential. */
+  /** The operation needs no credential. */
   readonly open?: true
 }
 
 export interface Transport {
-  /** @throws ApiFailure for an answer other than 2xx; TypeError if the server cannot be reached */
+  /**
+   * Sends a request and parses the JSON response.
+   * @throws ApiFailure for a response other than 2xx; TypeError if the server cannot be reached
+   */
   json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
   text(request: ApiRequest, options?: CallOptions): Promise<string>
-  /** Resolves with the head of the answer. Its body fails if the connection is lost; read the rest with `range` then. */
+  /**
+   * Resolves with the head of the response. Reading the body fails if the connection is lost; request the rest with
+   * `range`.
+   */
   bytes(request: ApiRequest, options?: ByteOptions): Promise<Response>
   /**
-   * Reconnects and resumes after the last event until the signal aborts. @throws ApiFailure if the server refuses (4xx,
-   * 501)
+   * Yields the events of a stream. Reconnects and resumes after the last event until the signal aborts.
+   * @throws ApiFailure if the server refuses (4xx, 501)
    */
   stream<Events>(request: ApiRequest, options?: StreamOptions): AsyncGenerator<StreamEvent<Events>>
 }
@@ -74,7 +80,7 @@ export function createTransport(options: ClientOptions): Transport {
   return {
     async json<T>(request: ApiRequest, callOptions: CallOptions = {}) {
       const response = await call(request, callOptions)
-      // The type is generated from the document that the server checks its answers against.
+      // The type is generated from the document that the server checks its responses against.
       return (await response.json()) as T
     },
     text: async (request, callOptions = {}) => (await call(request, callOptions)).text(),
@@ -108,7 +114,9 @@ function keyOf({ method, open }: ApiRequest, { idempotencyKey }: CallOptions): R
   return takesKey(method) && !open ? { 'idempotency-key': newKey() } : {}
 }
 
-/** For `idempotencyKey`: 128 random bits. Not `crypto.randomUUID`: browsers provide that only on https. */
+/**
+ * Returns a random value for `idempotencyKey` (128 bits). Not `crypto.randomUUID`: browsers provide that only on https.
+ */
 export const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('')
 
@@ -120,7 +128,7 @@ function urlOf(options: ClientOptions, { path, query }: ApiRequest): string {
   return `${options.baseUrl}${path}${search.size > 0 ? `?${search}` : ''}`
 }
 
-/** Bytes are sent unchanged, anything else as JSON. */
+/** Encodes a body: bytes are sent unchanged, anything else as JSON. */
 function payloadOf(body: unknown): string | Uint8Array<ArrayBuffer> | Blob | undefined {
   if (body === undefined || typeof body === 'string' || body instanceof Blob) return body
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
@@ -150,7 +158,7 @@ async function attempt(
 /** Whether the request may be sent again if the outcome of the first one is unknown. */
 const isRepeatable = ({ method, open }: ApiRequest) => method === 'GET' || method === 'PUT' || !open
 
-/** The server answers the second request with the same key as the first one. */
+/** Whether an idempotency key is sent. The server answers a repeated key with the response to the first request. */
 const takesKey = (method: string) => method === 'POST' || method === 'PATCH' || method === 'DELETE'
 
 async function repeated(
@@ -173,7 +181,10 @@ async function repeated(
   }
 }
 
-/** A 429 means that nothing was done. After other errors only repeatable requests are retried. */
+/**
+ * Whether the request may be retried. A 429 means that nothing was done; other failures must be temporary and the
+ * request repeatable.
+ */
 function isPassing({ status, retryAfterMs }: ApiFailure, request: ApiRequest): boolean {
   if ((retryAfterMs ?? 0) > longestWaitMs) return false
   return status === 429 || ([502, 503, 504].includes(status) && isRepeatable(request))

@@ -1,4 +1,4 @@
-/** The client's side of a session in a VM: connects again after a lost connection, without a lost or repeated byte. */
+/** Client side of a VM session: reconnects after a lost connection without losing or repeating a byte. */
 import {
   type ClientMessage,
   decodeOutput,
@@ -12,7 +12,7 @@ import {
 import { backoffMs } from './wait.ts'
 
 export interface SessionResult {
-  /** `lost`: the VM has ended, or the session was removed. */
+  /** How the program ended. `lost`: the VM has ended, or the session was removed. */
   readonly reason: 'exited' | 'signaled' | 'lost'
   /** Exit code, or number of the signal; null for `lost`. */
   readonly code: number | null
@@ -21,18 +21,18 @@ export interface SessionResult {
 export interface SessionConnection {
   /** Result of the program. Rejects when the session cannot be reached, or another client has replaced this one. */
   readonly ended: Promise<SessionResult>
-  /** Resolves when the data is on its way, at most 512 KiB ahead of the program. */
+  /** Resolves once the data is queued or sent. Waits while more is unconfirmed than the server allows (2 MiB). */
   write(data: Uint8Array): Promise<void>
   /** Closes the input after the data that was written before. */
   closeInput(): void
   resize(rows: number, columns: number): void
   signal(signal: SessionSignal): void
-  /** Disconnects. The program goes on. */
+  /** Disconnects. The program continues to run. */
   detach(): void
 }
 
 export interface SessionOptions {
-  /** For example `https://cloud.example.com`; empty in a browser on the API's own origin. */
+  /** Origin of the API, for example `https://cloud.example.com`; empty in a browser on that origin. */
   readonly baseUrl: string
   /** Path of the operation `attachVmSession`. */
   readonly path: string
@@ -53,17 +53,16 @@ export interface SessionOptions {
   readonly patienceMs?: number
 }
 
-/** Close codes of the server after which another connection would not help. */
+/** Close codes of the server after which reconnecting would not help. */
 const finalCodes: Readonly<Record<number, string>> = {
   1008: 'The server refused the connection',
   4409: 'Another client has taken over this session.',
 }
 
-/** The server no longer has the session, so the end of its output cannot be had. */
+/** Close code: the server no longer has the session, so the rest of its output is lost. */
 const sessionGone = 4404
 const goneText = 'The program has ended, but the end of its output was lost with the connection.'
 
-/** Connects to a session. */
 export function connectSession(options: SessionOptions): SessionConnection {
   return new Connection(options)
 }
@@ -73,7 +72,7 @@ class Connection implements SessionConnection {
   readonly #options: SessionOptions
   readonly #result = Promise.withResolvers<SessionResult>()
   #socket: WebSocket | undefined
-  /** Output that `onOutput` has processed. */
+  /** Bytes of output that `onOutput` has processed. */
   readonly #have = { stdout: 0, stderr: 0 }
   /** Handles messages one after the other. */
   #turn = Promise.resolve()
@@ -86,7 +85,7 @@ class Connection implements SessionConnection {
   #inputClosed = false
   /** The program reads no more input. */
   #isDiscarding = false
-  /** Writes happen in order. */
+  /** Performs writes in order. */
   #writing = Promise.resolve()
   #room = Promise.withResolvers<void>()
   #size: { readonly rows: number; readonly columns: number } | undefined
@@ -215,7 +214,7 @@ class Connection implements SessionConnection {
     this.#lostAtMs = undefined
     this.#tries = 0
     this.#options.onState?.('open')
-    // An earlier client may have written input.
+    // An earlier client of the session may have written input, so the position need not be 0.
     if (!this.#isBased) this.#confirmed = received
     this.#isBased = true
     this.#confirm(received)
@@ -282,13 +281,15 @@ class Connection implements SessionConnection {
   }
 }
 
-/** Browsers accept relative URLs for requests, but not all of them for WebSockets. */
+/**
+ * The origin for WebSocket URLs. Browsers accept relative URLs for requests, but not all browsers do for WebSockets.
+ */
 function webSocketOrigin(baseUrl: string): string {
   const page: unknown = baseUrl === '' ? Reflect.get(globalThis, 'location') : undefined
   return String(page ? Reflect.get(Object(page), 'origin') : baseUrl).replace(/^http/, 'ws')
 }
 
-/** A refusal that repeating would not change. */
+/** Whether the server would refuse the same request again. */
 function isFinal(cause: unknown): boolean {
   const status: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'status') : undefined
   return typeof status === 'number' && status >= 400 && status < 500 && status !== 429

@@ -12,7 +12,10 @@ export function waitMs(ms: number, signal: AbortSignal | undefined): Promise<voi
   })
 }
 
-/** Doubles from `firstMs` to at most `longestMs`, minus a random part of up to a half, so that clients spread out. */
+/**
+ * The delay before a retry: doubles from `firstMs` up to `longestMs`, minus a random part of up to a half, so that
+ * clients spread out.
+ */
 export function backoffMs(attempt: number, firstMs: number, longestMs: number, random: () => number): number {
   return Math.min(longestMs, firstMs * 2 ** attempt) * (1 - random() / 2)
 }

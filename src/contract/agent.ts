@@ -16,12 +16,13 @@ export * from './agent/storage.ts'
 export * from './agent/vm.ts'
 
 /**
- * Requests that a host answers on `subjects.hostIn(id, verb)`, each within a second.
+ * Requests that a host answers on `subjects.hostIn(id, verb)`, each within a second except as noted.
  * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]}; `vm.logs`
- * VmLogsRequest -> VmLogsAnswer or bytes; `logs.search` LogSearch -> LogSearchAnswer; `logs.forget` LogForget -> {}; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
- * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved; `vm.exec` VmExec ->
- * VmExecAnswer (it takes as long as its command); `vm.session` VmSession or SessionInput -> SessionAnswer or SessionOutput (a `read` waits); `build.put` BuildPut -> BuildObserved. `vm.logs`
- * accepts ids of builds, too.
+ * VmLogsRequest -> VmLogsAnswer or bytes, also for ids of builds; `logs.search` LogSearch -> LogSearchAnswer;
+ * `logs.forget` LogForget -> {}; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation}; `snapshot.put`
+ * SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved; `vm.exec` VmExec -> VmExecAnswer
+ * (takes as long as its command); `vm.session` VmSession or SessionInput -> SessionAnswer or SessionOutput (a `read`
+ * waits for output); `build.put` BuildPut -> BuildObserved.
  */
 export type HostVerb =
   | 'vm.put'
@@ -37,7 +38,10 @@ export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec' | 'vm.sess
 export type BuildVerb = 'build.put'
 /** `network.put` HostNetwork -> NetworkObserved. */
 export type NetworkVerb = 'network.put'
-/** `volume.put` VolumePut -> VolumeObserved; `volume.get` {volumeId} -> VolumeObserved; `volume.snapshot` as named. */
+/**
+ * `volume.put` VolumePut -> VolumeObserved; `volume.get` {volumeId} -> VolumeObserved; `volume.snapshot`
+ * VolumeSnapshotPut -> VolumeSnapshotObserved.
+ */
 export type VolumeVerb = 'volume.put' | 'volume.get' | 'volume.snapshot'
 
 export const subjects = {
@@ -75,5 +79,5 @@ export const subjects = {
   allObserved: 'host.*.out.seen',
 } as const
 
-/** Begins the log line of a host that says why an app has not become healthy. */
+/** Prefix of the host's log line that gives the reason why an app is not healthy yet. */
 export const unhealthyMark = 'not healthy yet: '

@@ -5,8 +5,9 @@
 import { type Static, Type } from 'typebox'
 
 /**
- * `resetsClosed`: gVisor keeps a connection that the app has closed for a minute, with its last buffers, which may be
- * megabytes. A reset frees them at once, and the app does not see it.
+ * `resetsClosed`: the gateway closes connections to this backend with a TCP reset. gVisor keeps a connection that the
+ * app has closed for a minute, with up to megabytes of buffers; a reset frees them at once, and the app does not
+ * notice.
  */
 export const Backend = Type.Object({
   vmId: Type.String(),
@@ -16,7 +17,10 @@ export const Backend = Type.Object({
 })
 export type Backend = Static<typeof Backend>
 
-/** A VM that is about to leave its host, and its move: it gets no new requests, and running requests may finish. */
+/**
+ * A VM that is about to leave its host, with the id of the move. It gets no new requests, and running requests may
+ * finish.
+ */
 export const LeavingVm = Type.Object({ vmId: Type.String(), moveId: Type.String() })
 export type LeavingVm = Static<typeof LeavingVm>
 
@@ -42,7 +46,7 @@ export const Route = Type.Object({
   drainSeconds: Type.Integer(),
   /** VMs outside `backends` that are being drained. Gateways report how many requests each still serves. */
   leaving: Type.Optional(Type.Array(LeavingVm)),
-  /** Gateways of an earlier release ignore it, and send everything to `backends`. */
+  /** Gateways of an earlier release ignore this field and send all requests to `backends`. */
   canary: Type.Optional(CanaryRoute),
   /** Increases with every change of this hostname's route. */
   version: Type.Integer(),
@@ -51,7 +55,7 @@ export type Route = Static<typeof Route>
 
 const tcpPrefix = 'tcp/'
 
-/** The name of the route of a TCP service, which no hostname has. */
+/** Route name of a TCP service. No hostname contains a slash, so it cannot collide with one. */
 export const tcpName = (publicPort: number) => `${tcpPrefix}${publicPort}`
 
 /** Returns the public port of a TCP service; undefined for the route of a hostname. */
@@ -60,7 +64,7 @@ export const tcpPortOf = (hostname: string): number | undefined =>
 
 const tlsPrefix = 'tls/'
 
-/** The name of the route of a TCP service that clients select by TLS server name. */
+/** Route name of a TCP service that clients select by TLS server name. */
 export const tlsName = (serverName: string) => `${tlsPrefix}${serverName}`
 
 /** False for the route of a TCP service. */
@@ -71,7 +75,7 @@ export const RoutesRequest = Type.Object({ after: Type.Integer({ minimum: 0 }) }
 export const RoutesAnswer = Type.Object({ version: Type.Integer(), routes: Type.Array(Route) })
 export type RoutesAnswer = Static<typeof RoutesAnswer>
 
-/** `subjects.wake`: idempotent. The answer is immediate; a route change follows when the app is awake. */
+/** `subjects.wake`: idempotent. The reply is immediate; a route change follows when the app is awake. */
 export const WakeRequest = Type.Object({ appId: Type.String() })
 export type WakeRequest = Static<typeof WakeRequest>
 
@@ -102,7 +106,7 @@ export const TrafficReport = Type.Object({
       lastRequestAtMs: Type.Number(),
       /** Requests refused because of a limit; not counted in `requests`. */
       refused: Type.Optional(Type.Integer()),
-      /** Total size of the answers' bodies. */
+      /** Total size of the response bodies. */
       bytes: Type.Optional(Type.Integer()),
       /** Sum of the durations of all requests; divided by `periodMs` it is the mean number of open requests. */
       busyMs: Type.Optional(Type.Number()),
@@ -115,12 +119,15 @@ export type TrafficReport = Static<typeof TrafficReport>
 export const Certificate = Type.Object({ chain: Type.String(), key: Type.String(), notAfterMs: Type.Number() })
 export type Certificate = Static<typeof Certificate>
 
-/** Private keys are sent only in answers, which only the requesting gateway can read. */
+/**
+ * Requests the certificate of a hostname. Private keys are sent only in replies, which only the requesting gateway can
+ * read.
+ */
 export const CertificateRequest = Type.Object({ hostname: Type.String({ maxLength: 253 }) })
 export const CertificateAnswer = Type.Object({ certificate: Type.Union([Certificate, Type.Null()]) })
 export type CertificateAnswer = Static<typeof CertificateAnswer>
 
-/** RFC 8555, 8.3: the HTTP challenge of a certificate authority. */
+/** Requests the response to an HTTP challenge of a certificate authority (RFC 8555, 8.3). */
 export const ChallengeRequest = Type.Object({
   hostname: Type.String({ maxLength: 253 }),
   token: Type.String({ maxLength: 512 }),
@@ -138,8 +145,8 @@ export const TunnelLogin = Type.Object({
   credential: Type.Union([
     Type.Object({ kind: Type.Literal('token'), token: Type.String({ maxLength: 512 }) }),
     /**
-     * RFC 4253, 6.6, in base64. `proven`: the gateway has verified the signature. Without it, the request only checks
-     * whether the key would be accepted.
+     * A public key (RFC 4253, 6.6, in base64). `proven`: the gateway has verified the signature. Without it, the
+     * request only checks whether the key would be accepted.
      */
     Type.Object({ kind: Type.Literal('key'), publicKey: Type.String({ maxLength: 8192 }), proven: Type.Boolean() }),
   ]),
@@ -148,14 +155,17 @@ export type TunnelLogin = Static<typeof TunnelLogin>
 
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** What a user name of a bastion means. Names of apps have no such form. */
+/** Whether a bastion user name refers to a database (by id) or to an app (by name). No app name looks like an id. */
 export const loginReaches = (user: string): 'database' | 'app' => (idPattern.test(user) ? 'database' : 'app')
 
 /** `grant`: to be presented when a tunnel or a session is opened; null: refused, without a reason for the client. */
 export const TunnelLoginAnswer = Type.Object({ grant: Type.Union([Type.String(), Type.Null()]) })
 export type TunnelLoginAnswer = Static<typeof TunnelLoginAnswer>
 
-/** Permissions are checked again for every tunnel: the token may have been revoked since the login. */
+/**
+ * Opens a tunnel to a database. Permissions are checked again for every tunnel: the token may have been revoked since
+ * the login.
+ */
 export const TunnelOpen = Type.Object({
   grant: Type.String({ maxLength: 2048 }),
   host: Type.String({ maxLength: 255 }),
@@ -167,7 +177,10 @@ export type TunnelOpen = Static<typeof TunnelOpen>
 export const TunnelOpenAnswer = Type.Object({
   endpoint: Type.Union([Type.Object({ host: Type.String(), port: Type.Integer() }), Type.Null()]),
   reason: Type.String(),
-  /** False: this user may not open a tunnel to this database at all. Absent: the answer comes from an older program. */
+  /**
+   * False: this user may not open a tunnel to this database at all. Absent: the reply comes from an older control
+   * plane.
+   */
   mayOpen: Type.Optional(Type.Boolean()),
   /** True: existing tunnels may stay open; only new ones are refused. */
   mayStay: Type.Optional(Type.Boolean()),

@@ -1,6 +1,7 @@
 /**
- * A page of a VM's log as bytes: one line of JSON that says what follows, then the lines as events of the stream
- * (server-sent events, WHATWG HTML 9.2), ready for the client. Who carries them parses none of them (decision 3).
+ * Binary encoding of a page of a VM's log: one line of JSON (`LogPageHead`), then the log lines as server-sent events
+ * (WHATWG HTML 9.2), ready for the client. Programs that forward a page do not parse the events
+ * (docs/decisions/0003-bus.md).
  */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -20,15 +21,15 @@ export interface LogOwner {
 }
 
 /**
- * Maximum size of one event: a line has at most 16 KiB, and JSON may need six characters for each; plus names, time and
- * ids.
+ * Maximum size of one event. A line has at most 16 KiB, and JSON may escape each byte as six characters; the rest is
+ * names, time and ids.
  */
 const longestEvent = 6 * 16_384 + 1024
-/** A head has 47 characters at most. */
+/** Bytes reserved for the head, which has at most 47 characters. */
 const headRoom = 64
 const lineBreak = 0x0a
 
-/** Who wrote the lines of a stream: the program, or the platform about its VM. */
+/** Who writes the lines of each stream: the app, or the platform about the app's VM. */
 export const logSource = {
   stdout: 'app',
   stderr: 'app',
@@ -45,7 +46,7 @@ const before = ({ atUs, stream }: LogLine) =>
 const after = ({ vmId, deploymentId }: LogOwner) => `,"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
 
 /**
- * Encodes lines directly into the page's buffer: joining them as text first took twice as long.
+ * Encodes a page of lines directly into one buffer: joining them as text first took twice as long.
  * @param mostBytes approximate limit of the page; it gets as many lines from the start as fit
  */
 export function encodeLogPage(lines: readonly LogLine[], owner: LogOwner, mostBytes: number): Uint8Array {
@@ -70,7 +71,7 @@ function withHead(page: Buffer, head: LogPageHead): Uint8Array {
   return page.subarray(headRoom - text.length)
 }
 
-/** @throws Error for bytes that are not a page */
+/** Decodes a page. @throws Error for bytes that are not a page */
 export function decodeLogPage(bytes: Uint8Array): { readonly head: LogPageHead; readonly events: Uint8Array } {
   const end = bytes.indexOf(lineBreak)
   if (end < 0) throw new Error('a page of a log has no head')

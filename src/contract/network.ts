@@ -22,7 +22,7 @@ export const FirewallSpec = Type.Object({
   /** Increases with every change of the app's rules. */
   version: Type.Integer({ minimum: 0 }),
   rules: Type.Array(FirewallRule),
-  /** Ports of TCP services, which gateways reach besides the port of the app. */
+  /** Ports of TCP services, which gateways may reach in addition to the app's port. */
   ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }))),
 })
 export type FirewallSpec = Static<typeof FirewallSpec>
@@ -59,9 +59,9 @@ export const MeshPeer = Type.Object({
   publicKey: Type.String(),
   /** `host:port`, UDP. */
   endpoint: Type.String(),
-  /** The host's own address in the mesh. */
+  /** The peer's own address in the mesh. */
   address: Type.String(),
-  /** Addresses of its VMs that this host's VMs may talk to. */
+  /** Addresses of the peer's VMs that this host's VMs may communicate with. */
   vmAddresses: Type.Array(Type.String()),
   ipv4: Type.Optional(HostIpv4),
 })

@@ -1,18 +1,19 @@
 /**
- * The requests of apps, as gateways count them and control stores them. A report is a request on the bus, so a gateway
- * keeps its counts until control has stored them.
+ * Request counts of apps, reported by gateways and stored by control. A report is a request on the bus: a gateway keeps
+ * its counts until control confirms that they are stored.
  */
 import { type Static, Type } from 'typebox'
 
-/** Interval at which gateways report, and the longest period that is lost with a gateway. */
+/** Interval of a gateway's reports, and the longest period whose counts are lost if the gateway crashes. */
 export const countsReportMs = 10_000
 
-/** Apps in one report; a gateway with more sends several. */
+/** Maximum number of apps in one report; a gateway with more sends several reports. */
 export const mostCountedApps = 500
 
 /**
- * Upper bounds of the latency histogram in ms; one more bucket counts what is slower. All programs and stored rows share
- * these buckets, so histograms of any gateways and times can be added. Changing them needs another column.
+ * Upper bounds of the latency histogram in ms; one more bucket counts slower requests. All programs and stored rows
+ * share these buckets, so the histograms of different gateways and times can be added. Changing them needs another
+ * column.
  */
 export const latencyBoundsMs: readonly number[] = [
   ...[1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700],
@@ -26,16 +27,16 @@ const bytes = () => Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER 
 /** Requests that ended in the reported period. Each is in exactly one of `statuses` and `aborted`. */
 export const RequestCounts = Type.Object({
   appId: Type.String({ format: 'uuid' }),
-  /** By the first digit of the status, from 1xx (WebSockets) to 5xx. */
+  /** Number of responses by the first digit of the status, from 1xx (WebSockets) to 5xx. */
   statuses: Type.Array(count(), { minItems: 5, maxItems: 5 }),
-  /** The client disconnected before an answer. */
+  /** Requests whose client disconnected before the response. */
   aborted: count(),
-  /** Those of the errors that the gateway answered with itself, because of a limit or because the app did not answer. */
+  /** Error responses of the gateway itself, because of a limit or because the app did not respond. */
   gatewayErrors: count(),
-  /** Bodies of requests and of answers. */
+  /** Total size of the request bodies; `bytesOut`: of the response bodies. */
   bytesIn: bytes(),
   bytesOut: bytes(),
-  /** Time from the arrival of a request to the first byte of its answer, in the buckets of `latencyBoundsMs`. */
+  /** Time from the arrival of a request to the first byte of its response, in the buckets of `latencyBoundsMs`. */
   latency: Type.Array(count(), { minItems: latencyBuckets, maxItems: latencyBuckets }),
 })
 export type RequestCounts = Static<typeof RequestCounts>
@@ -43,16 +44,16 @@ export type RequestCounts = Static<typeof RequestCounts>
 /** Interval of the reports while a canary gets requests. */
 export const canaryReportMs = 2000
 
-/** Attempts of requests at the VMs of a canary. */
+/** Attempts to send requests to the VMs of a canary. A retry counts as another attempt. */
 export const CanaryCounts = Type.Object({
   deploymentId: Type.String({ format: 'uuid' }),
   requests: count(),
-  /** Answered with 5xx, or without a complete answer. */
+  /** Attempts with a 5xx response or without a complete response. */
   failed: count(),
 })
 export type CanaryCounts = Static<typeof CanaryCounts>
 
-/** Attempts of requests at one VM, counted as those of a canary. */
+/** Attempts to send requests to one VM, counted as for a canary. */
 export const VmCounts = Type.Object({
   vmId: Type.String({ format: 'uuid' }),
   requests: count(),
@@ -62,7 +63,7 @@ export type VmCounts = Static<typeof VmCounts>
 
 /** Answered with {} once the counts are stored. A report that was stored before changes nothing. */
 export const CountsReport = Type.Object({
-  /** One start of one gateway. */
+  /** New for every start of a gateway. */
   reporterId: Type.String({ format: 'uuid' }),
   /** Increases by one with each report of the reporter. */
   seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),

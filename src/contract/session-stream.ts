@@ -10,14 +10,14 @@ import { type Static, Type } from 'typebox'
 /** WebSocket subprotocol (RFC 6455, 1.9). A client and a server of different versions do not connect. */
 export const sessionSubprotocol = 'mote.session.v1'
 
-/** Input that a client may send beyond what the server has confirmed. */
+/** Bytes of input that a client may send beyond what the server has confirmed. */
 export const inputWindowBytes = 1 << 21
-/** Largest data of one message. */
+/** Maximum data of one message, in bytes. */
 export const maxDataBytes = 1 << 16
 
 /** Close codes beyond RFC 6455 (private use, 4000 to 4999). */
 export const sessionClose = {
-  /** The VM or its host does not answer. Connect again. */
+  /** The VM or its host does not respond. Connect again. */
   unreachable: 4503,
   /** The session no longer exists. */
   gone: 4404,
@@ -77,7 +77,7 @@ export const SessionServerMessage = Type.Union([
   Type.Object({ type: Type.Literal('received'), stdin: Position }),
   /** The program reads no more input. The server discards what still arrives. */
   Type.Object({ type: Type.Literal('input_closed') }),
-  /** Bytes of output before the next data that the VM no longer retains. */
+  /** The VM no longer retains this many bytes of output before the data that follows. */
   Type.Object({ type: Type.Literal('lost'), stream: Type.Enum(['stdout', 'stderr']), bytes: Position }),
   /** The program has ended, and all its output was sent. */
   Type.Object({
@@ -91,10 +91,10 @@ export const SessionServerMessage = Type.Union([
 ])
 export type SessionServerMessage = Static<typeof SessionServerMessage>
 
-/** Before the data of a message. */
+/** Size of the header before a message's data. */
 export const messageHeaderBytes = 9
 
-/** Writes the header of a message into the memory before its data, which must be free. */
+/** Writes the header of a message into the free memory directly before its data. */
 export function encodeDataInPlace(stream: StreamName, position: number, data: Uint8Array): Uint8Array {
   const start = data.byteOffset - messageHeaderBytes
   const message = new Uint8Array(data.buffer, start, messageHeaderBytes + data.length)
@@ -104,7 +104,7 @@ export function encodeDataInPlace(stream: StreamName, position: number, data: Ui
   return message
 }
 
-/** Returns undefined for a message that is not valid. */
+/** Decodes a data message. Returns undefined for a message that is not valid. */
 export function decodeData(
   message: Uint8Array,
 ): { readonly stream: StreamName; readonly position: number; readonly data: Uint8Array } | undefined {

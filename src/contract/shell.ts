@@ -1,9 +1,9 @@
-/** Sessions in a VM for OpenSSH clients, between a gateway's bastion and control. */
+/** Messages between a gateway's bastion and control, for sessions that OpenSSH clients open in a VM. */
 import { type Static, Type } from 'typebox'
 import { maxInputBytes, SessionAnswer, SessionRequest, SocketPath, TerminalSize } from './agent/session.ts'
 import { checkHead, decodeWithHead, encodeWithHead } from './agent/session-bytes.ts'
 
-/** `grant`: the answer to a `TunnelLogin` with the name of an app. Permissions are checked again. */
+/** Opens a session in a VM of an app. `grant`: from the `TunnelLoginAnswer`. Permissions are checked again. */
 export const ShellOpen = Type.Object({
   grant: Type.String({ maxLength: 2048 }),
   what: Type.Union([
@@ -14,7 +14,7 @@ export const ShellOpen = Type.Object({
     Type.Object({ kind: Type.Literal('sftp') }),
     /** A TCP port of the VM. */
     Type.Object({ kind: Type.Literal('port'), port: Type.Integer({ minimum: 1, maximum: 65_535 }) }),
-    /** A socket of the VM (unix(7)). */
+    /** A Unix socket of the VM (unix(7)). */
     Type.Object({ kind: Type.Literal('socket'), path: SocketPath }),
   ]),
   tty: Type.Optional(TerminalSize),
@@ -23,8 +23,9 @@ export const ShellOpen = Type.Object({
 export type ShellOpen = Static<typeof ShellOpen>
 
 /**
- * `ticket`: to be presented with every request about the session. Otherwise `reason` is for the user. `takesBytes`: control
- * answers a `read` that asks for bytes with them (agent/session-bytes.ts), and takes a ShellInput; absent in older ones.
+ * Reply to `ShellOpen`: a `ticket`, which every request about the session must contain, or the `reason` for the user
+ * why no session was opened. `takesBytes`: control accepts a ShellInput and returns bytes for a `read` that requests
+ * them (agent/session-bytes.ts); absent in earlier releases.
  */
 export const ShellOpenAnswer = Type.Union([
   Type.Object({ ticket: Type.String(), sessionId: Type.String(), takesBytes: Type.Optional(Type.Literal(true)) }),
@@ -41,14 +42,14 @@ const ShellInputAt = Type.Object({
   offset: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
 })
 
-/** A ShellAsk of the action `input`, as bytes. */
+/** Input for a session, sent as bytes instead of as a ShellAsk with the action `input` and base64 data. */
 export interface ShellInput extends Static<typeof ShellInputAt> {
   readonly data: Uint8Array
 }
 
 export const encodeShellInput = ({ data, ...at }: ShellInput): Uint8Array => encodeWithHead(at, [data])
 
-/** @throws Error for a message that is not valid */
+/** Decodes input for a session. @throws Error for a message that is not valid */
 export function decodeShellInput(message: Uint8Array): ShellInput {
   const { head, data } = decodeWithHead(message)
   checkHead(ShellInputAt, head)
@@ -58,8 +59,8 @@ export function decodeShellInput(message: Uint8Array): ShellInput {
 }
 
 /**
- * `retry`: the VM or its host does not answer, and the same request may succeed later. `reason`: the session has ended,
- * or the permission was revoked.
+ * Reply to `ShellAsk`. `retry`: the VM or its host does not respond, and the same request may succeed later. `reason`:
+ * the session has ended, or the permission was revoked.
  */
 export const ShellAskAnswer = Type.Union([
   Type.Object({ answer: SessionAnswer }),
@@ -71,6 +72,6 @@ export type ShellAskAnswer = Static<typeof ShellAskAnswer>
 export const shellSubjects = {
   /** ShellOpen -> ShellOpenAnswer */
   open: 'control.in.shell.open',
-  /** ShellAsk or bytes (ShellInput) -> ShellAskAnswer, or bytes for a `read` that asks for them */
+  /** ShellAsk, or a ShellInput as bytes -> ShellAskAnswer, or bytes for a `read` that requests them */
   ask: 'control.in.shell.ask',
 } as const

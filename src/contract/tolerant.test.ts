@@ -92,7 +92,7 @@ describe('a heartbeat of a newer agent', () => {
     expect([...generations]).toEqual([['vm-2', 3]])
   })
 
-  it('that is not a heartbeat is refused with a reason', () => {
+  it('with an invalid field is refused', () => {
     expect(() => readHeartbeat({ hello: 1 })).toThrow()
     expect(() => readHeartbeat({ ...heartbeat, vcpus: 'many' })).toThrow()
     expect(() => readHeartbeat({ ...heartbeat, vms: [{}] })).toThrow()
@@ -106,7 +106,7 @@ describe('a route of a newer control plane', () => {
     expect(read).toMatchObject({ version: 2, routes: [{ state: 'live' }, { hostname: 'b.test', state: 'down' }] })
     expect(readRoute({ ...route, tomorrow: 1 }).state).toBe('live')
   })
-  it('that is not a route is refused', () => {
+  it('with a missing field is refused', () => {
     expect(() => readRoute({ state: 'live' })).toThrow()
     expect(() => readRoutes({ version: 1, routes: [{}] })).toThrow()
     expect(() => readRoutes({ routes: [] })).toThrow()
@@ -181,7 +181,7 @@ describe.each(Object.entries(messages))('%s', (_, [schema, message]) => {
 })
 
 const Bag = Type.Record(Type.String(), Type.Unknown())
-/** Records by id (`env`) get no additional fields. */
+/** Adds an unknown field to every object of a message except `env`, whose members are variables. */
 function withMore(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map(one => withMore(one))
   if (name === 'env' || !Value.Check(Bag, value)) return value

@@ -17,7 +17,7 @@ export interface ReadHeartbeat {
   readonly generations: ReadonlyMap<string, number>
 }
 
-/** Compiled: reading a heartbeat with a hundred VMs takes a tenth of the time. */
+/** Compiled, which makes reading a heartbeat with 100 VMs ten times as fast. */
 const heartbeatSchema = Compile(HostHeartbeat)
 
 /** The parts of a heartbeat that are needed to find unknown values. */
@@ -29,7 +29,7 @@ const Outline = Type.Object({
   ]),
 })
 
-/** @throws Error if the message is not a heartbeat even without its unknown values */
+/** Reads a heartbeat, ignoring unknown values. @throws Error if the rest of the message is not a valid heartbeat */
 export function readHeartbeat(data: unknown): ReadHeartbeat {
   if (heartbeatSchema.Check(data)) return { heartbeat: data, unknown: unknownFeatures(data), generations: new Map() }
   if (!Value.Check(Outline, data))
@@ -72,7 +72,10 @@ export const readRoute = (data: unknown): Route =>
 
 const RoutesOutline = Type.Object({ version: Type.Integer(), routes: Type.Array(Type.Unknown()) })
 
-/** @throws Error if the message is not an answer, or one of its routes is not a route */
+/**
+ * Reads routes; those in an unknown state are treated as down. @throws Error if the message or one of its routes is not
+ * valid
+ */
 export function readRoutes(data: unknown): RoutesAnswer {
   if (Value.Check(RoutesAnswer, data)) return data
   const { version, routes } = Value.Parse(RoutesOutline, data)

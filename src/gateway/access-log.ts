@@ -1,6 +1,6 @@
 /**
- * Writes one line of JSON for each finished request. The lines contain no secrets: no headers except the host, and no
- * query string, because clients put tokens there.
+ * Writes one line of JSON per finished request. The lines contain no secrets: no headers except the host, and no query
+ * string, because clients put tokens there.
  */
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -12,10 +12,10 @@ export interface AccessLog {
   close(): Promise<void>
 }
 
-/** @param target a file, which is appended to or created, or `-` for the standard output */
+/** Opens the log. @param target a file, which is created or appended to, or `-` for standard output */
 export async function openAccessLog(target: string, gatewayId: string): Promise<AccessLog> {
   if (target !== '-') await mkdir(dirname(target), { recursive: true })
-  // Writes in blocks of 8 KiB or once a second: a system call per request would cost more than the rest of the request.
+  // Writes blocks of 8 KiB, or once a second. A system call per request would cost more than the rest of the request.
   const destination = pino.destination({ dest: target === '-' ? 1 : target, sync: false, minLength: 8192 })
   const flushing = setInterval(() => destination.flush(), 1000)
   flushing.unref()
@@ -34,7 +34,7 @@ export async function openAccessLog(target: string, gatewayId: string): Promise<
   }
 }
 
-/** `status` 499: the client disconnected before an answer. */
+/** Builds the log entry of a request. `status` 499: the client disconnected before the response. */
 export function accessLine(exchange: Exchange, status: number, protocol: string) {
   const { request, route, hostname, client, secure, vmId, tries, bytes, page } = exchange
   const path = request.url ?? ''

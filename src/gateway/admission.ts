@@ -1,4 +1,4 @@
-/** Admits a request before it is forwarded: finds its route, applies the limits, wakes the app. */
+/** Admits a request before it is forwarded: finds the route, applies the limits, wakes the app. */
 import type { Route } from '../contract/gateway.ts'
 import type { BackendPools } from './backends.ts'
 import type { Exchange } from './exchange.ts'
@@ -10,7 +10,7 @@ import type { AttemptCounter } from './request-counts.ts'
 import type { RouteTable } from './route-table.ts'
 import type { Traffic } from './traffic.ts'
 
-/** What it takes to join a client to an app, whatever the protocol. */
+/** What connecting a client to an app needs, whatever the protocol. */
 export interface RoutingDeps {
   readonly table: RouteTable
   readonly pools: BackendPools
@@ -18,45 +18,53 @@ export interface RoutingDeps {
   readonly limiter: Limiter
   readonly trusts: (address: string) => boolean
   /**
-   * Resolves with a route that has backends; undefined when the app did not wake in time or the client disconnected.
+   * Wakes the app. Resolves with a route that has backends; undefined when the app did not wake in time, or the client
+   * disconnected.
    */
   readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
 }
 
 export interface ProxyDeps extends RoutingDeps {
   readonly grpc: GrpcSessions
-  /** Answers challenges of a certificate authority; false: the request was not such a challenge. */
+  /**
+   * Responds to challenges of a certificate authority. Returns false if the request is not a challenge for a
+   * certificate of the platform.
+   */
   readonly challenge: (exchange: Exchange) => Promise<boolean>
   readonly redirects: boolean
   /** Returns the HTTPS port if the request should be redirected there. */
   readonly redirect: (exchange: Exchange) => Promise<number | undefined>
-  /** Value of Strict-Transport-Security for answers over TLS. */
+  /** Value of Strict-Transport-Security in responses over TLS. */
   readonly hsts: string | undefined
   readonly attempts: AttemptCounter
-  /** Called when a request has ended; `status` 499 when the client disconnected before an answer. */
+  /** Called when a request has ended. `status` 499: the client disconnected before the response. */
   readonly ended: (exchange: Exchange, status: number) => void
 }
 
-/** Answers with a page of the gateway, and records it for the log. */
+/** Responds with an error page of the gateway, and records the page for the log. */
 export function refuse(exchange: Exchange, page: Page): void {
   exchange.page = page
   exchange.answeredMs ??= performance.now()
   if (!exchange.response.headersSent) sendPage(exchange.request, exchange.response, page)
 }
 
-/** Returns the route of a request, or the page to answer with. Asks control only if the cached route cannot serve. */
+/**
+ * Returns the route of a request, or the error page to respond with. Queries control only if the cached route cannot
+ * serve.
+ */
 export async function routeOf(deps: ProxyDeps, exchange: Exchange): Promise<Route | Page> {
   const { request } = exchange
   const hostname = hostnameOf(request)
-  // The absolute form contains a separate host (RFC 9112, 3.2.2); only proxies need to accept it.
+  // Refuse the absolute form of the request target, which contains a second host (RFC 9112, 3.2.2): only proxies have
+  // to accept it.
   if (!hostname || (request.url?.[0] !== '/' && request.method !== 'CONNECT')) return 'bad_host'
   exchange.hostname = hostname
   return (await deps.table.current(hostname)) ?? 'not_found'
 }
 
 /**
- * Admits a request, or returns the page to answer with. An admitted request is counted until `leave`, so the client
- * must still be connected.
+ * Admits a request, or returns the error page to respond with. An admitted request counts against the limits until
+ * `leave` is called, so the client must still be connected.
  */
 export function admit(deps: ProxyDeps, exchange: Exchange, route: Route | Page): Route | Page {
   if (typeof route === 'string') return route
@@ -74,9 +82,10 @@ export function admit(deps: ProxyDeps, exchange: Exchange, route: Route | Page):
   return route
 }
 
-/** Returns the route once it has backends; undefined if it gets none in time. */
+/** Returns the route once it has backends, after waking the app if necessary; undefined if it gets none in time. */
 export async function awake(deps: ProxyDeps, known: Route, { response }: Exchange): Promise<Route | undefined> {
-  // The route may have changed since the request arrived: a VM that is being moved gets no new requests.
+  // Look the route up again: it may have changed since the request arrived, and a VM that is being moved gets no new
+  // requests.
   const route = deps.table.find(known.hostname) ?? known
   if (route.state === 'live') return route
   if (route.state !== 'sleeping') return undefined

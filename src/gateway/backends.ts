@@ -1,14 +1,15 @@
 /**
- * Connection pools to VMs, one per backend, created at the first request. A backend that leaves its route gets no new
- * requests; its pool closes after the pending requests or the route's drain time. If the same VM comes back at another
- * address, it has moved, and requests to the old address are aborted, because nothing answers there any more.
+ * Connection pools, one per backend (a VM at an address), created at its first request. A backend that leaves its route
+ * gets no new requests; its pool closes when the pending requests have ended, or after the route's drain time. If the
+ * same VM reappears at another address, it has moved: requests to the old address are aborted, because nothing responds
+ * there any more.
  */
 import { buildConnector, Pool, errors } from 'undici'
 import type { Backend, Route } from '../contract/gateway.ts'
 import type { Fault } from './faults.ts'
 import { type Health, healthy, isUsable, recordAnswer, recordFault } from './health.ts'
 
-/** A backend chosen for a request. */
+/** A backend that was chosen for a request. */
 export interface Target {
   readonly backend: Backend
   readonly key: string
@@ -19,27 +20,27 @@ export interface Target {
 
 export interface BackendPools {
   /**
-   * Returns the route's backend with the fewest pending requests that was not tried yet (see `backendKey`). Failing
-   * backends are excluded for a while, unless there is no other.
+   * Returns the backend of the route with the fewest pending requests, except those in `tried` (see `backendKey`).
+   * Failing backends are excluded for a while, unless there is no other.
    */
   pick(route: Route, tried?: ReadonlySet<string>): Target | undefined
-  /** Counts a request as pending. */
+  /** Counts a request as pending, until `end` of the returned object is called. */
   begin(target: Target): Use
   answered(target: Target): void
   failed(target: Target, fault: Fault): void
   /**
-   * Registers a callback for when the request must be aborted: the drain time is over, or the backend has moved.
-   * Returns a function that unregisters it.
+   * Registers a callback that must abort the request, because the drain time is over or the backend has moved. Returns
+   * a function that unregisters it.
    */
   onCut(target: Target, cut: () => void): () => void
   /**
-   * Drains the pools of the app's backends that no route names any more. Pending requests get `drainMs`; those of a VM
-   * in `leaving` may continue until the move has ended.
+   * Drains those pools of the app whose backends no route contains any more. Pending requests get `drainMs`; those of a
+   * VM in `leaving` may continue until the move has ended.
    */
   retain(appId: string, backends: readonly Backend[], drainMs: number, leaving?: ReadonlySet<string>): void
-  /** Number of pending requests at a VM, without long-lived ones. */
+  /** Returns the number of pending requests at a VM, not counting long-lived ones. */
   underWay(vmId: string): number
-  /** Registers a callback for when the last of these requests at a VM has ended. */
+  /** Registers a callback for when the last pending request at a VM has ended, not counting long-lived ones. */
   onIdle(listener: (vmId: string) => void): void
   close(): Promise<void>
 }
@@ -48,14 +49,14 @@ export interface BackendPools {
 export interface Use {
   /** Idempotent. */
   end(): void
-  /** Marks the request as long-lived (a WebSocket, an event stream): moves do not wait for it. */
+  /** Marks the request as long-lived (a WebSocket or event stream): moves do not wait for it. */
   lasts(): void
 }
 
-/** Upper bound; control completes or cancels a move long before. */
+/** Drain time of VMs that are moving. Only an upper bound, because control completes or cancels a move long before. */
 const leavingMs = 120_000
 
-/** Identifies a VM at an address. */
+/** Key of a backend: its VM and address. */
 export const backendKey = (backend: Backend) => `${backend.vmId} ${backend.host}:${backend.port}`
 
 interface Entry {
@@ -77,15 +78,18 @@ interface PoolOptions {
   readonly responseTimeoutMs: number
 }
 
-/** The pools of this gateway. */
+/** The state of `createBackendPools`. */
 interface Pools {
   readonly options: PoolOptions
   /** By `backendKey`. */
   readonly entries: Map<string, Entry>
-  /** Routes return the same objects for every request, so this avoids computing their keys each time. */
+  /**
+   * Entries by backend object. Routes return the same objects for every request, so this saves computing their keys
+   * each time.
+   */
   readonly byBackend: WeakMap<Backend, Entry>
   readonly closing: Set<Entry>
-  /** Number of picked backends, which rotates the order of the backends. */
+  /** Number of picks so far, which rotates the order of the backends. */
   turn: number
 }
 
@@ -138,8 +142,8 @@ export function createBackendPools(options: PoolOptions): BackendPools {
 }
 
 /**
- * See `BackendPools.pick`. A canary gets its share of the requests by chance. The other version is the second choice of
- * a request, so that a retry succeeds where the canary failed.
+ * See `BackendPools.pick`. A canary gets its share of the requests at random. If one version has no usable backend, or
+ * was already tried, the other is used, so that a retry succeeds where the canary failed.
  */
 function pick(pools: Pools, route: Route, tried: ReadonlySet<string> | undefined): Target | undefined {
   const { canary, backends, appId } = route
@@ -158,7 +162,7 @@ function pickOf(
   const nowMs = performance.now()
   let best: Entry | undefined
   let resort: Entry | undefined
-  // Rotates the start, so that equally loaded backends take turns.
+  // Start at another backend each time, so that equally loaded backends take turns.
   const first = pools.turn++ % Math.max(backends.length, 1)
   for (let n = 0; n < backends.length; n++) {
     const backend = backends[(first + n) % backends.length]
@@ -185,20 +189,25 @@ function retain(pools: Pools, { appId, backends, drainMs, leaving }: Retained): 
     if (entry.appId === appId && !kept.has(key))
       drain(pools, entry, leaving?.has(entry.backend.vmId) ? Math.max(drainMs, leavingMs) : drainMs)
   const present = new Set(backends.map(backend => backend.vmId))
-  // A VM that is back at its old address keeps its connections.
+  // If the VM is back at its old address, its connections are not cut.
   for (const entry of pools.closing)
     if (present.has(entry.backend.vmId) && !kept.has(entry.key)) void cut(entry, 'the VM has moved to another address')
 }
 
 const connectPlain = buildConnector({ timeout: 2000 })
 
-/** Sends a reset instead of a FIN once the backend closes, or has said that it does. Everything was received before. */
+/**
+ * Connects to a gVisor VM (see `resetsClosed`). When the app closes the connection, the gateway resets it instead of
+ * sending a FIN, because gVisor would otherwise keep the connection's buffers for a minute. All data has been received
+ * by then.
+ */
 const connectThatResets: buildConnector.connector = (options, callback) =>
   connectPlain(options, (...result) => {
     const [, socket] = result
     if (socket) {
       const destroy = socket.destroy.bind(socket)
-      // undici's reason to close a connection after an answer with `Connection: close` (lib/dispatcher/client-h1.js).
+      // undici passes this error when it closes a connection after a response with `Connection: close`
+      // (lib/dispatcher/client-h1.js).
       socket.destroy = error => (error?.message === 'reset' ? socket.resetAndDestroy() : destroy(error))
       socket.once('end', () => socket.resetAndDestroy())
     }
@@ -209,7 +218,7 @@ function makeEntry({ connectionsPerBackend, responseTimeoutMs }: PoolOptions, ba
   const pool = new Pool(originOf(backend), {
     connections: connectionsPerBackend,
     headersTimeout: responseTimeoutMs,
-    // A stream may be idle for any time.
+    // No timeout between parts of the body, because a stream may be idle for any time.
     bodyTimeout: 0,
     connect: backend.resetsClosed ? connectThatResets : { timeout: 2000 },
   })
@@ -242,14 +251,14 @@ function entryOfTarget({ byBackend }: Pools, target: Target): Entry | undefined 
   return entry?.pool === target.pool ? entry : undefined
 }
 
-/** Aborts the pending requests. */
+/** Aborts the pending requests, and closes the pool. */
 function cut(entry: Entry, reason: string): Promise<void> {
   clearTimeout(entry.drain)
   for (const release of entry.cuts) release()
   return entry.pool.destroy(new errors.ClientDestroyedError(reason))
 }
 
-/** Closes the pool after its pending requests, or after `drainMs`. */
+/** Closes the pool when its pending requests have ended, or after `drainMs`. */
 function drain({ entries, closing }: Pools, entry: Entry, drainMs: number): void {
   entries.delete(entry.key)
   entry.closing = true
@@ -261,7 +270,7 @@ function drain({ entries, closing }: Pools, entry: Entry, drainMs: number): void
   })
 }
 
-/** Counts the requests of each VM that are expected to end soon. */
+/** Counts the pending requests of each VM, without long-lived ones. */
 function briefRequests() {
   const counts = new Map<string, number>()
   const listeners = new Set<(vmId: string) => void>()

@@ -1,5 +1,6 @@
 /**
- * How requests are distributed among replicas, how failures are handled, and which requests are counted and refused.
+ * Tests how requests are distributed among replicas, how failures are handled, and which requests are counted and
+ * refused.
  */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -16,7 +17,7 @@ import { gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 const answer = (_: IncomingMessage, res: ServerResponse) => void res.end('ok')
 const refusing = (vmId: string) => ({ vmId, host: '127.0.0.1', port: 1 })
 
-it('spreads requests evenly, and gives a slow replica fewer', async () => {
+it('spreads requests evenly, and sends fewer to a slow replica', async () => {
   await using fixture = await gatewayFixture()
   const held: ServerResponse[] = []
   const [a, b, slow] = [
@@ -40,7 +41,7 @@ it('spreads requests evenly, and gives a slow replica fewer', async () => {
   await Promise.all(asked)
 })
 
-it('excludes a replica that refuses connections after one attempt', async () => {
+it('excludes a replica after one refused connection', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   let tries = 0
@@ -55,7 +56,7 @@ it('excludes a replica that refuses connections after one attempt', async () => 
   expect(tries).toBe(0)
 })
 
-it('takes a replica back once it answers again', async () => {
+it('sends requests to a failed replica again once it responds', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   const flaky = await fixture.backend((req, res) => {
@@ -76,7 +77,7 @@ it('takes a replica back once it answers again', async () => {
   })
 })
 
-it('retries a read once on another replica when the connection breaks', async () => {
+it('retries an idempotent request once, on another replica, when the connection breaks', async () => {
   await using fixture = await gatewayFixture()
   const breaking = [1, 2, 3].map(() => fixture.backend(req => void req.socket.destroy()))
   const backends = await Promise.all(breaking)
@@ -88,14 +89,14 @@ it('retries a read once on another replica when the connection breaks', async ()
   expect(hits()).toBe(3)
 })
 
-it('a request that reached no replica is retried with any method', async () => {
+it('retries a request that reached no replica, whatever its method', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   await fixture.publish({ backends: [refusing('x'), refusing('y'), good] })
   for (let n = 0; n < 3; n++) expect((await fixture.get('/', { method: 'POST' })).status).toBe(200)
 })
 
-it('a removed replica finishes its requests and WebSockets within the drain time', async () => {
+it('gives the requests and WebSockets of a removed replica the drain time to finish', async () => {
   await using fixture = await gatewayFixture()
   const begun: ServerResponse[] = []
   const old = await fixture.backend((_, res) => void begun.push(res))
@@ -121,7 +122,7 @@ it('a removed replica finishes its requests and WebSockets within the drain time
   expect(answers.map(one => one.status).sort()).toEqual([200, 502])
 })
 
-it('refuses requests above the limits of an app and of an address', async () => {
+it('refuses requests above the limits of an app and of a client address', async () => {
   const limits = { ...gatewayDefaults.limits, appOpen: 3, clientOpen: 2 }
   await using fixture = await gatewayFixture({ limits, trustedProxies: ['127.0.0.1'] })
   const held: ServerResponse[] = []
@@ -142,7 +143,7 @@ it('refuses requests above the limits of an app and of an address', async () => 
   held[0]?.end()
 })
 
-it('closes connections above the limit of an address at once', async () => {
+it('closes connections above the limit of a client address at once', async () => {
   const limits = { ...gatewayDefaults.limits, connectionsPerClient: 2 }
   await using fixture = await gatewayFixture({ limits })
   const sockets = [1, 2].map(() => connect(fixture.gateway.port, '127.0.0.1'))
@@ -154,7 +155,7 @@ it('closes connections above the limit of an address at once', async () => {
   sockets[1]?.destroy()
 })
 
-it('reports the served requests and their duration', async () => {
+it('reports to control how many requests were served, and how long they took', async () => {
   const fixture = await gatewayFixture()
   const app = await fixture.backend(
     (req, res) => void (req.url === '/fail' ? res.writeHead(500).end() : res.end('12345')),
@@ -172,7 +173,7 @@ it('reports the served requests and their duration', async () => {
   await fixture[Symbol.asyncDispose]()
 })
 
-it('writes a line for each request, and no query string, header or credential', async () => {
+it('writes a log line per request, without query string, headers and credentials', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mote-access-'))
   const accessLog = join(dir, 'logs', 'access.jsonl')
   const fixture = await gatewayFixture({ accessLog })
@@ -205,7 +206,7 @@ it('writes a line for each request, and no query string, header or credential', 
   await rm(dir, { recursive: true })
 })
 
-it('several gateways serve the same routes, wake once each, and report for themselves', async () => {
+it('several gateways serve the same routes, request a wake once each, and report separately', async () => {
   const fixture = await gatewayFixture()
   const second = await fixture.add()
   const app = await fixture.backend(answer)
@@ -220,7 +221,7 @@ it('several gateways serve the same routes, wake once each, and report for thems
   await fixture[Symbol.asyncDispose]()
 })
 
-it('forwards a single Host, and refuses two of them and absolute URLs (RFC 9112, 3.2)', async () => {
+it('forwards exactly one Host, and refuses requests with two of them or an absolute URL (RFC 9112, 3.2)', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((req, res) => {
     const hosts = req.rawHeaders.filter((_, n) => n % 2 === 0 && req.rawHeaders[n]?.toLowerCase() === 'host')
@@ -242,7 +243,7 @@ it('forwards a single Host, and refuses two of them and absolute URLs (RFC 9112,
   expect(await raw(`GET http://other.localhost/ HTTP/1.1\r\nhost: ${hostname}`)).toContain('400')
 })
 
-it('stops gracefully: pending requests finish before their connections are closed', async () => {
+it('finishes pending requests on a graceful stop before their connections are closed', async () => {
   const fixture = await gatewayFixture()
   const held: ServerResponse[] = []
   const app = await fixture.backend((_, res) => void held.push(res))

@@ -6,7 +6,7 @@ import { newId } from '../lib/ids.ts'
 
 const bare = ({ vmId, host, port }: TestApp) => ({ vmId, host, port })
 
-it('a canary gets its share, and its failures are reported and do not reach the others', async () => {
+it('a canary gets its share of requests, and its failures are reported and affect no other requests', async () => {
   await using fixture = await gatewayFixture()
   const reports: CountsReport[] = []
   await fixture.bus.serve(countsSubject, data => {
@@ -24,7 +24,7 @@ it('a canary gets its share, and its failures are reported and do not reach the 
   const failed = answers.filter(({ status }) => status === 500).length
   expect(answers.filter(({ status }) => status === 200).length + failed).toBe(200)
   expect(failed).toBe(failing.hits())
-  // The chance of less or more is below 1 in a million.
+  // A result outside this range has a probability below 1 in a million.
   expect(failed).toBeGreaterThan(60)
   expect(failed).toBeLessThan(140)
   const sum = (pick: 'requests' | 'failed') =>
@@ -36,7 +36,7 @@ it('a canary gets its share, and its failures are reported and do not reach the 
   expect(later.every(({ body }) => body === 'old')).toBe(true)
 })
 
-it('a request that reaches no canary is answered by the old version, and counts as failed', async () => {
+it('if the canary is unreachable, the old version serves the request, and the canary is reported as failed', async () => {
   await using fixture = await gatewayFixture()
   const reports: CountsReport[] = []
   await fixture.bus.serve(countsSubject, data => {

@@ -1,4 +1,4 @@
-/** HTTP-01 challenges (RFC 8555, 8.3), which any gateway can answer. */
+/** Responds to HTTP-01 challenges (RFC 8555, 8.3). Any gateway can do so, because control has the answers. */
 import { Value } from 'typebox/value'
 import type { Bus } from '../bus/bus.ts'
 import { ChallengeAnswer, gatewaySubjects } from '../contract/gateway.ts'
@@ -11,7 +11,8 @@ const askTimeoutMs = 5000
 export const isChallenge = (url: string | undefined) => url?.startsWith(path) === true
 
 /**
- * Returns true if the challenge is control's and was answered; false: the app may have requested a certificate itself.
+ * Responds to the challenge if it belongs to a certificate that control requested, and returns true. Otherwise returns
+ * false: the app may have requested a certificate itself.
  */
 export async function answerChallenge(bus: Bus, { request, response }: Exchange): Promise<boolean> {
   const hostname = hostnameOf(request)

@@ -8,40 +8,40 @@ import type { PublishConfig } from './publish/server.ts'
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
-  /** How long a request to a sleeping app is held. */
+  /** How long a request to a sleeping app is held until the app is awake. */
   readonly wakeTimeoutMs: number
-  /** Timeout until the first byte of an answer. */
+  /** Timeout until the first byte of a response. */
   readonly responseTimeoutMs: number
   /** Maximum number of open connections to one VM. */
   readonly connectionsPerBackend: number
   readonly limits: Limits & {
-    /** Open connections of clients, in total and per address; 0: no limit. */
+    /** Maximum number of client connections, in total and per address; 0: no limit. */
     readonly connections: number
     readonly connectionsPerClient: number
   }
   readonly tls: TlsConfig
-  /** Ports of TCP services; undefined: none. */
+  /** Ports on which TCP services can listen; undefined: no such services. */
   readonly tcp: { readonly ports: PortRange; readonly idleMs: number } | undefined
-  /** The shared port of TCP services that clients select by TLS server name; undefined: none. */
+  /** Port shared by TCP services that are selected by TLS server name; undefined: no such services. */
   readonly tcpTls: { readonly port: number; readonly idleMs: number; readonly handshakeMs: number } | undefined
-  /** For sites that run their own edge proxy. */
+  /** Publishing of routes for sites that run their own edge proxy. */
   readonly publish: PublishConfig
-  /** A file, `-` for the standard output, or empty: no log. */
+  /** Access log: a file, `-` for standard output, or empty: no log. */
   readonly accessLog: string
-  /** Addresses of trusted proxies, whose `X-Forwarded-For` is preserved; from other clients the header is replaced. */
+  /** Addresses of trusted proxies, whose `X-Forwarded-For` is kept. From other clients the header is replaced. */
   readonly trustedProxies: readonly string[]
-  /** The SSH bastion; undefined: none. */
+  /** The SSH bastion; undefined: no bastion. */
   readonly bastion: BastionConfig | undefined
 }
 
 export interface TlsConfig {
-  /** Undefined: no TLS. */
+  /** Port for HTTPS; undefined: no TLS. */
   readonly port: number | undefined
-  /** Directory of `<name>.crt` with `<name>.key`; empty: none. */
+  /** Directory with pairs of `<name>.crt` and `<name>.key`; empty: none. */
   readonly certificates: string
-  /** Whether plain HTTP requests are redirected to HTTPS if the name has a certificate. */
+  /** Whether plain HTTP requests are redirected to HTTPS if the hostname has a certificate. */
   readonly redirect: boolean
-  /** How long browsers should use HTTPS only (RFC 6797); 0: no header. */
+  /** How long browsers should use only HTTPS (RFC 6797), in seconds; 0: no such header. */
   readonly hstsSeconds: number
 }
 
@@ -81,7 +81,7 @@ const setting = (env: string, fallback: number | string, help: string): GatewayS
 
 const { limits } = gatewayDefaults
 
-/** The settings in `docs/operating.md`, besides those of all programs. */
+/** The gateway's settings in `docs/operating.md`, without those that all programs share. */
 export const gatewaySettings = {
   wakeTimeout: setting(
     'MOTE_GATEWAY_WAKE_TIMEOUT',
@@ -148,13 +148,14 @@ export const gatewaySettings = {
   accessLog: setting('MOTE_GATEWAY_ACCESS_LOG', '', 'access log file, - for the standard output; none when empty'),
 } as const satisfies Record<string, GatewaySetting>
 
-/** Long enough for a bad link. */
+/** Timeout for TLS handshakes, long enough for a bad link. */
 const handshakeMs = 10_000
 
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Parses the gateway's settings from the environment. Its listen addresses are settings of the programs.
+ * Parses the gateway's settings from the environment. Listen addresses are settings of the programs that contain a
+ * gateway.
  * @throws Error that lists all faults at once
  */
 export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' | 'bastion'> {

@@ -1,6 +1,6 @@
 /**
- * Sends the request counts to the control plane. A report is sent again until it is accepted, and meanwhile the counter
- * collects the next one; so an unavailable control plane costs resolution, not requests.
+ * Sends request counts to the control plane. A report is repeated until it is accepted, while the counter collects the
+ * next one. An unavailable control plane therefore costs time resolution, but no requests are lost.
  */
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
@@ -19,7 +19,7 @@ const answerTimeoutMs = 5000
 export interface CountsReporter {
   /** Reports what was counted so far. Returns false if the control plane did not accept all of it. */
   flush(): Promise<boolean>
-  /** Stops the timer, and reports what is left. */
+  /** Stops the timer, and reports the remaining counts. */
   stop(): Promise<void>
 }
 
@@ -75,7 +75,7 @@ export function startCountsReporter(
     async stop() {
       clearInterval(timer)
       clearInterval(canaryTimer)
-      // The first one may only repeat an earlier report.
+      // The first flush may only repeat an earlier report.
       if (await flush()) await flush()
     },
   }

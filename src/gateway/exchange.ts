@@ -1,4 +1,4 @@
-/** One request and its answer, over HTTP/1.1 or HTTP/2, with the data for the access log. */
+/** One request and its response, over HTTP/1.1 or HTTP/2, with the data for the access log. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { TLSSocket } from 'node:tls'
@@ -11,32 +11,32 @@ export type ClientResponse = ServerResponse | Http2ServerResponse
 export interface Exchange {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** The client's address: of the connection, or as reported by a trusted proxy. */
+  /** The client's address: that of the connection, or the one that a trusted proxy reported. */
   readonly client: string
   readonly secure: boolean
   readonly startedMs: number
   hostname: string | undefined
   route: Route | undefined
   vmId: string | undefined
-  /** Number of attempts at backends. */
+  /** Number of attempts to reach a backend. */
   tries: number
-  /** Size of the body of the answer. */
+  /** Size of the response body. */
   bytes: number
-  /** Size of the body that was sent to the backend. */
+  /** Size of the request body that was sent to the backend. */
   bytesIn: number
-  /** When the first byte of the answer came, on the clock of `startedMs`. */
+  /** When the first byte of the response arrived, by the same clock as `startedMs`. */
   answeredMs: number | undefined
-  /** The page that the gateway itself answered with. */
+  /** The error page that the gateway itself responded with. */
   page: Page | undefined
   /** Aborts the pending request at the backend. */
   abort: (() => void) | undefined
-  /** Reverts the counts of its admission. */
+  /** Undoes what `admit` counted. */
   leave: (() => void) | undefined
 }
 
 export const isHttp2 = (response: ClientResponse): response is Http2ServerResponse => 'stream' in response
 
-/** @param client see `clientAddress` */
+/** Creates the record of a request and its response. @param client as returned by `clientAddress` */
 export function newExchange(request: ClientRequest, response: ClientResponse, client: string): Exchange {
   return {
     request,
@@ -57,14 +57,14 @@ export function newExchange(request: ClientRequest, response: ClientResponse, cl
   }
 }
 
-/** True if the client disconnected or the answer is complete. */
+/** Returns whether the client has disconnected or the response is complete. */
 export const isGone = (response: ClientResponse) => (isHttp2(response) ? response.stream.destroyed : response.destroyed)
 
-/** Returns false if the client reads too slowly and the caller should wait for `drain`. */
+/** Writes a chunk of the response. Returns false if the client reads too slowly; the caller then waits for `drain`. */
 export const writeChunk = (response: ClientResponse, chunk: Buffer): boolean =>
   isHttp2(response) ? response.write(chunk) : response.write(chunk)
 
-/** HTTP/2 sends headers as they are written. */
+/** Sends the headers before the body. Needed only for HTTP/1.1: HTTP/2 sends headers as soon as they are written. */
 export function flushHeaders(response: ClientResponse): void {
   if (!isHttp2(response)) response.flushHeaders()
 }

@@ -1,12 +1,12 @@
-/** How an attempt without an answer failed. */
+/** How an attempt without a response failed. */
 export type Fault =
   /** No connection: the app has received nothing of the request. */
   | 'unreached'
-  /** The connection broke during the request: the app may have acted. */
+  /** The connection broke during the request, so the app may have acted on it. */
   | 'broken'
-  /** The backend accepted the request but did not answer in time. */
+  /** The backend accepted the request, but did not respond in time. */
   | 'late'
-  /** Not the backend's fault. */
+  /** The failure was not caused by the backend. */
   | 'other'
 
 const faults: Readonly<Record<string, Fault>> = {

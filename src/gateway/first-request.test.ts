@@ -1,4 +1,6 @@
-/** A client may learn from the API that an app runs before the gateway has received its route. */
+/**
+ * Tests requests to a new app before its route has arrived: clients may learn earlier from the API that the app runs.
+ */
 import pino from 'pino'
 import { describe, expect, it } from 'vitest'
 import { createMemoryBus } from '../bus/memory.ts'
@@ -9,7 +11,7 @@ import { gatewayFixture } from '../../test/support/gateway/gateway.ts'
 
 const tries = 50
 
-it('answers the first request to an app whose route is committed but not yet published', async () => {
+it('serves the first request to an app whose route is committed but not yet published', async () => {
   await using fixture = await gatewayFixture()
   await fixture.add()
   const app = await fixture.backend((_, res) => void res.end('here'))
@@ -31,7 +33,7 @@ it('forwards an upgrade to an app whose route is committed but not yet published
   expect([status, app.hits()]).toEqual([426, 1])
 })
 
-it('asks control only a few times for many requests to unknown names', async () => {
+it('queries control only a few times for many requests to unknown hostnames', async () => {
   await using fixture = await gatewayFixture()
   const before = fixture.asked()
   const ask = (n: number) => fixture.get('/', { headers: { host: `nobody-${n}.localhost` } })
@@ -40,8 +42,8 @@ it('asks control only a few times for many requests to unknown names', async () 
   expect(fixture.asked() - before).toBeLessThan(60)
 })
 
-describe('a control plane', () => {
-  it('that does not answer delays a request by a bounded time', async () => {
+describe('the route table', () => {
+  it('delays a request only for a bounded time when control does not respond', async () => {
     await using cleanup = new AsyncDisposableStack()
     const bus = createMemoryBus()
     cleanup.defer(() => bus.close())
@@ -55,7 +57,7 @@ describe('a control plane', () => {
     expect(asked).toBe(2)
   })
 
-  it('that fails delays no requests until it answers again', async () => {
+  it('stops delaying requests after control has responded with an error', async () => {
     await using cleanup = new AsyncDisposableStack()
     const bus = createMemoryBus()
     cleanup.defer(() => bus.close())

@@ -1,6 +1,6 @@
 /**
- * Sends a request to a backend and streams both ways. The answer starts as soon as the backend's does, and a slow
- * client slows down the backend instead of using memory. A failed attempt is retried if that is safe.
+ * Sends a request to a backend, and streams in both directions. The response starts as soon as the backend's does. A
+ * slow client slows down the backend instead of filling memory. A failed attempt is retried if that is safe.
  */
 import type { Dispatcher } from 'undici'
 import type { Route } from '../contract/gateway.ts'
@@ -12,24 +12,28 @@ import type { Page } from './pages.ts'
 import type { CountedAttempt } from './request-counts.ts'
 import { type ProxyDeps, awake, refuse } from './admission.ts'
 
-/** Maximum number of attempts that reached no backend. */
+/** Maximum number of attempts when no attempt reached a backend. */
 const maxTries = 3
-/** Maximum number of attempts that may have reached an app. */
+/** Maximum number of attempts when an attempt may have reached an app. */
 const maxBroken = 2
-/** A VM that moved or was removed leaves its route shortly after its connections break. */
+/**
+ * How long to wait for a changed route: a VM that moved or was removed leaves its route shortly after its connections
+ * break.
+ */
 const routeLagMs = 1500
 
-/** Up to this size copying a body costs less than a separate write. */
+/** Up to this size, copying a body costs less than a separate write. */
 const smallBytes = 8192
 /**
- * How long the head of an answer of unknown or greater length waits for its body. Programs that write head and body
- * separately can then be retried if their VM moves in between. For streams the delay does not matter.
+ * How long the response headers are held back while the body is missing, unless the body is known to be small. Until
+ * they are sent, the request can be retried if the VM moves; programs often write headers and body separately. For
+ * streams the delay does not matter.
  */
 const holdHeadMs = 250
-/** How long the beginning of such a body waits for the rest. */
+/** How long the beginning of such a body is held back for the rest. */
 const holdMs = 20
 
-/** Methods that may be retried although the first attempt may have acted (RFC 9110, 9.2.2). */
+/** Methods that may be retried even if the first attempt had an effect (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 
 export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried: ReadonlySet<string>): void {
@@ -42,7 +46,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   const use = deps.pools.begin(target)
   const attempt = deps.attempts.attempt(route, target.backend.vmId)
   const withBody = hasBody(exchange)
-  // Another try sends the same body, which nothing has read yet.
+  // Count only once: a retry sends the same body, of which nothing has been read yet.
   if (withBody && exchange.tries === 1) countBody(exchange)
   target.pool.dispatch(
     {
@@ -55,13 +59,19 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   )
 }
 
-/** Counts what the pool reads. A listener that is added before the pool's would start the stream too early. */
+/**
+ * Counts the body bytes that the pool reads. A listener added before the pool's own one would start the stream too
+ * early.
+ */
 function countBody(exchange: Exchange): void {
   const { request } = exchange
   request.once('resume', () => request.on('data', (chunk: Buffer) => (exchange.bytesIn += chunk.length)))
 }
 
-/** In HTTP/2 a body needs no header: a stream that has not ended has a body (RFC 9113, 8.1). */
+/**
+ * Returns whether the request has a body. In HTTP/2 no header announces a body: a stream that has not ended has one
+ * (RFC 9113, 8.1).
+ */
 function hasBody({ request, response }: Exchange): boolean {
   const length = request.headers['content-length']
   if (length !== undefined) return length !== '0'
@@ -76,11 +86,14 @@ function answerTo(
   failed: (fault: Fault) => void,
 ): Dispatcher.DispatchHandler {
   const { response } = exchange
-  /** The head, sent with the first bytes of the body: until then a broken answer can be retried. */
+  /**
+   * Sends the response headers. Called with the first bytes of the body, because until then a failed attempt can be
+   * retried.
+   */
   let head: (() => void) | undefined
   /**
-   * The beginning of the body, held back in case it is complete: then one write suffices, and a broken answer can be
-   * retried.
+   * The beginning of the body, held back in case the whole body is small: then a single write suffices, and a failed
+   * attempt can be retried.
    */
   let first: Buffer | undefined
   let hold: NodeJS.Timeout | undefined
@@ -112,7 +125,7 @@ function answerTo(
         else response.writeHead(statusCode, statusMessage ?? '', kept)
       }
       const length = Number(headers['content-length'] ?? 0)
-      // A short answer is waited for. Any other may pause for long before its first or last byte.
+      // A short response is awaited completely. Any other may pause for long before its first or last byte.
       const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
       if (isStream) use.lasts()
       if (length === 0 || length > smallBytes) hold = setTimeout(release, isStream ? holdMs : holdHeadMs)
@@ -160,7 +173,7 @@ function answerTo(
   }
 }
 
-/** Passes the body as text, because Node then sends the headers and a small body in one write. */
+/** Ends the response. The body is passed as text, because Node.js then sends headers and small body in one write. */
 function endWith(response: Exchange['response'], last: Buffer | undefined): void {
   if (last === undefined) response.end()
   else if (isHttp2(response)) response.end(last)
@@ -170,11 +183,11 @@ function endWith(response: Exchange['response'], last: Buffer | undefined): void
 interface Attempt {
   readonly route: Route
   readonly target: Target
-  /** The backends tried before, by key. */
+  /** Keys of the backends that were tried before. */
   readonly tried: ReadonlySet<string>
 }
 
-/** After an attempt without an answer: retries if that is safe, or else answers with a page. */
+/** Handles an attempt without a response: retries it if that is safe, otherwise responds with an error page. */
 function again(deps: ProxyDeps, exchange: Exchange, { route, target, tried }: Attempt, fault: Fault): void {
   const method = exchange.request.method ?? ''
   const isSafe =
@@ -187,7 +200,8 @@ function again(deps: ProxyDeps, exchange: Exchange, { route, target, tried }: At
   otherwise(deps, exchange, route, next).then(
     found => {
       if (found) forward(deps, exchange, found, next)
-      // The route is unchanged: the backend closed a keep-alive connection at the moment of the request.
+      // The route is unchanged, so the backend just closed a keep-alive connection when the request was sent. Retry
+      // there.
       else if (fault === 'broken') forward(deps, exchange, route, tried)
       else refuse(exchange, pageFor[fault])
     },
@@ -195,7 +209,7 @@ function again(deps: ProxyDeps, exchange: Exchange, { route, target, tried }: At
   )
 }
 
-/** Returns the route once it has a backend that was not tried; undefined if it gets none in time. */
+/** Waits until the route has a backend that was not tried yet. Undefined if it gets none in time. */
 export async function otherwise(
   deps: ProxyDeps,
   exchange: Exchange,

@@ -77,7 +77,7 @@ describe('gateway', () => {
     }
   })
 
-  it('answers 404 for an unknown name, 503 for an app without a healthy VM, 400 without a valid host', async () => {
+  it('responds 404 to an unknown hostname, 503 for an app without a healthy VM, and 400 without a valid host', async () => {
     expect((await get()).status).toBe(404)
     await publish({ state: 'down' })
     await until(async () => (await get()).status === 503, { what: 'the route is down' })
@@ -87,7 +87,7 @@ describe('gateway', () => {
     expect(JSON.parse(json.body)).toMatchObject({ status: 503, code: 'starting' })
   })
 
-  it('forwards request and answer, passes the client address to the app, and ignores forged addresses', async () => {
+  it('forwards request and response, and passes the client address to the app, ignoring forged ones', async () => {
     const app = await backend((req, res) => {
       res.setHeader('x-app', 'yes').end(JSON.stringify({ url: req.url, headers: req.headers }))
     })
@@ -204,7 +204,7 @@ describe('gateway', () => {
     expect(wakes).toEqual(['a'])
   })
 
-  it('tries another replica when the first refuses, and says 502 when none is left', async () => {
+  it('tries another replica when the first refuses the connection, and responds 502 when none is left', async () => {
     const app = await backend((_, res) => void res.end('ok'))
     const dead = { vmId: 'dead', host: '127.0.0.1', port: 1 }
     await publish({ backends: [dead, target(app)] })
@@ -214,7 +214,7 @@ describe('gateway', () => {
     await until(async () => (await get()).status === 502, { timeoutMs: 4000, what: 'all resources are released' })
   })
 
-  it('requests to a VM that moved are retried at its new address, unless they could act twice', async () => {
+  it('requests to a VM that moved are retried at its new address, unless that could repeat an effect', async () => {
     let asked = 0
     const silent = await backend((req, res) => void (req.url === '/up' ? res.end() : asked++))
     const moved = await backend((_, res) => void res.end('here'))
@@ -229,7 +229,7 @@ describe('gateway', () => {
         .end('data')
     })
     await until(() => asked === 6, { what: 'all requests are pending' })
-    // During the move the route has no backend; then it has one with another address.
+    // During the move the route has no backend; afterwards it has one with another address.
     await publish({ state: 'sleeping' })
     const held = get()
     await publish({ backends: [{ ...target(moved), vmId: silent.vmId }] })
@@ -237,7 +237,7 @@ describe('gateway', () => {
     expect(await write).toBe(502)
   })
 
-  it('an answer that breaks off within a small body is retried', async () => {
+  it('a response that breaks off within a small body is retried', async () => {
     let begun = 0
     const leaving = await backend((req, res) => {
       if (req.url === '/up') return void res.end()
@@ -254,7 +254,7 @@ describe('gateway', () => {
     expect((await answer).headers['x-from']).toBeUndefined()
   })
 
-  it('a connection that breaks before the route has changed waits for the change', async () => {
+  it('a request whose connection breaks shortly before the route changes waits for the change', async () => {
     const gone = { vmId: 'mover', host: '127.0.0.1', port: 1 }
     const moved = await backend((_, res) => void res.end('here'))
     await publish({ backends: [gone] })

@@ -1,7 +1,7 @@
 import { hasSeveralHosts } from '../lib/one-host.ts'
 import type { ClientRequest } from './exchange.ts'
 
-/** RFC 9110, 7.6.1: headers of a single connection, which must not be forwarded. */
+/** Headers that concern a single connection and must not be forwarded (RFC 9110, 7.6.1). */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -15,7 +15,7 @@ const hopByHop = new Set([
   'http2-settings',
 ])
 const ours = new Set([
-  // Written once by the gateway: servers interpret duplicates differently.
+  // Forwarded only as written by the gateway, because servers interpret duplicates differently.
   'host',
   'x-forwarded-for',
   'x-forwarded-proto',
@@ -23,19 +23,19 @@ const ours = new Set([
   'x-forwarded-port',
   'x-real-ip',
   'forwarded',
-  // The gateway answers 100-continue itself, so the backend must not.
+  // The gateway itself responds with 100 Continue, so the backend must not.
   'expect',
 ])
 
-/** The host with its port as named by the client (RFC 9113, 8.3.1: `:authority` in HTTP/2). */
+/** Returns the host with its port as the client named it (in HTTP/2 `:authority`; RFC 9113, 8.3.1). */
 const authorityOf = ({ headers }: ClientRequest): string | undefined => {
   const authority = headers[':authority'] ?? headers.host
   return typeof authority === 'string' ? authority : undefined
 }
 
 /**
- * Returns the request's host without its port, in lower case; undefined when there is none or several, or it is
- * malformed.
+ * Returns the request's host in lower case, without the port; undefined when it is missing, malformed, or given more
+ * than once.
  */
 export function hostnameOf(request: ClientRequest): string | undefined {
   const host = authorityOf(request)
@@ -47,7 +47,10 @@ export function hostnameOf(request: ClientRequest): string | undefined {
 const plainAddress = (address: string) => (address.startsWith('::ffff:') ? address.slice(7) : address)
 export const peerOf = (request: ClientRequest) => plainAddress(request.socket.remoteAddress ?? '')
 
-/** Returns the peer, or the rightmost address in `X-Forwarded-For` that is not a trusted proxy. */
+/**
+ * Returns the client's address: the peer's, or behind trusted proxies the rightmost address in `X-Forwarded-For` that
+ * is not a trusted proxy.
+ */
 export function clientAddress(request: ClientRequest, trusts: (address: string) => boolean): string {
   const peer = peerOf(request)
   if (!trusts(peer)) return peer
@@ -56,14 +59,14 @@ export function clientAddress(request: ClientRequest, trusts: (address: string) 
 }
 
 export interface ForwardOptions {
-  /** Whether the peer is a proxy whose `X-Forwarded-*` headers are preserved. */
+  /** Whether the peer is a trusted proxy, whose `X-Forwarded-*` headers are kept. */
   readonly trusted: boolean
   readonly secure: boolean
 }
 
 /**
- * Returns a flat name/value list for the backend: the client's headers without those of the connection, plus the
- * client's address.
+ * Returns the headers for the backend as a flat list of names and values: the client's without those of the connection,
+ * and the `X-Forwarded-*` headers.
  */
 export function forwardHeaders(request: ClientRequest, options: ForwardOptions): string[] {
   const { rawHeaders } = request
@@ -75,7 +78,7 @@ export function forwardHeaders(request: ClientRequest, options: ForwardOptions):
     const name = rawHeaders[at]!
     const lower = name.toLowerCase()
     if (ours.has(lower) || hopByHop.has(lower) || lower.startsWith(':') || named?.includes(lower)) continue
-    // HTTP/2 may split the header (RFC 9113, 8.2.3); Node has joined the parts.
+    // HTTP/2 may split the cookie header (RFC 9113, 8.2.3). Node.js has joined the parts.
     if (lower === 'cookie' && cookies++ > 0) continue
     headers.push(name, lower === 'cookie' ? (request.headers.cookie ?? '') : rawHeaders[at + 1]!)
   }
@@ -87,7 +90,7 @@ export function forwardHeaders(request: ClientRequest, options: ForwardOptions):
   return headers
 }
 
-/** Returns the header names listed in `Connection`, apart from the two most common values. */
+/** Returns the header names listed in `Connection`; undefined for its two most common values. */
 function namedByConnection(connection: string | undefined): string[] | undefined {
   if (!connection || connection === 'keep-alive' || connection === 'close') return undefined
   return connection.split(',').map(name => name.trim().toLowerCase())
@@ -97,7 +100,7 @@ const single = (value: string | string[] | undefined) => (Array.isArray(value) ?
 
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** Returns the headers of an answer without those of the connection. Names are lower case, as undici returns them. */
+/** Returns the response headers without those of the connection. Names are in lower case, as undici returns them. */
 export function answerHeaders(headers: AnswerHeaders): Record<string, string | string[]> {
   const named = namedByConnection(single(headers['connection']))
   const kept: Record<string, string | string[]> = {}

@@ -14,7 +14,7 @@ it('an unreachable backend is ejected at once, each time for twice as long, up t
   expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
 })
 
-it('after the pause one request probes the backend, and an answer restores it', () => {
+it('after its pause, an ejected backend gets a single request, and a response restores it', () => {
   const health = healthy()
   recordFault(health, 'unreached', 0)
   expect(isUsable(health, 0, 1000)).toBe(true)
@@ -25,7 +25,7 @@ it('after the pause one request probes the backend, and an answer restores it', 
   expect(health.ejectedUntilMs).toBe(3000)
 })
 
-it('three resets or late answers in a row eject a backend, and fewer do not', () => {
+it('three broken connections or time-outs in a row eject a backend, but fewer do not', () => {
   const health = healthy()
   recordFault(health, 'broken', 0)
   recordFault(health, 'late', 0)
@@ -38,7 +38,7 @@ it('three resets or late answers in a row eject a backend, and fewer do not', ()
   expect(isUsable({ ...healthy() }, 9, 0)).toBe(true)
 })
 
-it('faults of others do not count', () => {
+it('failures that are not caused by the backend do not count', () => {
   const health = healthy()
   for (let n = 0; n < 9; n++) recordFault(health, 'other', 0)
   expect(isUsable(health, 9, 0)).toBe(true)

@@ -1,4 +1,7 @@
-/** A VM that is about to move: new requests wait, pending ones finish, and every gateway reports to control. */
+/**
+ * Tests a VM that is about to move: new requests wait, pending ones finish, and every gateway reports its pending
+ * requests to control.
+ */
 import { once } from 'node:events'
 import { type ServerResponse, request } from 'node:http'
 import { expect, it } from 'vitest'
@@ -6,7 +9,7 @@ import { until } from '../../test/support/wait.ts'
 import { type GatewayFixture, gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 
 const moveId = 'move-1'
-/** The number of open requests in the last report of each gateway. */
+/** Returns the number of open requests in the last report of each gateway. */
 const openAt = ({ reports }: GatewayFixture) => {
   const last = new Map(
     reports.map(({ gatewayId, leaving }) => [gatewayId, leaving?.find(one => one.moveId === moveId)]),
@@ -55,7 +58,7 @@ it('continues at the old address on a new connection when the move fails', async
   await until(() => fixture.reports.at(-1)?.leaving === undefined, { what: 'no VM is leaving' })
 })
 
-it('sends new requests to another replica meanwhile', async () => {
+it('sends new requests to another replica while one is about to move', async () => {
   await using fixture = await gatewayFixture()
   const [stays, leaves] = [
     await fixture.backend((_, res) => void res.end('stays')),
@@ -67,7 +70,7 @@ it('sends new requests to another replica meanwhile', async () => {
   expect(new Set(bodies)).toEqual(new Set(['stays']))
 })
 
-it('answers a request that is held for too long with 503 and Retry-After', async () => {
+it('responds 503 with Retry-After to a request that is held for too long', async () => {
   await using fixture = await gatewayFixture({ wakeTimeoutMs: 300 })
   const app = await fixture.backend((_, res) => void res.end())
   await fixture.publish({ backends: [app] })
@@ -76,7 +79,7 @@ it('answers a request that is held for too long with 503 and Retry-After', async
   expect([status, headers['retry-after']]).toEqual([503, '5'])
 })
 
-it('answers more requests than an app may have at a time with 503 and Retry-After while they are held', async () => {
+it('responds 503 with Retry-After to held requests above the limit of the app', async () => {
   await using fixture = await gatewayFixture({
     limits: { appOpen: 2, appPerSecond: 0, clientOpen: 0, clientPerSecond: 0, connections: 0, connectionsPerClient: 0 },
   })

@@ -1,17 +1,17 @@
 /**
- * VMs that are about to leave their hosts: reports to control how many requests each still has at this gateway. The
- * count is zero once no route of the app leads to the VM and its last pending request has ended.
+ * Reports to control how many requests each VM that is about to leave its host still has at this gateway. The count is
+ * zero once no route of the app leads to the VM and its last pending request has ended.
  */
 import type { LeavingVm, TrafficReport } from '../contract/gateway.ts'
 import type { BackendPools } from './backends.ts'
 import type { RouteTable } from './route-table.ts'
 
 export interface Leaving {
-  /** Data for the next report; undefined: no VM is leaving. */
+  /** Returns the data for the next report; undefined: no VM is leaving. */
   take(): TrafficReport['leaving']
 }
 
-/** @param onNews called on a change that control waits for */
+/** Watches for VMs that are about to leave their hosts. @param onNews called on a change for which control waits */
 export function watchLeaving(
   table: Pick<RouteTable, 'ofApp' | 'onChange'>,
   pools: Pick<BackendPools, 'underWay' | 'onIdle'>,
@@ -43,7 +43,7 @@ export function watchLeaving(
   }
 }
 
-/** Returns each move once, even if its app has several hostnames. */
+/** Returns the app's VMs that are about to leave, each move once even if the app has several hostnames. */
 export function leavingOf(table: Pick<RouteTable, 'ofApp'>, appId: string): readonly LeavingVm[] {
   const all = table.ofApp(appId).flatMap(({ leaving = [] }) => leaving)
   return [...new Map(all.map(one => [one.moveId, one])).values()]

@@ -12,7 +12,7 @@ it('limits the open requests of one app and of one client, and releases them', (
   ])
   expect(limiter.enter('a', 'c2')).toBeUndefined()
   expect(limiter.enter('a', 'c3')).toBe('app')
-  // A request refused by the app's limit must not count for the client.
+  // A request that the app's limit refuses must not count against the client's limit.
   expect([limiter.enter('b', 'c3'), limiter.enter('b', 'c3'), limiter.enter('b', 'c3')]).toEqual([
     undefined,
     undefined,
@@ -22,7 +22,7 @@ it('limits the open requests of one app and of one client, and releases them', (
   expect(limiter.enter('a', 'c1')).toBeUndefined()
 })
 
-it('limits requests a second, with a burst of one second', () => {
+it('limits requests per second, and allows a burst of one second', () => {
   let nowMs = 0
   const limiter = createLimiter({ ...none, clientPerSecond: 10 }, () => nowMs)
   const ask = () => {

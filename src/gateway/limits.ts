@@ -1,6 +1,6 @@
 /**
- * Limits of one app and of one client address: concurrent requests, and requests per second (a token bucket that holds
- * one second's worth). 0: no limit. Each gateway counts separately.
+ * Limits per app and per client address: concurrent requests, and requests per second (a token bucket with the capacity
+ * of one second). 0: no limit. Each gateway counts separately.
  */
 export interface Limits {
   readonly appOpen: number
@@ -9,11 +9,11 @@ export interface Limits {
   readonly clientPerSecond: number
 }
 
-/** `app`: the app has reached its limit; `client`: the client address has. */
+/** Whose limit was reached: the app's, or the client address's. */
 export type Refusal = 'app' | 'client'
 
 export interface Limiter {
-  /** Undefined: admitted, and `leave` must be called at the end. */
+  /** Counts a request. Returns undefined if it is admitted; `leave` must then be called at its end. */
   enter(appId: string, client: string): Refusal | undefined
   leave(appId: string, client: string): void
   /** Number of tracked apps and clients; for tests. */
@@ -26,7 +26,7 @@ interface Meter {
   atMs: number
 }
 
-/** Idle meters are removed each time this many requests have entered. */
+/** Meters of idle apps and clients are removed once per this many requests. */
 const sweepEvery = 10_000
 
 export function createLimiter(limits: Limits, nowMs: () => number): Limiter {

@@ -10,7 +10,7 @@ import { handleUpgrade } from './upgrade.ts'
 
 export interface Listener {
   readonly port: number
-  /** Takes no new connections, lets requests under way finish for `drainMs`, then closes. */
+  /** Accepts no new connections, gives pending requests `drainMs` to finish, then closes. */
   stop(drainMs: number): Promise<void>
 }
 
@@ -21,7 +21,7 @@ export interface ListenOptions {
   readonly connectionsPerClient: number
 }
 
-/** requestTimeout 0: an upload may take any time; slow headers are cut off by headersTimeout. */
+/** requestTimeout is 0, because an upload may take any time. Slow headers are limited by headersTimeout. */
 export const serverOptions = {
   keepAliveTimeout: 65_000,
   headersTimeout: 30_000,
@@ -62,7 +62,7 @@ export function serveHttp1(server: Pick<Server, 'on'>, proxy: ProxyDeps, log: Lo
   })
 }
 
-/** From now on each answer closes its connection. */
+/** Makes every further response close its connection. */
 export function sayGoodbye(server: Pick<Server, 'prependListener'>): void {
   server.prependListener('request', (_request, response) => {
     response.shouldKeepAlive = false
@@ -70,8 +70,8 @@ export function sayGoodbye(server: Pick<Server, 'prependListener'>): void {
 }
 
 /**
- * Closes connections above the limit at once, before anything is read. Trusted proxies are exempt, because they serve
- * many clients.
+ * Closes connections above the limit immediately, before anything is read. Trusted proxies are exempt, because they
+ * serve many clients.
  */
 export function limitConnections(
   server: NetServer,
@@ -100,7 +100,7 @@ const clientKey = (address: string) => {
   return isIPv4(plain) ? plain : address
 }
 
-/** @returns the port; @throws Error when it is in use */
+/** Starts listening. @returns the port @throws Error when it is in use */
 export function listen(server: Server, { host, port }: Pick<ListenOptions, 'host' | 'port'>): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)

@@ -1,5 +1,6 @@
 /**
- * The edge: routes a hostname to a healthy VM. Its only state is a cache of routes, so any number of gateways can run.
+ * The gateway: forwards requests for a hostname to a healthy VM. Its only state is a cache of routes, so any number of
+ * gateways can run.
  */
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
@@ -33,21 +34,21 @@ import { createWaker } from './wake.ts'
 
 export interface Gateway {
   readonly port: number
-  /** Port of HTTPS; undefined without it. */
+  /** Port for HTTPS; undefined: none. */
   readonly tlsPort: number | undefined
-  /** Port of TCP services with TLS; undefined without one. */
+  /** Port for TCP services with TLS; undefined: none. */
   readonly tcpTlsPort: number | undefined
-  /** Port of the SSH bastion; undefined without one. */
+  /** Port of the SSH bastion; undefined: none. */
   readonly sshPort: number | undefined
-  /** Port on which an edge proxy of the site reads the routes; undefined: none. */
+  /** Port on which the site's own edge proxy reads the routes; undefined: none. */
   readonly publishPort: number | undefined
   /** Number of admitted requests since the start. */
   served(): number
-  /** True once it has received the routes. */
+  /** Returns whether the gateway has received the routes. */
   ready(): boolean
-  /** Version of its route for a hostname; undefined: it has none. */
+  /** Returns the version of the cached route for a hostname; undefined: no route. */
   routeVersion(hostname: string): number | undefined
-  /** Takes no new connections, lets requests under way finish for `drainMs`, then closes. */
+  /** Accepts no new connections, gives pending requests `drainMs` to finish, then closes. */
   stop(drainMs?: number): Promise<void>
 }
 
@@ -56,7 +57,11 @@ interface GatewayDeps {
   readonly log: Logger
 }
 
-/** A service on a port of the gateway itself would never be reached. @throws Error */
+/**
+ * Checks that the gateway's own ports are outside of the range of TCP services, because a service on such a port could
+ * never be reached.
+ * @throws Error
+ */
 function refuseOwnPorts({ port, bastion, tls, publish, tcp, tcpTls }: GatewayConfig): void {
   const own = [port, bastion?.port, tls.port, publish.port, tcpTls?.port].find(
     one => one !== undefined && tcp && one >= tcp.ports.first && one <= tcp.ports.last,
@@ -66,7 +71,7 @@ function refuseOwnPorts({ port, bastion, tls, publish, tcp, tcpTls }: GatewayCon
   throw new Error(`MOTE_TCP_PORTS="${range}" contains port ${own}, on which the gateway itself listens: choose others.`)
 }
 
-/** @throws Error when a port is in use; everything is stopped again then. */
+/** Starts the gateway. @throws Error when a port is in use; everything already started is stopped again */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   refuseOwnPorts(config)
   const gatewayId = newId()
@@ -86,7 +91,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   const certificates = await openCertificates({ ...deps, files, isRouted: name => table.find(name) !== undefined })
   started.defer(() => certificates.stop())
   const trusts = trustList(config.trustedProxies)
-  /** Set once HTTPS is opened, which is last. */
+  /** Set when HTTPS listens, after this object was created. */
   let tlsPort: number | undefined
   const proxy: ProxyDeps = {
     trusts,
@@ -157,11 +162,11 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   }
 }
 
-/** True if a trusted proxy terminated TLS for this request. */
+/** Returns whether a trusted proxy terminated TLS for this request. */
 const isSecureOutside = ({ request }: Exchange, trusts: (address: string) => boolean) =>
   trusts(peerOf(request)) && request.headers['x-forwarded-proto'] === 'https'
 
-/** Drops a backend once no hostname of its app routes to it: an app may have several. */
+/** Drains a backend once no hostname of its app routes to it. */
 function keepPools(table: RouteTable, pools: ReturnType<typeof createBackendPools>): void {
   table.onChange(route => {
     const backends = table.ofApp(route.appId).flatMap(one => [...one.backends, ...(one.canary?.backends ?? [])])
@@ -199,7 +204,7 @@ function reportTraffic(
     const nowMs = performance.now()
     const [atMs, periodMs] = [Date.now(), nowMs - sinceMs]
     sinceMs = nowMs
-    // Clocks of gateways may jump, so control only uses the differences.
+    // Clocks of gateways may be wrong, so control uses only the differences between these times.
     const reported = apps.map(app => ({ ...app, lastRequestAtMs: atMs - (nowMs - app.lastRequestAtMs) }))
     const moves = leaving.take()
     const message: TrafficReport = {
@@ -215,7 +220,7 @@ function reportTraffic(
   const timer = setInterval(() => void report(), trafficReportMs)
   void report()
   return {
-    /** Sends a last report. */
+    /** Stops the timer, and sends a last report. */
     async stop() {
       clearInterval(timer)
       await report(true)

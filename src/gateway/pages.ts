@@ -1,6 +1,6 @@
 import { type ClientRequest, type ClientResponse, isHttp2 } from './exchange.ts'
 
-/** Error pages of the gateway itself. They contain nothing from the app. */
+/** Error pages of the gateway itself. They contain no data from the app. */
 export const pages = {
   not_found: {
     status: 404,
@@ -42,7 +42,7 @@ export const pages = {
 
 export type Page = keyof typeof pages
 
-/** Answers with a page. The unread rest of the client's request body is not read. */
+/** Responds with an error page. The rest of the client's request body is not read. */
 export function sendPage(request: ClientRequest, response: ClientResponse, page: Page): void {
   const { status, title, text } = pages[page]
   const accept = request.headers.accept ?? ''

@@ -1,6 +1,6 @@
 /**
- * Handles one request: finds the route, applies the limits, wakes a sleeping app, forwards. The exchange collects the
- * data that is counted and logged at the end.
+ * Handles one request: finds the route, applies the limits, wakes a sleeping app, and forwards the request. The
+ * exchange collects the data that is counted and logged at the end.
  */
 import { type ProxyDeps, admit, awake, refuse, routeOf } from './admission.ts'
 import { isChallenge } from './challenge.ts'

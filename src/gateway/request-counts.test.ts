@@ -20,12 +20,12 @@ import { bucketOf, createRequestCounter } from './request-counts.ts'
 const plain = { status: 200, byGateway: false, bytesIn: 1, bytesOut: 2, latencyMs: 4 }
 const log = pino({ level: 'silent' })
 
-it('the buckets cover every latency', () => {
+it('the latency buckets cover every latency', () => {
   expect([0, 1, 1.1, 60_000, 60_001].map(bucketOf)).toEqual([0, 0, 1, latencyBuckets - 2, latencyBuckets - 1])
   expect(latencyBoundsMs.map(bucketOf)).toEqual(latencyBoundsMs.map((_, index) => index))
 })
 
-it('each request is in one class, and requests without an answer have no latency', () => {
+it('each request counts in one status class, and requests without a response have no latency', () => {
   const counter = createRequestCounter()
   for (const status of [101, 200, 204, 301, 404, 500]) counter.add({ ...plain, appId: 'a', status })
   counter.add({ ...plain, appId: 'a', status: 499, latencyMs: undefined })
@@ -37,7 +37,7 @@ it('each request is in one class, and requests without an answer have no latency
   expect(counter.take()).toEqual([])
 })
 
-it('attempts at a VM count once, as failed if they ever failed', () => {
+it('each attempt at a VM counts once, as failed if it ever failed', () => {
   const { attempts } = createRequestCounter()
   const canary = { deploymentId: 'd', percent: 10, backends: [{ vmId: 'new', host: '::1', port: 80 }] }
   const route: Route = {
@@ -67,7 +67,7 @@ it('attempts at a VM count once, as failed if they ever failed', () => {
   expect(attempts.take()).toEqual({ canaries: [], vms: [] })
 })
 
-it('a report is sent again with its number until it is accepted, and no request is lost', async () => {
+it('a report is repeated with the same number until it is accepted, and no request is lost', async () => {
   await using bus = closing(createMemoryBus())
   const counter = createRequestCounter()
   const reporter = startCountsReporter({ bus, log }, counter, 3_600_000)
@@ -106,7 +106,7 @@ it('many apps are split into bounded reports', async () => {
   expect(sizes).toEqual([500, 500, 201])
 })
 
-it('the gateway counts answers, bodies, its own errors, aborted requests and WebSockets', async () => {
+it('the gateway counts responses, body bytes, its own errors, aborted requests and WebSockets', async () => {
   const reports: CountsReport[] = []
   let counted: RequestCounts | undefined
   {

@@ -1,5 +1,5 @@
 /**
- * Counts the ended requests of each app, for the history in the control plane. Its size is bounded by the number of apps
+ * Counts the ended requests of each app, for the history in the control plane. Memory is bounded by the number of apps
  * with requests since the last accepted report.
  */
 import type { Route } from '../contract/gateway.ts'
@@ -15,12 +15,12 @@ import { pages } from './pages.ts'
 
 export interface CountedRequest {
   readonly appId: string
-  /** 499: the client disconnected before an answer. */
+  /** HTTP status; 499: the client disconnected before the response. */
   readonly status: number
   readonly byGateway: boolean
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Undefined: there was no answer. */
+  /** Time until the first byte of the response; undefined: there was no response. */
   readonly latencyMs: number | undefined
 }
 
@@ -31,13 +31,15 @@ export interface RequestCounter {
   readonly attempts: AttemptCounter
 }
 
-/** Counts attempts at VMs: those of one deployment, and those of a canary, which is reported more often. */
+/** Counts attempts at each VM, and at each canary deployment. Canary counts are reported more often. */
 export interface AttemptCounter {
-  /** Returns the counter of one attempt at a VM, which counts once: as failed if that was ever reported. */
+  /**
+   * Returns the counter of one attempt at a VM. The attempt counts once, and as failed if a failure is ever reported.
+   */
   attempt(route: Route, vmId: string): CountedAttempt
   /** Returns the counts since the last call. */
   take(): { readonly canaries: CanaryCounts[]; readonly vms: VmCounts[] }
-  /** True if an attempt at a canary was counted since the last `take`. */
+  /** Returns whether an attempt at a canary was counted since the last `take`. */
   hasCanary(): boolean
 }
 
@@ -124,7 +126,10 @@ const emptyCounts = (appId: string): RequestCounts => ({
   latency: Array.from({ length: latencyBuckets }, () => 0),
 })
 
-/** Index of the first bound that is not exceeded, or of the bucket after the last. */
+/**
+ * Returns the index of the first bucket whose bound the latency does not exceed; otherwise that of the last bucket,
+ * which has no bound.
+ */
 export function bucketOf(ms: number): number {
   let low = 0
   let high = latencyBoundsMs.length
@@ -136,7 +141,7 @@ export function bucketOf(ms: number): number {
   return low
 }
 
-/** Returns undefined for requests that no app was found for. */
+/** Returns the data to count; undefined for requests to unknown hostnames. */
 export function countedOf(exchange: Exchange, status: number): CountedRequest | undefined {
   const { route, page, startedMs, answeredMs, bytesIn, bytes } = exchange
   if (!route) return undefined

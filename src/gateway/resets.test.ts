@@ -1,14 +1,17 @@
-/** How the gateway ends connections that an app has closed. */
+/** Tests how the gateway closes its connection to an app after the app has closed it. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { gatewayFixture } from '../../test/support/gateway/gateway.ts'
 import { until } from '../../test/support/wait.ts'
 
-/** How each connection of the app ended: with the code of its error, or with a FIN. */
+/** What the app observed at the end of each connection: an error code or `FIN`. */
 const ends: string[] = []
 const body = 'x'.repeat(300_000)
-/** Without a length, the end of the connection is that of the answer (RFC 9112, 6.3). */
+/**
+ * Headers of three kinds of responses after which the app closes the connection. Without a length, that also marks the
+ * end of the body (RFC 9112, 6.3).
+ */
 const heads = [
   'HTTP/1.0 200 OK',
   'HTTP/1.1 200 OK\r\nconnection: close',
@@ -27,9 +30,9 @@ beforeAll(async () => {
 afterAll(() => app.close())
 
 it.each([
-  ['reset, in gVisor, which would keep them for a minute', true, 'ECONNRESET'],
-  ['closed, elsewhere', undefined, 'FIN'],
-] as const)('connections that the app has closed are %s', async (_what, resetsClosed, end) => {
+  ['with a reset if the VM uses gVisor', true, 'ECONNRESET'],
+  ['with a FIN in other VMs', undefined, 'FIN'],
+] as const)('a connection that the app has closed ends %s', async (_what, resetsClosed, end) => {
   ends.length = 0
   await using fixture = await gatewayFixture()
   const { port } = app.address() as AddressInfo

@@ -1,7 +1,7 @@
 /**
- * The gateway's only state: a cache of routes. It loads the whole table, follows published changes, and polls
- * periodically, because messages lost with a broken connection are not repeated. While control is unreachable, the
- * known routes stay in use.
+ * The gateway's only state: a cache of routes. It loads the whole table at start, applies published changes, and polls
+ * periodically, because messages that are lost with a broken connection are not repeated. While control is unreachable,
+ * the cached routes stay in use.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -14,31 +14,35 @@ import { readRoute, readRoutes } from '../contract/tolerant.ts'
 const refreshMs = 10_000
 const retryMs = 250
 const requestTimeoutMs = 5000
-/** Minimum interval between renewals triggered by requests: requests to unknown names must not load control. */
+/**
+ * Minimum interval between reloads that requests trigger, so that requests to unknown hostnames cannot overload
+ * control.
+ */
 const renewEveryMs = 50
-/** Maximum time that a request waits for a renewal. */
+/** Maximum time that a request waits for such a reload. */
 const renewWithinMs = 2000
 
 export interface RouteTable {
   find(hostname: string): Route | undefined
   /**
-   * Returns the route, after asking control if the cached one cannot serve. A change takes some milliseconds to arrive,
-   * and a client may learn of it from the API before. Returns the cached route at once while control does not answer.
+   * Returns the route, after querying control if the cached one cannot serve: a change takes some milliseconds to
+   * arrive, and a client may learn of it earlier from the API. While control does not respond, returns the cached route
+   * immediately.
    */
   current(hostname: string): Promise<Route | undefined>
-  /** Routes of every hostname of the app, without removed ones. */
+  /** Returns the routes of all hostnames of the app, without removed ones. */
   ofApp(appId: string): readonly Route[]
   /** Of hostnames. */
   all(): Iterable<Route>
-  /** Of TCP services with a port of their own. */
+  /** Returns the routes of TCP services that have a port of their own. */
   services(): Iterable<Route>
-  /** Also returns the version of a removed route. */
+  /** Returns the version of the cached route, even of a removed one. */
   versionOf(hostname: string): number | undefined
-  /** Resolves with the route as soon as it satisfies `ready`; undefined when the signal aborts first. */
+  /** Resolves with the route as soon as `ready` accepts it; undefined when the signal aborts first. */
   waitFor(hostname: string, ready: (route: Route) => boolean, signal: AbortSignal): Promise<Route | undefined>
   /** Registers a callback for changed routes. */
   onChange(listener: (route: Route) => void): void
-  /** True once the first table has arrived. */
+  /** Returns whether the table has been loaded once. */
   loaded(): boolean
   stop(): Promise<void>
 }

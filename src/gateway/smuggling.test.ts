@@ -1,11 +1,14 @@
-/** Requests that a proxy and an app may read differently: what follows a request never reaches an app as another one. */
+/**
+ * Tests request smuggling: requests that proxy and app might parse differently. Nothing that follows such a request may
+ * reach an app as a separate request.
+ */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { type GatewayFixture, gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 
 const victim = 'victim.localhost'
 let fixture: GatewayFixture
-/** Paths of the requests that reached an app, with the name of the app. */
+/** App and path of the requests that reached an app. */
 let reached: string[] = []
 beforeAll(async () => {
   fixture = await gatewayFixture()
@@ -24,7 +27,10 @@ beforeEach(() => {
   reached = []
 })
 
-/** Returns what was answered until the gateway closed the connection, which a last request asks for. */
+/**
+ * Sends the text and then a last request with `connection: close`. Returns everything that the gateway sent until it
+ * closed the connection.
+ */
 function send(text: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const last = `GET /last HTTP/1.1\r\nhost: ${hostname}\r\nconnection: close\r\n\r\n`
@@ -36,7 +42,7 @@ function send(text: string): Promise<string> {
     .on('data', (part: string) => (answered += part))
     .on('error', () => undefined)
     .once('close', () => resolve(answered))
-  // A gateway that waits for more of the request has not misread it, but neither has it refused it.
+  // If the gateway waits for more of the request, it has neither misread nor refused the request: give up.
   socket.setTimeout(5_000, () => socket.destroy())
   socket.write(text, 'latin1')
   return promise
@@ -48,7 +54,7 @@ const chunked = `0\r\n\r\n${hidden}`
 const length = `content-length: ${chunked.length}\r\n`
 const te = 'transfer-encoding: chunked\r\n'
 
-/** Two readings of where the body ends: one of them makes a request of the rest. */
+/** Requests with two possible ends of the body. By one of them, the rest is another request. */
 const bodies: Readonly<Record<string, string>> = {
   'length before chunked': post(length + te, chunked),
   'chunked before length': post(te + length, chunked),
@@ -76,18 +82,18 @@ const bodies: Readonly<Record<string, string>> = {
   'a header name with a space': post(`transfer encoding: chunked\r\n${length}`, chunked),
 }
 
-it('what follows a whole request is the next request, as a control', async () => {
+it('after an unambiguous request, the next one reaches an app (control for the following tests)', async () => {
   await send(post('content-length: 0\r\n', hidden))
   expect(reached).toContain(`${victim} /smuggled`)
 })
 
-it.each(Object.entries(bodies))('%s', async (_name, text) => {
+it.each(Object.entries(bodies))('ambiguous body (%s): refused, and the rest reaches no app', async (_name, text) => {
   const answer = await send(text)
   expect(answer).toMatch(/^HTTP\/1\.1 4\d\d /)
   expect(reached.filter(one => one.includes('smuggled'))).toEqual([])
 })
 
-/** Two readings of which host is meant. */
+/** Requests with two possible hosts. */
 const hosts: Readonly<Record<string, string>> = {
   'two hosts': `GET / HTTP/1.1\r\nhost: ${hostname}\r\nhost: ${victim}\r\n\r\n`,
   'no host': 'GET / HTTP/1.1\r\n\r\n',
@@ -99,7 +105,7 @@ const hosts: Readonly<Record<string, string>> = {
   'a host after a space': `GET / HTTP/1.1\r\nhost : ${victim}\r\nhost: ${hostname}\r\n\r\n`,
 }
 
-it.each(Object.entries(hosts))('%s', async (_name, text) => {
+it.each(Object.entries(hosts))('ambiguous host (%s): refused, and nothing reaches an app', async (_name, text) => {
   expect(await send(text)).toMatch(/^HTTP\/1\.1 4\d\d /)
   expect(reached.filter(one => !one.endsWith('/last'))).toEqual([])
 })

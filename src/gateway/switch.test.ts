@@ -1,4 +1,4 @@
-/** An open-loop load: one request every 2 ms, without waiting for earlier answers, while the route changes. */
+/** Tests route changes under an open-loop load: a request every 2 ms, without waiting for earlier responses. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent } from 'undici'
 import { expect, it } from 'vitest'

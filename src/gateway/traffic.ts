@@ -1,17 +1,17 @@
 import type { TrafficReport } from '../contract/gateway.ts'
 
-/** Counts requests per app between two reports. Its size is bounded by the number of routed apps. */
+/** Counts requests per app between two reports. Memory is bounded by the number of apps with routes. */
 export interface Traffic {
-  /** Call at the start of a request; call the returned function at its end with whether the app failed. */
+  /** Counts the start of a request. Returns a function to call at its end, with whether the app failed. */
   begin(appId: string): (failed: boolean, bytes?: number) => void
   /** Counts a request that was refused because of a limit. */
   refused(appId: string): void
   /**
-   * Returns the counts since the last call, with times on the given clock; apps without new or open requests are left
-   * out.
+   * Returns the counts since the last call, with times by the clock of `nowMs`. Apps without new, open or refused
+   * requests are left out.
    */
   take(): TrafficReport['apps']
-  /** Requests since the start. */
+  /** Number of requests since the start. */
   total(): number
 }
 
@@ -21,7 +21,7 @@ interface Count {
   refused: number
   bytes: number
   open: number
-  /** Sum of the open time of all requests since the last report. */
+  /** Total duration for which requests were open since the last report. */
   busyMs: number
   changedMs: number
   lastRequestAtMs: number
@@ -67,7 +67,7 @@ export function createTraffic(nowMs: () => number): Traffic {
     refused(appId) {
       const entry = countOf(appId)
       entry.refused++
-      // A refused request also shows that the app is not idle.
+      // A refused request counts as activity, too: the app is not idle.
       entry.lastRequestAtMs = nowMs()
     },
     total: () => total,

@@ -1,6 +1,10 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Parses addresses and CIDRs, e.g. `10.0.0.0/8`, into a predicate. @throws Error that names an invalid entry. */
+/**
+ * Returns a function that tests whether an address is in the list.
+ * @param entries addresses and CIDRs, e.g. `10.0.0.0/8`
+ * @throws Error that names an invalid entry
+ */
 export function trustList(entries: readonly string[]): (address: string) => boolean {
   if (entries.length === 0) return () => false
   const list = new BlockList()

@@ -3,13 +3,13 @@ import { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
 import { joinStreams } from './upgrade.ts'
 
-/** A connection that accepts all data. */
+/** Creates a connection that accepts all data. */
 const backend = () =>
   new Duplex({ read: () => undefined, write: (_data, _encoding, done) => done(), allowHalfOpen: false })
 
 const join = (client: Duplex, socket: Duplex) => joinStreams(client, { socket, head: Buffer.alloc(0) })
 
-/** Accepts a message each time the test says so. */
+/** Creates a client that accepts the next message only when the test lets it. */
 function slowReader() {
   const heard: Buffer[] = []
   let take = () => {}
@@ -34,8 +34,8 @@ function slowReader() {
 
 it.each([
   ['is silent', []],
-  ['still talks', ['more']],
-])('delivers to a slow client that %s everything the backend sent before it closed', async (_how, said) => {
+  ['still sends', ['more']],
+])('everything that the backend sent before it closed reaches a slow client that %s', async (_how, said) => {
   const { client, readAll } = slowReader()
   const socket = backend()
   join(client, socket)
@@ -50,7 +50,7 @@ it.each([
   await once(client, 'close')
 })
 
-it('closes the client when the backend disconnects, and vice versa', async () => {
+it('the client is closed when the backend disconnects, and vice versa', async () => {
   const [broken, client] = [backend(), backend()]
   join(client, broken)
   const closed = once(client, 'close')

@@ -1,7 +1,7 @@
 /**
- * Upgraded connections (WebSocket): the gateway sends its own request to the backend, and copies bytes both ways only
+ * Upgraded connections (WebSocket). The gateway sends its own upgrade request to the backend, and copies bytes only
  * after the backend has agreed (101). Otherwise a client could send further requests past the gateway. A refusal is
- * forwarded like any answer.
+ * forwarded like any response.
  */
 import { type IncomingMessage, ServerResponse, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
@@ -15,26 +15,26 @@ import { type ProxyDeps, admit, awake, refuse, routeOf } from './admission.ts'
 
 const answerTimeoutMs = 10_000
 const maxTries = 3
-/** Time that a client has to read the rest once its backend has closed. */
+/** How long a client may take to read the remaining data after its backend has closed. */
 const lingerMs = 30_000
 
-/** A backend that switched protocols: its answer and the connection. */
+/** The response and connection of a backend that has switched protocols. */
 export interface Agreement {
   readonly answer: IncomingMessage
   readonly socket: Duplex
-  /** Data that it has already sent. */
+  /** Data that the backend sent right after its response. */
   readonly head: Buffer
 }
 type Said = Agreement | { readonly answer: IncomingMessage; readonly socket: undefined }
 
-/** RFC 9110, 7.8. */
+/** Handles an upgrade request over HTTP/1.1 (RFC 9110, 7.8). */
 export async function handleUpgrade(
   deps: ProxyDeps,
   request: IncomingMessage,
   client: Socket,
   head: Buffer,
 ): Promise<void> {
-  // Used for answers before the backend agrees.
+  // For responses of the gateway, and of a backend that refuses.
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(client)
@@ -56,20 +56,23 @@ export async function handleUpgrade(
 }
 
 /**
- * Copies both ways until one side closes, then closes the other one: the client only after it has received everything
- * that the backend sent, however slowly it reads.
+ * Copies in both directions until one side closes, then closes the other. The client is closed only after it has
+ * received everything that the backend sent, however slowly it reads.
  */
 export function joinStreams(client: Duplex, { socket, head }: Pick<Agreement, 'socket' | 'head'>): void {
   if (head.length > 0) client.write(head)
   client.on('error', () => socket.destroy()).once('close', () => socket.destroy())
-  // A client that still sends to a closed backend causes an error too, but still receives the rest.
+  // Writing to a closed backend fails, but the client still receives the remaining data.
   socket.on('error', () => socket.destroy())
   socket.once('close', () => (socket.readableEnded ? letFinish(client) : client.destroy()))
   socket.pipe(client)
   client.pipe(socket)
 }
 
-/** Keeps reading meanwhile: closing a connection with unread data resets it, and the last sent data would be lost. */
+/**
+ * Waits until the client has received everything. Keeps reading from the client meanwhile, because closing a connection
+ * with unread data resets it and loses data in transit.
+ */
 function letFinish(client: Duplex): void {
   const late = setTimeout(() => client.destroy(), lingerMs).unref()
   client.once('close', () => clearTimeout(late)).resume()
@@ -77,8 +80,8 @@ function letFinish(client: Duplex): void {
 
 /**
  * Asks a backend to switch protocols. Returns undefined if the backend refused, none was reachable, or the client
- * disconnected; the answer has been sent then.
- * @param client the connection; when it closes, the backend connection is closed too
+ * disconnected; a response has then been sent where possible.
+ * @param client the connection; when it closes, the backend connection is closed, too
  * @param desired headers that request the other protocol
  */
 export async function openUpgrade(
@@ -154,7 +157,7 @@ async function askAny(
   return undefined
 }
 
-/** Counts the backend connection as a pending request, and closes it when its VM is gone. */
+/** Counts the backend connection as a pending request, and closes the connection when its VM leaves. */
 function hold(deps: ProxyDeps, exchange: Exchange, target: Target, said: Said, done: () => void): void {
   const stream = said.socket ?? said.answer
   const forget = deps.pools.onCut(target, () => stream.destroy())

@@ -7,7 +7,8 @@ const askTimeoutMs = 5000
 const askAgainMs = 2000
 
 /**
- * Wakes sleeping apps. However many requests wait, control is asked once per app and interval until the app is awake.
+ * Returns a function that wakes a sleeping app. However many requests wait, control gets one wake request per app and
+ * interval.
  */
 export function createWaker(deps: {
   readonly bus: Bus
@@ -15,7 +16,7 @@ export function createWaker(deps: {
   readonly log: Logger
   readonly timeoutMs: number
 }): (route: Route, signal: AbortSignal) => Promise<Route | undefined> {
-  /** Time of the last wake request by app, for apps with waiting requests. */
+  /** When the wake of each app was last requested; only for apps with waiting requests. */
   const asked = new Map<string, number>()
   const ask = async (appId: string) => {
     const now = performance.now()
@@ -31,7 +32,7 @@ export function createWaker(deps: {
     const waiting = new AbortController()
     const until = AbortSignal.any([signal, waiting.signal, AbortSignal.timeout(deps.timeoutMs)])
     const awake = deps.table.waitFor(route.hostname, now => now.state === 'live' && now.backends.length > 0, until)
-    // A failed wake leaves the app asleep, so it is requested again while a client waits.
+    // Repeated while a client waits, because an app stays asleep if its wake fails.
     const asking = setInterval(() => void ask(route.appId), askAgainMs)
     void ask(route.appId)
     try {

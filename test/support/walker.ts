@@ -2,7 +2,17 @@
 import type { Browser, BrowserContextOptions, Locator } from 'playwright-core'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { noBrowser, openBrowser, type Visit, visit } from './browser.ts'
+import { isNightly } from './nightly.ts'
 import type { TestSystem, TestUser } from './system.ts'
+
+/**
+ * Windows in which a suite walks through the dashboard. Each night also on a phone: in each run, dashboard-pages.test.ts
+ * opens every page there.
+ */
+export const looks = [
+  { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } } as const,
+  ...(isNightly ? [{ name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const] : []),
+]
 
 /** A suite that needs a browser; without one, it is skipped and its title says why. */
 export const browserSuite = noBrowser

@@ -4,12 +4,7 @@ import { expect, it, vi } from 'vitest'
 import { overflow, seriousFindings } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
-import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
-
-const looks = [
-  { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } },
-  { name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
-] as const
+import { browserSuite, looks, prepare, type Walker, walker } from '../support/walker.ts'
 
 for (const { name, ...look } of looks)
   browserSuite(`everyday pages of the dashboard (${name})`, () => {

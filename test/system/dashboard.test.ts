@@ -8,13 +8,9 @@ import { noBrowser, openBrowser, overflow, seriousFindings, type Visit, visit } 
 import { answerInWords } from '../support/captcha.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
-import { browserSuite } from '../support/walker.ts'
+import { browserSuite, looks } from '../support/walker.ts'
 
 const password = 'quartz-otter-lantern-42'
-const looks = [
-  { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } },
-  { name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
-] as const
 
 /** Drops a file on the card of files, as from a file manager. */
 const dropFile = (page: Page, name: string) =>

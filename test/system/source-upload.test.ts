@@ -12,9 +12,11 @@ import { hasToolImage, toolImages } from '../../src/agent/build/tool-images.ts'
 import { subjects } from '../../src/contract/agent.ts'
 import { createClient } from '../../src/client/index.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
+import { driverCases } from '../support/agent/hypervisor.ts'
 import { globalHeaderBomb } from '../support/lib/archive.ts'
 import { viaGateway } from '../support/http.ts'
 import { cli } from '../support/cli.ts'
+import { isNightly } from '../support/nightly.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 
 let system: TestSystem
@@ -183,7 +185,11 @@ describe('an uploaded source', () => {
   })
 })
 
-const needed = ['qemu-system-x86_64', 'umoci', 'mke2fs']
+const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
+/** Each night in emulated guests; in each run, builds.test.ts and crash.test.ts of the agent build in those. */
+const isEmulated = isNightly || gvisor === undefined
+const guests = isEmulated ? { hypervisor: 'qemu' as const, network: 'user' as const } : gvisor.config
+const needed = [...(isEmulated ? ['qemu-system-x86_64'] : []), 'umoci', 'mke2fs']
 const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const { cacheDir } = agentConfig({ dataDir: '/nonexistent', hostName: 'test' })
@@ -195,7 +201,7 @@ const note = [
 
 describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout: 400_000 }, () => {
   beforeAll(async () => {
-    const agent = await system.addAgent({ hypervisor: 'qemu', network: 'user', cacheDir })
+    const agent = await system.addAgent({ ...guests, cacheDir })
     await agent.probed
   }, 60_000)
 

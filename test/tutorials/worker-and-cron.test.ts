@@ -1,10 +1,13 @@
 // Runs on one PostgreSQL only: tests documents and the built program, not the database.
+/** Each night: in each run, the other tutorials and `worker` and `jobs` in test/system/cli-config.test.ts cover its commands. */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
+import { isNightly } from '../support/nightly.ts'
 import { fastGuests, withImages, withVms } from './needs.ts'
 import { newReader } from './reader.ts'
 
 it('the tutorial of a worker and a scheduled job works as written', { timeout: minutes(18) }, async context => {
+  context.skip(!isNightly, 'runs each night, or with MOTE_TEST_NIGHTLY=1')
   await withVms(context)
   withImages(context, 'node', 'builder')
   await using reader = await newReader({ installed: await fastGuests() })

@@ -1,4 +1,7 @@
-/** Computes the proof of work of a text captcha, see docs/identity.md. Web Crypto needs https or localhost. */
+/**
+ * The proof of work that a text captcha requires (docs/identity.md). Computed with Web Crypto: needs https or
+ * localhost.
+ */
 export interface CaptchaWork {
   readonly iterations: number
   readonly bits: number

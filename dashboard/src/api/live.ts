@@ -10,7 +10,8 @@ export type LiveState = 'connecting' | 'open' | 'waiting' | 'refused' | 'over'
 /**
  * Keeps a stream open while the page is visible. A browser limits HTTP/1.1 to six connections per server over all tabs,
  * so a hidden tab holds none.
- * @param open starts the stream; a new `key` starts another one, undefined none
+ * @param key identifies the stream: a new key opens another one, undefined opens none
+ * @param open starts the stream
  */
 export function useStream<Event extends StreamEvent>(
   key: string | undefined,

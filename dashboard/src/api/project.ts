@@ -1,4 +1,4 @@
-/** The selected project: kept per tab, and the default for new tabs. */
+/** The selected project: stored per tab; the last choice is the default for new tabs. */
 import { createStore } from './store.ts'
 
 const key = 'mote.project'

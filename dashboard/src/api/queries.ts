@@ -30,7 +30,7 @@ async function all<T>(items: AsyncGenerator<T>): Promise<readonly T[]> {
   return found
 }
 
-/** Runs in the list of an app, which is read every two seconds while one is open. */
+/** Number of runs in an app's list; limited, because the list is read every two seconds while a run is in progress. */
 export const mostRuns = 100
 
 export const queries = {
@@ -104,7 +104,7 @@ export const queries = {
         (await api.listRuns({ app_name, query: { job_name, limit: 1 } }, { signal }))[0] ?? null,
       staleTime: 60_000,
     }),
-  /** @param ended_at of the run, so that the last lines are read once it has ended */
+  /** The log of a run. @param ended_at part of the key, so that the last lines are read once the run has ended */
   runLog: (app_name: string, run_id: string, ended_at: string | null) =>
     queryOptions({
       queryKey: inProject('runs', app_name, run_id, 'log', ended_at),
@@ -127,7 +127,7 @@ export const queries = {
       queryKey: inProject('deployment', app_name, job_id),
       queryFn: ({ signal }) => api.getDeployment({ app_name, job_id }, { signal }),
     }),
-  /** Deployments do not change what they were made of. */
+  /** The diff to another deployment; cached longer, because what a deployment consists of does not change. */
   diff: (app_name: string, job_id: string, base: string) =>
     queryOptions({
       queryKey: inProject('diff', app_name, job_id, base),
@@ -282,7 +282,7 @@ export const queries = {
     }),
 
   mesh: () => queryOptions({ queryKey: ['mesh'], queryFn: ({ signal }) => api.getMesh({ signal }) }),
-  /** Includes the drain report while the host drains. */
+  /** One host; includes the drain report while the host drains. */
   host: (host_id: string) =>
     queryOptions({
       queryKey: ['hosts', host_id],

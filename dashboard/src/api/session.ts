@@ -1,7 +1,7 @@
 /**
- * The session (docs/dashboard.md, "Tokens"). The access token lives in memory. On unload, a page hands it over to its
- * successor in the same tab: a refresh that a reload interrupts would end every session, because refresh tokens work
- * only once. All tabs share the refresh token, and only one tab at a time may use it (Web Locks).
+ * The session (docs/dashboard.md, "Tokens"). The access token lives in memory. On unload, a page passes it on to the
+ * next page in the tab, because a reload that interrupts a refresh would end every session: refresh tokens work only
+ * once. All tabs share the refresh token, and only one tab at a time may use it (Web Locks).
  */
 import { newKey, type RefreshResponse } from '@mote/client'
 import { createStore } from './store.ts'
@@ -10,7 +10,9 @@ type Tokens = RefreshResponse
 type Message = { readonly kind: 'tokens'; readonly token: string } | { readonly kind: 'out' } | { readonly kind: 'ask' }
 
 const refreshKey = 'mote.refresh'
-/** The Idempotency-Key of a refresh whose answer has not arrived. The next page repeats the request with it. */
+/**
+ * Storage key for the Idempotency-Key of a refresh without a response yet. The next page repeats the request with it.
+ */
 const pendingKey = 'mote.refresh_pending'
 const handoverKey = 'mote.handover'
 /** How long a new tab waits for an access token from another tab. */
@@ -19,7 +21,7 @@ const askMs = 80
 /** Web Locks need https or localhost. Without them, each tab keeps its own refresh token. */
 const isShared = 'locks' in navigator
 const channel = new BroadcastChannel('mote.session')
-// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel is of one origin
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel has a single origin
 const say = (message: Message) => channel.postMessage(message)
 
 export type SessionState = 'starting' | 'in' | 'out'
@@ -54,7 +56,7 @@ function forget(): void {
 export const currentToken = () => accessToken
 export const signedIn = keep
 
-/** Returns the account's id, which is the `sub` claim of its JWT (RFC 7519, 4.1.2). Empty without a session. */
+/** Returns the id of the signed-in account, the `sub` claim of the JWT (RFC 7519, 4.1.2). Empty without a session. */
 export function currentPerson(): string {
   const payload = accessToken?.split('.')[1]
   if (!payload) return ''
@@ -81,7 +83,7 @@ export async function startSession(refresh: Refresh): Promise<void> {
     if (data.kind === 'tokens') enter(data.token)
     if (data.kind === 'ask' && accessToken) say({ kind: 'tokens', token: accessToken })
   })
-  // On unload, including into the back/forward cache.
+  // Fires on unload, also if the page goes into the back/forward cache.
   addEventListener('pagehide', () => {
     if (accessToken) sessionStorage.setItem(handoverKey, JSON.stringify({ accessToken, ownRefreshToken }))
   })
@@ -115,7 +117,7 @@ async function askOthers(): Promise<void> {
 export type Refresh = (refreshToken: string, idempotencyKey: string) => Promise<Tokens | undefined>
 
 /**
- * Replaces an access token that the server rejected. One tab at a time refreshes; a later tab finds the new token.
+ * Replaces an access token that the server rejected. One tab at a time refreshes; the tabs after it find the new token.
  * @returns whether there is a valid token now
  */
 export async function renew(refused: string | undefined, refresh: Refresh): Promise<boolean> {

@@ -8,7 +8,7 @@ import { Empty, Loaded } from '../ui/states.tsx'
 import { Ago } from '../ui/time.tsx'
 
 const pageSize = 20
-/** The most that the API returns at once; the audit log has the rest. */
+/** Maximum page size of the API; older entries are on the page of the audit log. */
 const most = 100
 
 /** Who did what in the project, newest first. */

@@ -20,7 +20,7 @@ const resourceTypes = [
   ...['security_rule', 'session', 'token', 'volume', 'volume_snapshot'],
 ] as const
 
-/** Entries that no account caused (src/control/audit/writer.ts). */
+/** Account id in entries that Mote itself caused (src/control/audit/writer.ts). */
 const platform = '00000000-0000-0000-0000-000000000000'
 
 export function Audit() {
@@ -115,7 +115,7 @@ function textIn(details: JsonValue, key: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** The name that users know, if the row contains it. */
+/** The name of the changed resource if the entry contains it, else its id. */
 function subjectOf({ details, resource_id }: AuditLog): string {
   const named = ['name', 'email', 'app'].map(key => textIn(details, key)).find(text => text !== '')
   return named ?? (resource_id ? shortId(resource_id) : '')

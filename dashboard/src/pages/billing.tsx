@@ -84,7 +84,7 @@ function Plan({ summary }: { readonly summary: BillingSummary }) {
   )
 }
 
-/** The server represents "unlimited" by its largest numbers (projects/plans.ts). */
+/** Limits from this number on are shown as no limit: the server represents "unlimited" by huge numbers. */
 const plenty = 1_000_000_000
 
 function Limits({ limits }: { readonly limits: PlanLimits }) {

@@ -10,14 +10,14 @@ import { EnvHistory } from './app/env-history.tsx'
 
 const refresh = () => refreshAll('env-groups', 'env-group', 'env-group-versions')
 
-/** Variables that several apps of the project share. */
+/** Environment groups: variables that several apps of the project share. */
 export function EnvGroups() {
   const groups = useQuery(queries.envGroups())
   return (
     <>
       <OwnedList
         title="Environment groups"
-        lead="Variables that several apps share. Attach a group on the page Environment of an app."
+        lead="Variables that several apps share. Attach a group on the Environment page of an app."
         query={groups}
         refresh={refresh}
         nothing={{ icon: Layers, title: 'No groups', text: 'Variables that several apps need, such as API_URL.' }}

@@ -1,4 +1,4 @@
-/** The page of apps before there is one: three ways to the first. */
+/** Replaces the list of apps while there are none: offers three ways to create the first one. */
 import { useNavigate } from '@tanstack/react-router'
 import { Boxes, FolderUp, GitBranch, type LucideIcon, Rocket } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -79,7 +79,7 @@ function DeploySample() {
   )
 }
 
-/** Returns the parameters of the page of the deployment. */
+/** Deploys the sample. Returns the route parameters of the deployment page. */
 async function createSample() {
   const app = sampleApp.name
   await api.createApp({ body: sampleApp })
@@ -87,7 +87,7 @@ async function createSample() {
     const { job_id } = await api.deployApp({ app_name: app, body: { image: sampleImage } })
     return { app, job: job_id }
   } catch (cause) {
-    // So that this page offers the sample again.
+    // Delete the app, so that this page offers the sample again.
     await api.deleteApp({ app_name: app })
     throw cause
   } finally {

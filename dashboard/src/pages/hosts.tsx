@@ -130,7 +130,7 @@ function HostCard({ host }: { readonly host: Host }) {
   )
 }
 
-/** The drain report: what is still on the host, and what each item waits for. */
+/** The drain report: VMs and volumes that are still on the host, and what each of them waits for. */
 function StillThere({ id }: { readonly id: string }) {
   const host = useQuery(queries.host(id))
   const vms = (host.data?.leaving ?? []).map(vm => ({ ...vm, id: vm.vm_id, name: vm.app_name }))

@@ -1,6 +1,6 @@
 /**
- * Target pages of mailed links. The secret is in the URL fragment, which no server receives; nothing happens before a
- * click.
+ * Pages that links in emails lead to. The secret is in the URL fragment, which browsers do not send to servers. A
+ * page sends it only after a click on its button.
  */
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -90,7 +90,7 @@ export function ForgotPassword() {
   )
 }
 
-/** Requires a session: the signed-in account accepts the invitation. */
+/** Accepts an invitation for the signed-in account, so it needs a session. */
 export function AcceptInvitation() {
   const navigate = useNavigate()
   return (

@@ -100,7 +100,7 @@ function MemberTable({
   readonly mine: Role | undefined
 }) {
   const owners = members.filter(member => member.role === 'owner').length
-  /** The server's rules (projects/rules.ts): admins manage members and viewers, owners manage everyone. */
+  /** Why a member cannot be changed, by the server's rules: admins manage members and viewers, owners everyone. */
   const whyNot = (member: Member): string | undefined => {
     if (member.role === 'owner' && owners === 1) return 'A project needs an owner. Make another member owner first.'
     if (mine === 'owner' || (mine === 'admin' && (member.role === 'member' || member.role === 'viewer')))
@@ -232,7 +232,7 @@ function Invite({
 }: {
   readonly slug: string
   readonly reason: string | undefined
-  /** Receives the link of the invitation. */
+  /** Called with the link of the invitation. */
   readonly done: (link: string | undefined) => void
 }) {
   return (

@@ -8,7 +8,7 @@ export interface Place {
   readonly y: number
 }
 
-/** Places hosts on an ellipse, ordered by name, so that a host keeps its place when its state changes. */
+/** Positions of hosts on an ellipse, ordered by name, so that a host keeps its position when its state changes. */
 export function placesOf(nodes: readonly MeshNode[]): readonly Place[] {
   const [cx, cy] = [sizePx / 2, sizePx * 0.29]
   const [rx, ry] = nodes.length === 1 ? [0, 0] : [sizePx * 0.38, sizePx * 0.2]

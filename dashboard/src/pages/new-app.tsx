@@ -129,7 +129,7 @@ function SourceChoice({ source, choose }: { readonly source: Source; readonly ch
   )
 }
 
-/** Returns the parameters of the page of the deployment. */
+/** Creates and deploys the app. Returns the route parameters of the deployment page. */
 async function createAndDeploy(values: Values, repositories: readonly Repository[] | undefined) {
   const name = values.text('name')
   const variables = variablesIn(values.text('env'))
@@ -154,13 +154,13 @@ async function createAndDeploy(values: Values, repositories: readonly Repository
     })
     return { app: name, job: job_id }
   } catch (cause) {
-    // Only the source or a variable is invalid. Delete the app, so that a second attempt can create it.
+    // The source or a variable is invalid, not the app. Delete the app, so that a second attempt can create it.
     await api.deleteApp({ app_name: name })
     throw cause
   }
 }
 
-/** Links to the source host, where the owner selects the repositories to grant access to. */
+/** A button that leads to the source host, where the owner selects the repositories to grant access to. */
 function Connect() {
   return (
     <ActionButton
@@ -175,7 +175,7 @@ function Connect() {
   )
 }
 
-/** A connected repository is read through the integration, any other by its URL. */
+/** The source fields of the request: a connected repository is read through the integration, others by their URL. */
 function sourceOf(git_url: string, known: readonly Repository[] = []) {
   const connected = known.find(repository => repository.clone_url === git_url)
   if (!connected) return { git_url }
@@ -187,7 +187,7 @@ function sourceOf(git_url: string, known: readonly Repository[] = []) {
   }
 }
 
-/** Suggests repositories that the integration can read, and accepts any URL. */
+/** A field that suggests the repositories that the integration can read, and accepts any URL. */
 function RepositoryField({ known = [] }: { readonly known: readonly Repository[] | undefined }) {
   return (
     <>

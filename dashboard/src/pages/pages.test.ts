@@ -68,8 +68,8 @@ const live: LiveDeploymentStatus = {
   steps: [],
 }
 
-describe('verbs', () => {
-  it('are enabled only if the server allows them', () => {
+describe('operations on a deployment', () => {
+  it('are enabled only in states in which the server allows them', () => {
     for (const verb of ['stop', 'cancel', 'pause', 'resume', 'delete', 'activate'] as const)
       for (const status of deploymentStatuses) {
         const possible: readonly string[] = can[verb]
@@ -77,7 +77,7 @@ describe('verbs', () => {
         else expect(whyNot(verb, status)).toMatch(/^It is|cannot be/)
       }
   })
-  it('name the states in which they are possible', () => {
+  it('are disabled with a reason that names the states in which they are possible', () => {
     expect(whyNot('cancel', 'running')).toBe(
       'A deployment that is running cannot be cancelled. Possible while: pending, building, scheduled, starting.',
     )
@@ -86,9 +86,9 @@ describe('verbs', () => {
   })
 })
 
-describe('an app', () => {
+describe('the status of an app', () => {
   const other = (change: Partial<LiveDeployment>): LiveDeployment => ({ ...live, deployment_id: 'd2', ...change })
-  it('shows the serving deployment, and another one that is being rolled out', () => {
+  it('is that of the serving deployment, or "deploying" during a rollout', () => {
     expect(liveOf(app, [other({}), live])?.deployment_id).toBe('d1')
     expect(appStatus(app, [live])).toBe('running')
     expect(appStatus(app, [live, other({ status: 'starting' })])).toBe('deploying')
@@ -99,16 +99,16 @@ describe('an app', () => {
   })
 })
 
-describe('steps', () => {
+describe('the steps of a deployment', () => {
   const states = (change: Partial<LiveDeploymentStatus>) =>
     stepsOf({ ...live, ...change }).map(step => `${step.name}: ${step.state}`)
-  it('are done, current or failed', () => {
+  it('are shown as done, current or failed', () => {
     const starting = { status: 'starting', started_at: 0, steps: [{ name: 'image', ms: 5 }] }
     expect(states(starting).slice(2, 4)).toEqual(['Image fetched: done', 'Base disk created: now'])
     expect(states({ ...starting, status: 'failed' })).toContain('Base disk created: failed')
     expect(states({ status: 'pending', host_id: '', scheduled_at: 0, started_at: 0 })[1]).toBe('Placed on a host: now')
   })
-  it('begin with the steps of the build, if there is one', () => {
+  it('include the steps of its build, if there is one', () => {
     const waiting = { ...live, status: 'building', host_id: '', scheduled_at: 0, started_at: 0 }
     const build: Build = {
       id: 'b',
@@ -151,7 +151,7 @@ describe('live metrics', () => {
     memory_mib: 1,
     at: new Date(second * 1000).toISOString(),
   })
-  it('become rates, except after a reset of the counters', () => {
+  it('include rates, except after a reset of the counters', () => {
     const first = pointOf([sample(100, 10)], undefined)
     expect(first.rxRate).toBeNull()
     expect(pointOf([sample(300, 12)], first).rxRate).toBe(100)
@@ -162,7 +162,7 @@ describe('live metrics', () => {
       rxRate: 100,
     })
   })
-  it('are kept while they are inside the window', () => {
+  it('are dropped once they are older than the time window', () => {
     const points = [0, 100, 400].reduce<ReturnType<typeof withPoint>>(
       (all, at) => withPoint(all, pointOf([sample(0, at)], undefined)),
       [],
@@ -171,8 +171,8 @@ describe('live metrics', () => {
   })
 })
 
-describe('words', () => {
-  it('are formatted for people', () => {
+describe('formatting and parsing of text', () => {
+  it('shows sizes, durations, ages and browsers in readable form', () => {
     expect([bytes(0), bytes(1023), bytes(1536), bytes(1024 ** 3)]).toEqual(['0 B', '1 KiB', '1.5 KiB', '1 GiB'])
     expect([duration(0.4), duration(999), duration(61_000)]).toEqual(['0.4 ms', '999 ms', '1 min 1 s'])
     const now = new Date('2026-01-02T00:00:00Z')
@@ -182,14 +182,14 @@ describe('words', () => {
     )
     expect(deviceOf('curl/8.5')).toBe('curl/8.5')
   })
-  it('of a command are split as by a shell', () => {
+  it('splits a command into arguments as a shell does', () => {
     expect(wordsOf(`echo "a b" 'c "d"' e"f g"h`)).toEqual(['echo', 'a b', 'c "d"', 'ef gh'])
     expect(wordsOf('  ')).toEqual([])
   })
 })
 
-describe('the map', () => {
-  it('gives each host a separate place inside it', () => {
+describe('the map of the mesh', () => {
+  it('gives each host a separate position, in the order of names', () => {
     const node = (name: string): MeshNode => ({
       host_id: name,
       name,

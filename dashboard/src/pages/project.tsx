@@ -26,7 +26,7 @@ export function ProjectSettings() {
   const { slug } = useParams({ from: '/shell/projects/$slug' })
   const projects = useQuery(queries.projects())
   const navigate = useNavigate()
-  // Registries and activity are read in the selected project.
+  // Registries and activity always belong to the selected project, which may be another one.
   const current = useProject()
   return (
     <Page title="Project settings">

@@ -5,7 +5,7 @@ import { queries, refreshAll } from '../api/queries.ts'
 import { Field } from '../ui/form.tsx'
 import { OwnedList } from '../ui/owned-list.tsx'
 
-/** Registries that the selected project signs in to. */
+/** Credentials of the selected project for image registries. */
 export function Registries() {
   const all = useQuery(queries.registryCredentials())
   return (

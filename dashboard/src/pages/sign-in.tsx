@@ -12,7 +12,7 @@ interface Credentials {
   readonly password: string
 }
 
-/** Stores the session. @returns false if the second factor is still missing */
+/** Stores the session after a sign-in. @returns false if the second factor is still missing */
 export function accept({ token, refresh_token }: AuthResponse): boolean {
   if (!token || !refresh_token) return false
   signedIn({ token, refresh_token })

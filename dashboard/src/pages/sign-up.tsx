@@ -13,7 +13,7 @@ import { accept } from './sign-in.tsx'
 
 const captchaKey = 'captcha'
 
-/** Only a text captcha requires a proof of work, which takes about a second. */
+/** The proof of work for a text captcha, which takes about a second; empty for other captchas. */
 async function proofOf(values: Values): Promise<{ captcha_proof?: string }> {
   const [iterations, bits] = values.text('captcha_work').split(' ').map(Number)
   if (!iterations || !bits) return {}
@@ -39,7 +39,7 @@ export function SignUp() {
         },
       })
     } catch (cause) {
-      // A captcha is valid for one attempt.
+      // A captcha is valid for one attempt only, so fetch another one.
       void client.invalidateQueries({ queryKey: [captchaKey] })
       throw cause
     }

@@ -14,7 +14,7 @@ const themes = [
   { value: 'dark', name: 'Dark', icon: Moon },
 ] as const satisfies readonly { readonly value: Theme; readonly name: string; readonly icon: typeof Sun }[]
 
-/** Signs out at once; the server revokes the session in the background. */
+/** Signs out immediately; the request that revokes the session runs in the background. */
 export async function leave(): Promise<void> {
   const refresh_token = signOut()
   if (refresh_token) await api.logout({ body: { refresh_token } }).catch(() => {})

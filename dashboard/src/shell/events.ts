@@ -1,4 +1,4 @@
-/** Live events of the project: refetches what changed, and shows notifications. */
+/** Follows the live events of the project: refetches changed data, and shows notifications. */
 import { useNavigate } from '@tanstack/react-router'
 import { useRef } from 'react'
 import { api } from '../api/client.ts'
@@ -6,14 +6,14 @@ import { useStream } from '../api/live.ts'
 import { queryClient, refreshAll } from '../api/queries.ts'
 import { toast } from '../ui/toast.tsx'
 
-/** Queries that an event invalidates, by the first part of its kind. */
+/** Queries to refetch after an event, by the first part of its kind, such as `deployment` of `deployment.status`. */
 const touched: Readonly<Record<string, readonly string[]>> = {
   deployment: ['apps', 'app', 'active', 'deployments', 'deployment'],
   app: ['apps', 'app', 'active'],
   volume: ['volumes', 'app-volumes', 'volume-usage', 'volume-snapshots'],
   database: ['databases', 'branches', 'backups', 'database-snapshots', 'connection'],
 }
-/** A rollout causes many events at once; collect them and refetch once. */
+/** How long to collect events before refetching once: a rollout causes many events. */
 const gatherMs = 150
 
 type WorkspaceEvent = ReturnType<typeof api.streamWorkspace> extends AsyncGenerator<infer Event> ? Event : never

@@ -5,7 +5,7 @@ import { lazy, Suspense, useEffect, useState } from 'react'
 const Palette = lazy(() => import('./palette.tsx'))
 const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent)
 
-/** A shell uses Ctrl+K itself: it deletes to the end of the line. */
+/** Whether the key was pressed in a terminal, where Ctrl+K deletes to the end of the line. */
 const inTerminal = ({ target }: Event) => target instanceof Element && target.closest('.xterm') !== null
 
 export function Find() {

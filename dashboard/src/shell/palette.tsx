@@ -1,4 +1,6 @@
-/** The command palette: goes to apps, their pages, databases and settings, and does what needs no further question. */
+/**
+ * The command palette: opens apps, their pages, databases and settings, and runs actions that need no further input.
+ */
 import { useQuery } from '@tanstack/react-query'
 import { useRouter } from '@tanstack/react-router'
 import { Command } from 'cmdk'
@@ -35,14 +37,14 @@ interface Entry {
   readonly name: string
   readonly icon: LucideIcon
   readonly run: () => void
-  /** Other words that people type for it. */
+  /** Synonyms that also find the entry. */
   readonly words?: string
 }
 
-/** More results are not read, and would make typing slow in a project with thousands of apps. */
+/** Maximum number of results: more would make typing slow in a project with thousands of apps. */
 const mostShown = 40
 
-/** Each is the title of the page, and in lowercase its path. */
+/** Pages of an app: the title, which in lowercase is also the path. */
 const appPages = [
   ...['Logs', 'Deployments', 'Terminal', 'Files', 'Metrics', 'Scale', 'Jobs', 'Environment', 'Network', 'Volumes'],
   'Settings',
@@ -66,7 +68,7 @@ export default function Palette({ close }: { readonly close: () => void }) {
         />
         <Command.List label="Results" className="mt-3 max-h-[50dvh] overflow-y-auto">
           {found.length === 0 && (
-            // An option, because a listbox without one is not valid.
+            // A disabled option, because a listbox must contain options.
             <Command.Item disabled value="none" className="px-2 py-6 text-center text-muted">
               Nothing has this name.
             </Command.Item>
@@ -99,7 +101,7 @@ export default function Palette({ close }: { readonly close: () => void }) {
   )
 }
 
-/** Entries that contain every word, those first whose name begins with the first word. */
+/** Entries that contain every word; entries whose name begins with the first word come first. */
 function matching(entries: readonly Entry[], words: readonly string[]): readonly Entry[] {
   const [first = ''] = words
   const found = entries.filter(({ group, name, words: more = '' }) => {

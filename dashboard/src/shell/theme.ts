@@ -7,7 +7,7 @@ const isTheme = (text: string | null): text is Theme => text === 'light' || text
 const stored = localStorage.getItem(key)
 export const theme = createStore<Theme>(isTheme(stored) ? stored : 'system')
 
-/** The system's theme needs no attribute, because of `color-scheme: light dark`. */
+/** Applies the chosen theme. The system's theme needs no attribute, because of `color-scheme: light dark`. */
 export function applyTheme(): void {
   const chosen = theme.get()
   if (chosen === 'system') delete document.documentElement.dataset.theme

@@ -1,4 +1,4 @@
-/** Breadcrumbs from the path: most of its parts are already names. */
+/** Breadcrumbs, made from the URL path: most of its parts are already names. */
 import { useQuery } from '@tanstack/react-query'
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { queries } from '../api/queries.ts'
@@ -54,7 +54,7 @@ function PathLink({ path, children }: { readonly path: string; readonly children
   )
 }
 
-/** Parts of a path that are not pages by themselves. */
+/** Parts of a path that have no page and therefore no link. */
 const unlinked = new Set(['projects'])
 
 /** Labels for parts of a path that are not names of resources. */
@@ -90,7 +90,7 @@ function titled(key: string): [string, string] {
 
 const isLongId = (text: string) => /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(text)
 
-/** Paths of volumes and databases contain ids; their names are available once their page has loaded them. */
+/** Names for the ids in paths of volumes and databases, available once the page has loaded them. */
 function useNames(): (part: string, index: number) => string {
   const volumes = useQuery({ ...queries.volumes(), enabled: false })
   const databases = useQuery({ ...queries.databases(), enabled: false })

@@ -20,7 +20,7 @@ async function contentsOf(archive: Blob) {
   return found
 }
 
-it('is an archive that other programs can read, with any file names', async () => {
+it('the archive of a folder is a valid tar.gz, whatever its file names are', async () => {
   const files = {
     'index.html': 'hello',
     empty: '',
@@ -32,7 +32,7 @@ it('is an archive that other programs can read, with any file names', async () =
   expect(await contentsOf(archive)).toEqual(files)
 })
 
-it('omits generated, secret and ignored files', async () => {
+it('the archive of a folder omits generated, secret and ignored files', async () => {
   const files = [
     ...[picked('.gitignore', '*.log\n!keep.log\n'), picked('a.log'), picked('keep.log'), picked('.env', 'KEY=1')],
     ...[picked('node_modules/x/index.js'), picked('b/.gitignore', 'c\n!d.log\n'), picked('b/c/e'), picked('b/d.log')],

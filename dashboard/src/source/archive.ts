@@ -2,13 +2,17 @@
 import ignore, { type Ignore } from 'ignore'
 import { ustar } from './tar.ts'
 
-/** Generated, machine-specific or secret files; the CLI excludes the same (src/cli/folder-files.ts). */
+/** Excluded files: generated, machine-specific or secret ones. The CLI excludes the same (src/cli/folder-files.ts). */
 const usual = ['.git', 'node_modules/', '.venv/', '__pycache__/', '.DS_Store', '.env', '.env.local']
 
 /** Path of a picked file relative to the picked folder. */
 export const pathBelow = ({ webkitRelativePath, name }: File) => webkitRelativePath.replace(/^[^/]*\//, '') || name
 
-/** @param files all files of a folder, from a file field with `webkitdirectory` @throws Error if all are ignored */
+/**
+ * Packs the files that are not ignored.
+ * @param files all files of a folder, from a file field with `webkitdirectory`
+ * @throws Error if all are ignored
+ */
 export async function archiveOf(files: readonly File[]): Promise<Blob> {
   const wanted = await withoutIgnored(files)
   if (wanted.length === 0) throw new Error('The folder is empty, or all its files are ignored.')
@@ -17,7 +21,7 @@ export async function archiveOf(files: readonly File[]): Promise<Blob> {
   return new Response(tar.stream().pipeThrough(new CompressionStream('gzip'))).blob()
 }
 
-/** Applies the rules of gitignore(5): the innermost matching rule decides. */
+/** Removes ignored files, by the rules of gitignore(5): the innermost matching rule decides. */
 async function withoutIgnored(files: readonly File[]): Promise<File[]> {
   const rules: { readonly base: string; readonly matcher: Ignore }[] = [{ base: '', matcher: ignore().add(usual) }]
   const lists = files.filter(file => /(^|\/)\.gitignore$/.test(pathBelow(file)))

@@ -10,12 +10,12 @@ declare module 'react' {
   }
 }
 
-/** Picks a local folder. The CLI equivalent is `mote launch`. */
+/** A field to choose a local folder. The CLI equivalent is `mote launch`. */
 export function FolderField({ required = false }: { readonly required?: boolean }) {
   const [count, setCount] = useState(0)
   const hint =
     count > 0
-      ? `${plural(count, 'file')}; what .gitignore names and node_modules stay here.`
+      ? `${plural(count, 'file')}; node_modules and files in .gitignore are not uploaded.`
       : 'A Dockerfile, Node, Python, Go or a static site. Or, in the folder itself: mote launch'
   const { id, attributes } = useControl('folder', hint)
   return (
@@ -32,7 +32,7 @@ export function FolderField({ required = false }: { readonly required?: boolean 
   )
 }
 
-/** @returns the source id for a deploy that builds these files; undefined if none were picked */
+/** Uploads the files. @returns the source id for a deploy that builds them; undefined if none were chosen */
 export async function sendFolder(app_name: string, files: readonly File[]): Promise<string | undefined> {
   if (files.length === 0) return undefined
   // Load the archive code only when it is used.

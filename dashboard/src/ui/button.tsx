@@ -27,7 +27,7 @@ const classes = ({ look = 'plain', size = 'normal', className }: Common) =>
 
 interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'className'>, Common {
   readonly busy?: boolean
-  /** Why the button is disabled: it stays reachable by keyboard and shows the reason. */
+  /** Disables the button and explains why; it stays reachable by keyboard, so that the reason can be read. */
   readonly reason?: string | undefined
 }
 

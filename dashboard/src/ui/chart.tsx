@@ -1,4 +1,4 @@
-/** Live line charts on a canvas (uPlot); loaded with the first page that has one. */
+/** Live line charts on a canvas (uPlot). The code is loaded when a chart is first shown. */
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -21,10 +21,10 @@ interface Props {
   readonly times: readonly number[]
   readonly series: readonly Series[]
   readonly format: (value: number) => string
-  /** Minimum upper end of the axis. */
+  /** Smallest value for the upper end of the vertical axis. */
   readonly atLeast: number
   readonly heightPx?: number
-  /** Shown time up to the newest instant. */
+  /** Time span of the chart, which ends at the newest instant. */
   readonly spanSeconds?: number
 }
 
@@ -52,7 +52,7 @@ export function Chart({ label, times, series, format, atLeast, heightPx = 160, s
       plot.current?.destroy()
       plot.current = undefined
     }
-    // Data is set through setData below; these are the inputs of the chart itself.
+    // Only inputs that require a new chart. Data is set through setData below.
   }, [chosen, heightPx, names, atLeast, spanSeconds])
   useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series])
   return (
@@ -126,7 +126,7 @@ const clock = (seconds: number) =>
 const day = (seconds: number) =>
   new Date(seconds * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })
 
-/** A canvas cannot use custom properties, so let the browser resolve one to a color. */
+/** Resolves a custom property to a color, because a canvas cannot use custom properties. */
 function resolved(element: HTMLElement, name: string): string {
   const probe = document.createElement('span')
   probe.style.color = `var(${name})`

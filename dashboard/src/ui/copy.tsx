@@ -25,7 +25,7 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
   )
 }
 
-/** A value to paste elsewhere: a command, a token, an address. */
+/** Shows a value with a button to copy it: a command, a token, an address. */
 export function CopyBox({ text, label }: { readonly text: string; readonly label: string }) {
   const code = useRef<HTMLElement>(null)
   return (

@@ -21,11 +21,11 @@ const fields = 'input:not([type=hidden], [type=file]):not(:disabled), select:not
 export function Dialog({ title, lead, close, children, wide = false }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  // Its cleanup runs before the element is removed: a removed dialog cannot give the focus back.
+  // A layout effect, because its cleanup runs before the element is removed: a removed dialog cannot restore the focus.
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
-    // The browser focuses the first element that can have it, the button that closes the dialog; React does not write `autofocus`.
+    // Without this, the browser focuses the close button, which comes first; React does not write `autofocus`.
     element?.querySelector<HTMLElement>(fields)?.focus()
     return () => element?.close()
   }, [])
@@ -64,7 +64,7 @@ export function Dialog({ title, lead, close, children, wide = false }: DialogPro
 }
 
 interface Opening {
-  /** Opened by another element, such as a menu item, so it is open from the start. */
+  /** Whether the dialog is open from the start, because another element, such as a menu item, has opened it. */
   readonly open?: boolean
   readonly onClose?: () => void
 }
@@ -136,7 +136,9 @@ export function FormDialog({
   )
 }
 
-/** Escapes a name for `pattern`, a regular expression with the flag v, which allows no other escapes. */
+/**
+ * Escapes a name for `pattern`, which is a regular expression with the flag v: other characters must not be escaped.
+ */
 const escaped = (name: string) => name.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
 /** Asks the user to type the name of the resource before deleting it. */

@@ -11,4 +11,6 @@ it.each([
   ['Host', 'the volume is already on host-1', 'The volume is already on host-1.'],
   ['Until', 'Give a time after `since`.', 'Give a time after `since`.'],
   ['Island', 'island is full', 'Island is full.'],
-])('%s: %s', (label, fault, text) => expect(faultText(label, fault)).toBe(text))
+])('a message about the field "%s" becomes a sentence: %s', (label, fault, text) =>
+  expect(faultText(label, fault)).toBe(text),
+)

@@ -1,10 +1,10 @@
-/** Texts of the server at fields of a form. Pure. */
+/** Makes sentences of the server's messages about form fields. Pure. */
 
 const predicate = /^(?:is|are|was|has|have|can|cannot|must|may|needs|does|already)\b/
 
 /**
- * The server describes a field without naming it, such as "must be a number".
- * @param label of the field; a question is not the subject of a sentence
+ * Adds the label of the field to a message that describes the field without naming it, such as "must be a number".
+ * @param label if it is a question, "This answer" is the subject instead
  */
 export function faultText(label: string, fault: string): string {
   const subject = label.endsWith('?') ? 'This answer' : label

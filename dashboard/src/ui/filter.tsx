@@ -1,6 +1,6 @@
 /**
- * Filters of a list: a search field and a button for each status. The choice is in the address, so a link shows the same
- * rows to others, and is stored for the signed-in person, who finds it again on the next visit.
+ * Filters of a list: a search field and a button for each status. The choice is part of the URL, so that a link shows
+ * the same rows to others, and is stored in the browser for the account's next visit.
  */
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
@@ -12,7 +12,7 @@ import { controlLook } from './form.tsx'
 
 type Choice = Readonly<Record<string, string>>
 
-/** Longer values come from a damaged or foreign address. */
+/** Longer values are cut: they can only come from a damaged or foreign URL. */
 const mostCharacters = 200
 
 function choiceIn(search: unknown, names: readonly string[]): Choice {
@@ -40,15 +40,15 @@ function stored(list: string, names: readonly string[]): Choice {
 }
 
 export interface Filter {
-  /** Empty: everything. */
+  /** The chosen value; empty shows everything. */
   of(name: string): string
   set(name: string, value: string): void
 }
 
 /**
- * The filter of one list. The address wins over the stored choice.
+ * The filter of one list. The URL takes precedence over the stored choice.
  * @param list key of the list, the same on every page that shows it
- * @param names parameters of the address; each list of a page has other ones
+ * @param names query parameters of the URL; each list on a page has different ones
  */
 export function useFilter(list: string, names: readonly string[]): Filter {
   const { pathname, search } = useLocation()
@@ -61,7 +61,7 @@ export function useFilter(list: string, names: readonly string[]): Filter {
     const chosen = Object.fromEntries(names.map(name => [name, choice[name] || undefined]))
     if (names.every(name => (choiceIn(search, names)[name] ?? '') === (choice[name] ?? ''))) return
     void navigate({ to: '.', search: before => ({ ...before, ...chosen }), replace: true, resetScroll: false })
-    // Only a choice or another page writes the address: the address itself changes while it is written.
+    // Do not depend on `search`: this effect changes the URL, so it may only run after a choice or a page change.
     // oxlint-disable-next-line react/exhaustive-deps
   }, [choice, pathname])
   return {
@@ -90,7 +90,7 @@ export interface RowFilter<T> {
 const searchFrom = 6
 
 export interface Filtered<T> {
-  /** Empty while there is nothing to choose. */
+  /** The filter controls; empty while there is nothing to choose. */
   readonly bar: ReactNode
   shows(row: T): boolean
   /** Shown instead of the rows if none is left. */
@@ -99,7 +99,7 @@ export interface Filtered<T> {
 
 const noRows: readonly never[] = []
 
-/** @param rows all of the list, without filter */
+/** Filters rows in the browser. @param rows all rows of the list */
 export function useRowFilter<T>(filter: RowFilter<T>, rows: readonly T[] = noRows): Filtered<T> {
   const { list, find, text, status } = filter
   const chosen = useFilter(list, [`${list}_find`, `${list}_status`])
@@ -153,7 +153,7 @@ export function SearchField({
 
 const words = (status: string) => status.charAt(0).toUpperCase() + status.slice(1).replaceAll('_', ' ')
 
-/** One button for each status in the list; hidden while all rows have the same one. @param chosen empty for all */
+/** A button for each status in the list; hidden while all rows have the same status. @param chosen empty for all */
 function StatusFilter({
   statuses,
   chosen,

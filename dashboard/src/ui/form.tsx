@@ -45,7 +45,11 @@ function valuesOf(data: FormData): Values {
   }
 }
 
-/** @param send submits the values; an ApiFailure is shown at the fields that it names, the rest above the buttons */
+/**
+ * A form with a submit button.
+ * @param send submits the values. Errors of the API about a field are shown at that field, other errors above the
+ * buttons
+ */
 export function Form({
   send,
   submit,
@@ -61,7 +65,7 @@ export function Form({
   readonly secondary?: ReactNode
   readonly children?: ReactNode
   readonly className?: string
-  /** The button takes the full width. */
+  /** Whether the submit button takes the full width. */
   readonly wide?: boolean
 }) {
   const [busy, setBusy] = useState(false)
@@ -174,7 +178,7 @@ export function Field({
   )
 }
 
-/** Text of several lines, such as a script. */
+/** A field for several lines of text, such as a script. */
 export function TextArea({
   label,
   name,

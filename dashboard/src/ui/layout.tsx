@@ -41,7 +41,7 @@ export function Card({
   readonly lead?: ReactNode
   readonly actions?: ReactNode
   readonly children?: ReactNode
-  /** The content has no padding, for tables and logs. */
+  /** Whether the content has no padding, for tables and logs. */
   readonly flush?: boolean
   /** Marks a destructive section. */
   readonly danger?: boolean
@@ -65,8 +65,7 @@ export function Card({
   )
 }
 
-/** A name and its value, one above the other. */
-/** @param wide spans two columns, for long values */
+/** A name and its value, one above the other. @param wide spans two columns, for long values */
 export function Fact({
   name,
   wide = false,

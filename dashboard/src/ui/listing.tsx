@@ -13,7 +13,7 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
   readonly nothing: { readonly icon: LucideIcon; readonly title: string; readonly text?: ReactNode }
   /** The create button: beside the title, and in the middle while the list is empty. */
   readonly create?: ReactNode
-  /** Lets people find rows; the choice is stored (filter.tsx). */
+  /** Shows filter controls; the choice is stored (filter.tsx). */
   readonly filter?: RowFilter<T>
 }
 
@@ -56,11 +56,11 @@ const ifAny = <T,>({ query, create }: ListProps<T>) => (query.data && query.data
 
 interface Heading {
   readonly lead?: ReactNode
-  /** Always shown beside the title. */
+  /** Controls that are always shown beside the title. */
   readonly actions?: ReactNode
 }
 
-/** @param children shown between the title and the list */
+/** A card with a list. @param children shown between the title and the list */
 export function ListCard<T>({
   title,
   lead,

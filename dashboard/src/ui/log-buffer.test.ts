@@ -12,7 +12,7 @@ const line = (text: string): LogLine => ({
 })
 const lines = (count: number, from = 0) => Array.from({ length: count }, (_, index) => line(`line ${from + index}`))
 
-describe('a log', () => {
+describe('a log buffer', () => {
   it('keeps the newest lines and counts dropped ones', () => {
     const full = append(append(emptyLog(), lines(mostLines), ''), lines(1, mostLines), '')
     expect(full.lines.length + full.dropped).toBe(mostLines + 1)
@@ -28,13 +28,13 @@ describe('a log', () => {
     expect(search(found, '').found).toBeUndefined()
   })
 
-  it('finds the right lines after it dropped old ones', () => {
+  it('still finds the right lines after dropping old ones', () => {
     const before = search(append(emptyLog(), [...lines(mostLines - 1), line('needle')], ''), 'needle')
     const after = append(before, lines(1), 'needle')
     expect(after.found?.map(index => after.lines[index]?.line)).toEqual(['needle'])
   })
 
-  it('appends and searches 100,000 lines in well under a second', () => {
+  it('appends and searches 100,000 lines in less than two seconds', () => {
     const startedMs = performance.now()
     let log = emptyLog()
     for (let part = 0; part < 1000; part++) log = append(log, lines(100, part * 100), '99')

@@ -1,13 +1,13 @@
 /** Log lines in memory, limited in number, with the result of a search. Independent of React. */
 import type { LogLine } from '@mote/client'
 
-/** A line is about 150 bytes, so this is about 15 MB. */
+/** Maximum number of lines: about 15 MB, at about 150 bytes per line. */
 export const mostLines = 100_000
-/** The oldest lines are dropped rarely and in bulk, because dropping shifts all others. */
+/** Number of lines to drop at once: dropping shifts all other lines, so it is done rarely and in bulk. */
 const dropAtOnce = 10_000
 
 export interface LogBuffer {
-  /** Extended in place: copying 100,000 lines for every new one would dominate the cost. */
+  /** All lines. Extended in place, because copying 100,000 lines for every new one would be too slow. */
   readonly lines: LogLine[]
   /** Indexes into `lines` of the search results; undefined if there is no search. */
   readonly found: number[] | undefined
@@ -17,7 +17,7 @@ export interface LogBuffer {
 
 export const emptyLog = (): LogBuffer => ({ lines: [], found: undefined, dropped: 0 })
 
-/** @param wanted lower-case; empty matches everything */
+/** Whether the line contains the search text. @param wanted lower-case; empty matches everything */
 const matches = (line: LogLine, wanted: string) => line.line.toLowerCase().includes(wanted)
 
 function positions(lines: readonly LogLine[], wanted: string): number[] | undefined {

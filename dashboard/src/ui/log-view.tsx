@@ -15,7 +15,7 @@ import { append, asText, emptyLog, type LogBuffer, plain, search } from './log-b
 import { Problem } from './states.tsx'
 
 const rowPx = 20
-/** Within this distance from the end, the view follows new lines. */
+/** If scrolled at most this far from the end, the view follows new lines. */
 const endPx = 40
 
 /** An event of a log stream. */
@@ -27,7 +27,7 @@ interface Props {
   readonly open: (options: StreamOptions) => AsyncGenerator<LogEvent>
   /** Used as file name. */
   readonly name: string
-  /** False: past lines, possibly of several days. */
+  /** False for past lines, which may span several days. */
   readonly isLive?: boolean
   /** Saves the whole log instead of the loaded lines. */
   readonly download?: () => Promise<void>
@@ -135,7 +135,7 @@ function emptyWords(state: LiveState, isLive: boolean): string {
   return state === 'over' ? 'No line matches. Choose another time, or remove a filter.' : 'Searching…'
 }
 
-/** Collects lines until the next animation frame, so that a busy log updates the page once per frame. */
+/** Reads the log. Collects lines until the next animation frame, so that a busy log updates the page once per frame. */
 function useLog(source: string, open: Props['open'], wanted: string, isPaused: boolean) {
   const [buffer, setBuffer] = useState<LogBuffer>(emptyLog)
   const waiting = useRef<LogLine[]>([])

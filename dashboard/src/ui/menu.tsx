@@ -31,7 +31,7 @@ export function Menu({
 const itemLook =
   'flex w-full cursor-pointer items-center gap-2 rounded-md px-2 py-1.5 text-sm outline-none select-none data-highlighted:bg-hover'
 
-/** @param reason why the item is disabled */
+/** An item of a menu. @param reason why the item is disabled */
 export function MenuItem({
   onSelect,
   children,

@@ -1,6 +1,6 @@
 import { cx } from './cx.ts'
 
-/** Shows usage of a limit. Red from 90 %. */
+/** A bar that shows usage relative to a limit; red from 90 %. */
 export function Meter({
   label,
   value,

@@ -1,4 +1,4 @@
-/** A card with things that people add with a form and remove by name: keys, tokens, credentials, groups. */
+/** A card with a list whose items are added with a form and removed by name: keys, tokens, credentials, groups. */
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ComponentProps, ReactNode } from 'react'
 import { FormDialog } from './dialog.tsx'
@@ -9,7 +9,7 @@ import { AddButton, DestroyLink } from './row-actions.tsx'
 import type { Column } from './table.tsx'
 
 interface Adding {
-  /** On the button. */
+  /** Label of the button. */
   readonly text: string
   readonly look?: 'primary'
   readonly title: string
@@ -29,12 +29,12 @@ interface OwnedListProps<T> extends Pick<ComponentProps<typeof ListCard<T>>, 'no
   readonly title: string
   readonly lead: string
   readonly query: UseQueryResult<readonly T[]>
-  /** Reads again what a change makes stale. */
+  /** Refetches the data that a change makes stale. */
   readonly refresh: () => Promise<unknown>
   /** Title of the first column. */
   readonly heading?: string
   readonly nameOf: (row: T) => string
-  /** Below the name, in a monospaced font. */
+  /** Text below the name, in a monospaced font. */
   readonly detailOf?: (row: T) => string
   readonly columns: readonly Column<T>[]
   readonly add: Adding

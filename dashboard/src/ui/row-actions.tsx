@@ -20,7 +20,7 @@ export function AddButton({
   )
 }
 
-/** @param label operation and its object, as accessible name and tooltip */
+/** A button with only an icon. @param label operation and object, as accessible name and tooltip */
 export function IconButton({
   icon: Icon,
   label,
@@ -35,7 +35,7 @@ export function IconButton({
 
 type RowDestroy = Omit<ComponentProps<typeof Destroy>, 'trigger'> & { readonly reason?: string | undefined }
 
-/** An icon that opens a dialog, which asks for the name before deleting. */
+/** An icon button that opens a dialog, which asks for the name before deleting. */
 export function DestroyIcon({
   icon = Trash2,
   label,

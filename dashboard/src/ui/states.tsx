@@ -49,7 +49,7 @@ export function Empty({
   )
 }
 
-/** Shown instead of the page of a resource that does not exist. @param to the list of such resources */
+/** Shown instead of the page of a resource that does not exist. @param to path of the list of such resources */
 export function Missing({
   icon,
   what,

@@ -27,7 +27,7 @@ export interface TableProps<T> {
   readonly rows: readonly T[]
   readonly columns: readonly Column<T>[]
   readonly keyOf: (row: T) => string
-  /** Small buttons at the end of a row. */
+  /** Buttons at the end of a row. */
   readonly actionsOf?: (row: T) => ReactNode
 }
 

@@ -6,10 +6,10 @@ export interface Tab extends Pick<LinkProps, 'to' | 'params'> {
   readonly exact?: boolean
 }
 
-/** Visible part of the previous tab after scrolling. */
+/** How much of the previous tab stays visible after scrolling to the current one. */
 const edgePx = 40
 
-/** Tabs for pages; each has its own route. */
+/** Tabs, each of which is a page with its own route. */
 export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) {
   const bar = useRef<HTMLElement>(null)
   const { pathname } = useLocation()

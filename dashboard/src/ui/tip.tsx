@@ -1,7 +1,7 @@
 import { Tooltip } from 'radix-ui'
 import type { ReactNode } from 'react'
 
-/** A tooltip, on hover and on focus. */
+/** A tooltip, which appears on hover and on focus. */
 export function Tip({ text, children }: { readonly text: string; readonly children: ReactNode }) {
   return (
     <Tooltip.Root delayDuration={250}>

@@ -17,9 +17,9 @@ export const AgentConfig = Type.Object({
   hostName: Type.String({ minLength: 1 }),
   /** As given by `mote host add`; null: generated at the first start. */
   hostId: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
-  /** `auto`: all that are installed; otherwise this one alone, or the simulated one. */
+  /** `auto`: all hypervisors that are installed. Otherwise only the named one; `fake` simulates VMs. */
   hypervisor: Type.Enum(['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake']),
-  /** Paths of programs that are not on the PATH, or that should not be taken from it; null: searched for. */
+  /** Paths of the hypervisors' programs; null: searched for on the PATH. */
   programs: Type.Object({
     firecracker: Type.Union([Type.String(), Type.Null()]),
     jailer: Type.Union([Type.String(), Type.Null()]),
@@ -29,11 +29,11 @@ export const AgentConfig = Type.Object({
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
   /**
-   * IPv4 /16 for guests behind taps, which the agents of one host share in /20 slices. Null: in a mesh the /20 that
-   * control assigns to the host, otherwise one of `firstGuests`.
+   * IPv4 /16 for guests behind taps, which the agents of one host share in /20 slices. Null: in a mesh the /20 that the
+   * control plane assigns to the host, otherwise one of `firstGuests`.
    */
   subnet: Type.Union([Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }), Type.Null()]),
-  /** Private networks (IPv4 CIDR) that guests may reach nevertheless. */
+  /** Private networks (IPv4 CIDR) that guests may reach. They may reach no other private network. */
   egressAllow: Type.Array(Type.String()),
   /** Networks (CIDR) that no guest may reach, in addition to all private ones. */
   egressDeny: Type.Array(Type.String()),
@@ -48,7 +48,8 @@ export const AgentConfig = Type.Object({
   /** Limits of each disk of a VM. */
   diskLimits: DiskLimits,
   /**
-   * `address:port` (UDP) on which other hosts reach this one, so that private networks span hosts; null: they do not.
+   * `address:port` (UDP) on which other hosts reach this one, so that private networks span hosts. Null: private
+   * networks stay within this host.
    */
   meshEndpoint: Type.Union([Type.String(), Type.Null()]),
   /** Days until this host replaces its mesh key. */
@@ -84,15 +85,15 @@ export const AgentConfig = Type.Object({
   templateMib: Type.Integer({ minimum: 0 }),
   /** Limit on the unpacked images in the cache directory. Those that a VM or snapshot needs stay. */
   baseMib: Type.Integer({ minimum: 0 }),
-  /** Limit on the archives of toolchains for builds in the cache directory; 0: builds fetch them themselves. */
+  /** Limit on the archives of toolchains for builds in the cache directory; 0: each build downloads its own. */
   toolchainMib: Type.Integer({ minimum: 0 }),
-  /** Boots at the same time; null: twice the cpus. */
+  /** Maximum number of concurrent boots; null: twice the CPUs. */
   maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
-  /** The address on which VMs from other hosts arrive. It must be reachable from those hosts only. */
+  /** The address on which this host receives VMs from other hosts. Only those hosts may be able to reach it. */
   migrationHost: Type.String({ minLength: 1 }),
   /** Time after which a guest that has not started its workload counts as hung. */
   bootLimitMs: Type.Integer({ minimum: 1 }),
-  /** Time that a workload has to end after its stop signal. */
+  /** Time that a workload has to exit after its stop signal. */
   stopGraceMs: Type.Integer({ minimum: 0 }),
   /** Only for the fake hypervisor. */
   fake: Type.Object({

@@ -12,6 +12,6 @@ export function isDiskFull(error: unknown): boolean {
   return isDiskFull(error.cause)
 }
 
-/** @param what the work that needs room. A retry may find some. */
+/** Returns the error for a full disk. A retry may find room. @param what the work that needs room */
 export const hostFull = (what: string, cause: unknown) =>
   new StepError('host_full', `the host has no room to ${what}`, { cause })

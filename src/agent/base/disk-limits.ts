@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 
 export const DiskLimits = Type.Object({
-  /** Reads and writes together. */
+  /** Throughput of reads and writes together. */
   mibPerSecond: Type.Integer({ minimum: 1 }),
   /** Reads and writes per second. */
   operations: Type.Integer({ minimum: 1 }),
@@ -11,10 +11,10 @@ export type DiskLimits = Readonly<Static<typeof DiskLimits>>
 
 export const defaultDiskLimits: DiskLimits = { mibPerSecond: 400, operations: 20_000 }
 
-/** For one second a disk may exceed its limits by this factor: a starting program reads much at once. */
+/** For one second a disk may exceed its limits by this factor: a starting program reads a lot. */
 const burst = 4
 
-/** Parameters of QEMU's leaky buckets, under names from which its command line and its QMP names are derived. */
+/** Returns parameters of QEMU's leaky buckets. The names of options and QMP fields are derived from these keys. */
 export function qemuThrottle({ mibPerSecond, operations }: DiskLimits) {
   const bytes = mibPerSecond * 2 ** 20
   return { bps: bytes, bpsMax: burst * bytes, iops: operations, iopsMax: burst * operations } as const

@@ -1,4 +1,4 @@
-/** Where the program in a VM is reached from its host. */
+/** The address at which the host reaches the program in a VM. */
 export interface Endpoint {
   readonly host: string
   readonly port: number

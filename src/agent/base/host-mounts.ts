@@ -1,7 +1,7 @@
 /**
- * Mounts that outlive the agent. systemd gives each start of the agent's unit a mount namespace of its own: what the
- * agent mounts there is unknown to the next agent, while sandboxes still use it. So the agent mounts in the namespace of
- * the host's first process, from where mounts propagate to the agent and to its sandboxes (mount_namespaces(7)).
+ * Mounts that outlive the agent. systemd gives each start of the agent's unit its own mount namespace. The next agent
+ * does not see what is mounted there, although sandboxes still use it. So the agent mounts in the namespace of the
+ * host's first process, from where mounts propagate to the agent and to its sandboxes (mount_namespaces(7)).
  */
 import { readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,8 +14,9 @@ interface Command {
 const hostNamespace = '/proc/1/ns/mnt'
 
 /**
- * Returns the command that changes mounts at or below `dir` for the host; the command itself if the agent shares the
- * host's mounts, or if the directory is another one there, as for an agent in a container that sees the host's processes.
+ * Wraps a command that changes mounts at or below `dir`, so that it runs in the host's mount namespace. Returns it
+ * unchanged if the agent shares the host's mounts, or if the path is a different directory there: the agent may run in
+ * a container that sees the host's processes.
  */
 export function inHostMounts(dir: string, command: Command): Command {
   if (!isElsewhere(dir)) return command

@@ -8,13 +8,13 @@ export interface GuestLimits {
   readonly newConnections: number
   /** Packets a second, in each direction. */
   readonly packets: number
-  /** In each direction. */
+  /** Throughput, in each direction. */
   readonly mibPerSecond: number
   /** DNS queries a second to the host's resolver. */
   readonly nameQueries: number
 }
 
-/** Above the needs of real apps; 30 guests at their limits fit in a table of 262,144 connections. */
+/** Above the needs of real apps. 30 guests at their limits fit into a tracking table of 262,144 connections. */
 export const defaultLimits: GuestLimits = {
   connections: 8_192,
   newConnections: 1_000,
@@ -23,25 +23,26 @@ export const defaultLimits: GuestLimits = {
   nameQueries: 500,
 }
 
-/** Broadcasts and multicasts, which the host processes one by one. */
+/** Limit on broadcasts and multicasts, which the host processes one by one. */
 const groupPacketsPerSecond = 50
-/** The kernel keeps the fragments of an incomplete datagram for 30 s, in 4 MiB shared by all guests. */
+/** Limit on fragments: the kernel keeps those of an incomplete datagram for 30 s, in 4 MiB shared by all guests. */
 const fragmentsPerSecond = 50
-/** ARP and neighbor solicitations. Each sender address in one takes a place in the host's table of 1024 neighbors. */
+/** Limit on ARP and neighbor solicitations: each sender address takes an entry of the host's 1024 neighbor entries. */
 const neighborAsksPerSecond = 5
 
 /**
- * The kernel's default of 120 s would keep the closed connections of 120 seconds in the table; peers need less time.
+ * How long a closed connection stays in the tracking table. With the kernel's default, the table would hold the closed
+ * connections of 120 s; peers need less time.
  */
 const closedSeconds = 10
-/** DNS over UDP: a resolver answers immediately, or within the timeout of the host's resolvers. */
+/** How long a DNS query over UDP is tracked. Resolvers answer immediately, or within the timeout of their resolvers. */
 const nameSeconds = 10
 
 /** Kinds of refusals, by the limit that a guest exceeded. */
 export const refusalKinds = ['packets', 'traffic', 'connections', 'new_connections', 'names', 'neighbors'] as const
 export type RefusalKind = (typeof refusalKinds)[number]
 
-/** Returns the line for the VM's log. */
+/** Returns the line for the VM's log that reports refused packets. */
 export function refusalText(kind: RefusalKind, count: number, limits: GuestLimits): string {
   const texts = {
     packets: `More packets went to or from this VM than its host allows (${limits.packets} a second in each direction, ${groupPacketsPerSecond} broadcasts, ${fragmentsPerSecond} fragments): ${count} were dropped`,
@@ -55,12 +56,11 @@ export function refusalText(kind: RefusalKind, count: number, limits: GuestLimit
 }
 
 const refusedSet = (kind: RefusalKind) => `refused_${kind}`
-/** Returns undefined for a set that does not count refusals. */
+/** Returns the kind of the refusals that a set counts; undefined for other sets. */
 export const kindOfSet = (name: string): RefusalKind | undefined => refusalKinds.find(kind => refusedSet(kind) === name)
 
 /**
- * The sets that hold rates. An element that is unused for a minute has refilled by then; counts are read every few
- * seconds.
+ * The sets that hold rates. Their elements expire after a minute without use, when the rate limit has refilled anyway.
  */
 const meterSets = [
   'packets_out',
@@ -80,7 +80,8 @@ const mostTaps = 4096
 
 /**
  * Returns the statements that create the sets. A tap's first packet adds its element; the kernel removes elements of
- * the connection counts with the last connection.
+ * the connection counts with the last connection. Counts of refusals expire after an hour and are read every few
+ * seconds.
  */
 export function limitObjects(table: string): string[] {
   const set = (name: string, flags: string) => `add set ${table} ${name} { type ifname; size ${mostTaps}; ${flags} }`
@@ -96,7 +97,7 @@ export function limitObjects(table: string): string[] {
   ]
 }
 
-/** Resets the rates, so that changed settings apply immediately. The counts of connections stay. */
+/** Returns the statements that reset the rates, so that changed settings apply immediately. Connection counts stay. */
 export const forgetRates = (table: string): string[] => meterSets.map(name => `flush set ${table} ${name}`)
 
 const over = (meter: Meter, key: 'iifname' | 'oifname', rate: string, burst: string) =>

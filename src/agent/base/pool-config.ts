@@ -1,10 +1,10 @@
-/** Which storage pools a host has: `MOTE_POOLS`, and what it means. */
+/** The storage pools of a host, as configured with `MOTE_POOLS`. */
 import { type Static, Type } from 'typebox'
 
 export const PoolConfig = Type.Object({
   name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,31}$' }),
   kind: Type.Enum(['dir', 'dir-luks', 'lvm-thin', 'zfs', 'rbd']),
-  /** A directory, `group/thin-pool`, a ZFS dataset, or `pool` or `pool@client` of Ceph; empty: the kind's default. */
+  /** A directory, `group/thin-pool`, a ZFS dataset, or Ceph's `pool` or `pool@client`; empty: the kind's default. */
   place: Type.String(),
 })
 export type PoolConfig = Static<typeof PoolConfig>
@@ -13,7 +13,7 @@ type Kind = PoolConfig['kind']
 /** The pools of a host without `MOTE_POOLS`. */
 export const defaultPools: PoolConfig[] = [{ name: 'local', kind: 'dir', place: '' }]
 
-/** How the place of each kind is written. */
+/** Syntax of `place` for each kind of pool: a pattern, and the form that error messages show. */
 export const poolPlaces = {
   dir: { pattern: /^(|\/.*)$/, form: 'dir or dir:/path' },
   'dir-luks': { pattern: /^(|\/.*)$/, form: 'dir-luks or dir-luks:/path' },

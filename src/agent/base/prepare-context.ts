@@ -1,9 +1,9 @@
-/** Calls the step and reports how long it took; `VmStep` of the contract. */
+/** Calls the step and reports its duration (`VmStep` in the contract). */
 export type TimeStep = <T>(name: string, step: () => Promise<T>) => Promise<T>
 
 export interface PrepareContext {
   readonly time: TimeStep
-  /** A line for the VM's `system` log. */
+  /** Writes a line to the VM's log, as the stream `system`. */
   readonly say: (line: string) => void
   readonly signal: AbortSignal
 }

@@ -1,13 +1,13 @@
 import { type Static, Type } from 'typebox'
 
-/** What the operator says about one registry. */
+/** The operator's settings for one registry. */
 export const RegistryConfig = Type.Object({
-  /** `host[:port]` as it stands in references. */
+  /** `host[:port]`, as in image references. */
   host: Type.String({ minLength: 1 }),
   plainHttp: Type.Optional(Type.Boolean()),
   username: Type.Optional(Type.String()),
   password: Type.Optional(Type.String()),
-  /** Ids of the projects whose images are fetched with the credentials, besides built ones; `*`: every project. */
+  /** Ids of projects whose images are pulled with the credentials; `*`: all projects. Built images always are. */
   projects: Type.Optional(Type.Array(Type.String())),
 })
 export type RegistryConfig = Static<typeof RegistryConfig>

@@ -1,3 +1,6 @@
-/** Above all ids that systemd hands out (its documentation, UIDS-GIDS), below 2^31. Nobody logs in with these. */
+/**
+ * First uid for VMs: above all ids that systemd assigns (its documentation, UIDS-GIDS), and below 2^31. These users
+ * never log in.
+ */
 export const firstUid = 1_900_000_000
 export const uidCount = 2 ** 27

@@ -33,7 +33,7 @@ function holds<T extends TSchema>(schema: T, value: unknown): value is Static<T>
   return validator.Check(value)
 }
 
-/** More than any answer has. */
+/** More words than any valid answer has. */
 const maxWords = 16
 
 /** Parses the words of an answer, with numbers converted. @throws GuestFault if they do not match the schema */

@@ -23,7 +23,7 @@ export function cachedDir(path: string, build: (dir: string) => Promise<void>): 
   return started
 }
 
-/** Longer than any build takes. */
+/** Age below which a directory may still belong to a build in progress: longer than any build takes. */
 const youngMs = 3_600_000
 const attemptSuffix = /\.[0-9a-f]{8}$/
 

@@ -20,33 +20,36 @@ export interface GuestEvents {
 
 export type GuestWord = 'exit' | 'halted'
 
-/** Receives parts of a command's output (`o`) and errors (`e`) before its answer. */
+/** Receives pieces of a command's standard output (`o`) and standard error (`e`), which arrive before its answer. */
 export type PartHandler = (kind: 'o' | 'e', text: string) => void
-/** The same for records (records.ts), which are valid only during the call. */
+/** Like `PartHandler`, for output that is sent as records (records.ts). The buffer is valid only during the call. */
 export type RecordHandler = (kind: 'o' | 'e', record: Buffer) => void
 
 export interface RequestOptions {
   readonly onPart?: PartHandler
   readonly onRecord?: RecordHandler
-  /** A record that ends the line. Its memory is given back to the pool. */
+  /** Record (records.ts) that is appended to the command. Its buffer returns to the pool once it is written. */
   readonly record?: Buffer
 }
 
 /** The control and log ports of one guest. */
 export interface GuestChannel {
-  /** Sends a command. No timeout if `timeoutMs` is 0. @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
+  /**
+   * Sends a command and resolves with its answer. No timeout if `timeoutMs` is 0.
+   * @throws Error when the guest answers `err`, does not answer in time, or the connection closes.
+   */
   request(verb: string, timeoutMs: number, options?: RequestOptions): Promise<string>
   /** Resolves at the guest's next notification: its program has exited, or it has flushed its disks and halted. */
   said(what: GuestWord): Promise<void>
   ack(seq: number): void
-  /** Resolves with the first answer of the guest's init, the state of its workload. */
+  /** Resolves with the answer to the first `status` command: the state of the workload. */
   readonly ready: Promise<string>
   /** Resolves when the log connection has closed and all its lines were delivered. */
   readonly closed: Promise<void>
   close(): void
 }
 
-/** One connection to a guest. It ends with its sockets. */
+/** A channel over one connection. It does not reconnect; `lastingGuest` does. */
 export interface GuestConnection extends GuestChannel {
   /** Resolves when one of the two ports has closed. */
   readonly broken: Promise<void>
@@ -129,7 +132,7 @@ function guardOf(ports: readonly Duplex[], onBroken: GuestEvents['onBroken']): G
   }
 }
 
-/** Its longest line is a record (RECORD_MAX in guest/mote.h). */
+/** Maximum length of a control port line. The longest valid ones contain a record (RECORD_MAX in guest/mote.h). */
 const maxLineBytes = 65_536
 
 function controlClient(
@@ -160,7 +163,7 @@ function controlClient(
   const tooLong = () => {
     throw new GuestFault(`a line has more than ${maxLineBytes} bytes`)
   }
-  // Only attachments to sessions wait for any time.
+  // While a session is attached, the guest may send its output at a higher rate.
   const isAttached = () => [...pending.values()].some(waiter => waiter.isAttachment)
   readPaced(socket, guard.checked(byteLineReader(maxLineBytes, onLine, tooLong)), {
     ...answerPace,
@@ -186,7 +189,7 @@ function controlClient(
   }
   return {
     request(verb, timeoutMs, { onPart, onRecord, record } = {}) {
-      // The nonce distinguishes answers that the guest still holds for an earlier connection.
+      // The nonce makes late answers to an earlier connection recognizable.
       const id = `${nonce}-${nextId++}`
       const isAttachment = timeoutMs === 0 && (onPart ?? onRecord) !== undefined
       const waiter = { ...Promise.withResolvers<string>(), onPart, onRecord, isAttachment }
@@ -207,7 +210,7 @@ function controlClient(
 const space = 32
 const kinds: Readonly<Record<number, 'o' | 'e'>> = { 0x4f: 'o', 0x45: 'e' }
 
-/** Returns the parts of `<id> O|E <record>`, or undefined for another line. */
+/** Parses `<id> O|E <offset> <record>`; `data` begins at the offset. Returns undefined for any other line. */
 function recordIn(line: Buffer): { readonly id: string; readonly kind: 'o' | 'e'; readonly data: Buffer } | undefined {
   const at = line.indexOf(space)
   const kind = at < 0 || line[at + 2] !== space ? undefined : kinds[line[at + 1] ?? 0]
@@ -227,7 +230,7 @@ interface Waiter extends PromiseWithResolvers<string> {
 
 const shownChars = 300
 
-/** Error for the guest's answer `err`. */
+/** The guest answered a command with `err`. */
 export class GuestRefusal extends Error {
   readonly answer: string
   constructor(text: string) {

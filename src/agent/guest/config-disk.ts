@@ -2,9 +2,9 @@
 export interface GuestConfig {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** Written before the program starts. */
+  /** Files that the guest writes before it starts a program. */
   readonly files?: readonly GivenFile[]
-  /** Further programs, with a complete environment each. */
+  /** Programs that run next to `argv`. Each has its complete environment. */
   readonly programs?: readonly GuestProgram[]
   /** Names that resolve to the VM itself. */
   readonly aliases?: readonly string[]
@@ -20,7 +20,7 @@ export interface GuestConfig {
   readonly machineId: string
   readonly baseType: 'erofs' | 'ext4'
   readonly network: GuestNetwork
-  /** The workload waits for the host's `start`, which follows the attachment of volumes. */
+  /** True if the guest starts the workload only when the host sends `start`, after it has attached the volumes. */
   readonly wait: boolean
   /** Channel between guest and host; default: virtio-serial. */
   readonly ports?: 'vsock'
@@ -38,7 +38,7 @@ export interface GuestProgram {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly restart: 'always' | 'on-failure' | 'never'
-  /** It runs before the program of the VM, which starts only if it succeeds. */
+  /** True if this program runs first, and the VM's main program starts only if this one succeeds. */
   readonly before: boolean
 }
 
@@ -60,12 +60,13 @@ export interface GuestNetwork {
 }
 
 const blockBytes = 4096
-/** Size of the disk, and the maximum that the guest reads (CONFIG_MAX in guest/mote.h). */
+/** Size of the config disk, and the maximum that the guest reads (CONFIG_MAX in guest/mote.h). */
 export const configBytes = 1 << 20
 
 /**
- * Returns the disk's content: `key=value` lines, padded with NUL. Bytes that would break a line are percent-encoded.
- * @throws Error if it is larger than the guest reads.
+ * Returns the content of the config disk: `key=value` lines, padded with NUL. Bytes that would break a line are
+ * percent-encoded.
+ * @throws Error if the content is larger than the guest reads.
  */
 export function configDisk(config: GuestConfig): Buffer {
   const { network } = config

@@ -4,7 +4,7 @@ import { ExecResult, parseWords } from './answers.ts'
 import type { GuestChannel } from './channel.ts'
 import { decodeWord, encodeWord } from '../../lib/words.ts'
 
-/** The guest reads lines of at most 128 KiB. */
+/** Maximum length of an `exec` line. The guest reads lines of at most 128 KiB. */
 const lineLimitBytes = 120_000
 /** Added to the guest's own timeout, which kills the program. A guest that exceeds both is stuck. */
 const answerGraceMs = 5_000
@@ -32,8 +32,8 @@ export async function execInGuest(
 }
 
 /**
- * The guest's own limit (MAX_RUNNING in guest/exec.c), enforced here as well because root in the guest can bypass it
- * and each program's output uses the agent's memory.
+ * Maximum number of concurrent programs. The guest has the same limit (MAX_RUNNING in guest/exec.c), but root in the
+ * guest can bypass it, and each program's output uses the agent's memory.
  */
 const mostRunning = 8
 
@@ -55,7 +55,8 @@ export function programsOf(
 }
 
 /**
- * The guest's own limit (OUTPUT_MAX in guest/exec.c), enforced here as well because root in the guest can bypass it.
+ * Maximum size of each output stream. The guest has the same limit (OUTPUT_MAX in guest/exec.c), but root in the guest
+ * can bypass it.
  */
 const maxOutputBytes = 1 << 20
 /** Length of an escaped control character in JSON (`\u0000`). An output of 1 MiB of zeros would take 6 MiB. */
@@ -80,7 +81,7 @@ function boundedOutput() {
   }
 }
 
-/** Returns the length of the prefix that fits into `room`, and its cost. */
+/** Returns the length of the longest prefix whose JSON fits into `room` bytes, and the size of that JSON. */
 function prefixWithin(part: Buffer, room: number): { readonly length: number; readonly cost: number } {
   let cost = 0
   for (const [length, byte] of part.entries()) {

@@ -26,7 +26,7 @@ async function tool(guest: TestGuest, command: readonly string[], input = Buffer
       await guest.sessions.input(sessionId, at, input.subarray(at, at + (1 << 16)))
     await guest.sessions.closeInput(sessionId)
   }
-  // A tool that fails at once reads no input.
+  // Writing fails if the tool exits before it has read its input.
   await write().catch(() => undefined)
   const { code } = await output.attachment.ended
   return { code, stdout: output.stdout(), stderr: output.stderr().toString() }
@@ -44,7 +44,7 @@ async function entriesOf(archive: Buffer) {
 }
 
 describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 }, () => {
-  it('a file is written at once, with its parents and mode, and read again', async () => {
+  it('write creates a file with its parent directories and mode, and read returns its content', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -59,7 +59,7 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect((await tool(guest, ['read', file])).stdout.toString()).toBe('new')
   })
 
-  it('a client that gives up leaves the old file and nothing else', async () => {
+  it('a canceled write leaves the old file and no temporary file', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -98,7 +98,7 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect(await tool(guest, ['eject', '/'])).toMatchObject({ code: 2, stderr: 'no such file tool\n' })
   })
 
-  it('a part of a file is read by its position, unless the file has changed', async () => {
+  it('get reads a byte range of a file, or all of it if the file has changed', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -129,11 +129,11 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect(await get('200000', '')).toMatchObject({ code: 0, head: [200_000, -1, 0] })
     await writeFile(file, 'another content')
     expect((await get('5', '6', whole.version)).data.toString()).toBe('another content')
-    // The kernel does not know the size of these.
+    // The kernel reports no size for files in /proc.
     expect((await tool(guest, ['get', '/proc/self/comm'])).stdout.toString()).toMatch(/^-1 \S+ 0 0\n.+\n$/)
   })
 
-  it('space is that of the file system, links state what they lead to, and moving can refuse to replace', async () => {
+  it('space reports the file system, list the type of each link target, and move can refuse to overwrite', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -166,7 +166,7 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect(await readFile(at('three'), 'utf8')).toBe('2')
   })
 
-  it('directories are made, listed to a depth, moved and removed', async () => {
+  it('directories are created, listed up to a depth, moved and removed', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -240,7 +240,7 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect((await readFile(join(into, 'tree/empty'))).length).toBe(0)
   })
 
-  it('archives of other programs are unpacked, and no name leaves the directory', async () => {
+  it('unpack accepts archives from other programs and rejects names outside the directory', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -258,7 +258,7 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect((await tool(guest, ['list', join(dir.path, 'out')])).code).toBe(1)
   })
 
-  it('any bytes as an archive end with an error or nothing', async () => {
+  it('unpacking random bytes succeeds or exits with code 1', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()

@@ -18,9 +18,9 @@ interface Hello {
 
 /** Maximum length of a line in the guest's ring (guest/ports.c). */
 export const maxFrameBytes = 8192
-/** Longer than any `L` or `H` line. */
+/** Maximum length of an `L` or `H` line, which no valid one exceeds. */
 const maxHeaderBytes = 96
-/** Number of non-frame lines to skip: an earlier connection may have left some in the port. */
+/** Maximum number of lines to skip that are not frames: an earlier connection may have left some in the port. */
 const maxNoiseLines = 64
 
 /**
@@ -50,14 +50,14 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
     noise += skipped
     if (frames.length > 0) onFrames(frames)
     if (fault) throw fault
-    if (noise > maxNoiseLines) throw new GuestFault('its log has lines without frames')
+    if (noise > maxNoiseLines) throw new GuestFault('the log port has lines that are not frames')
     return frames.length
   }
   return chunk => {
-    // The rest of the previous chunk is shorter than a frame with its header.
+    // A cheap copy: the unparsed rest of the previous chunk is shorter than a frame with its header.
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     const count = take()
-    // The chunk is valid only during the call.
+    // Copy the rest, because the chunk is valid only during the call.
     if (rest.buffer === chunk.buffer) rest = Buffer.from(rest)
     return count
   }
@@ -95,7 +95,7 @@ function parseFrames(data: Buffer, hello: Hello): Parsed {
       continue
     }
     const [, seq, atUs, stream, length] = match
-    if (Number(length) > maxFrameBytes) return result(new GuestFault('a line of its log is too long'))
+    if (Number(length) > maxFrameBytes) return result(new GuestFault('a log line is too long'))
     const bodyEnd = end + 1 + Number(length)
     if (bodyEnd >= data.length) break
     const ageUs = Number(seq) <= hello.lastSeq ? Math.max(0, hello.nowUs - Number(atUs)) : 0

@@ -1,4 +1,4 @@
-/** Restarts of the programs beside the program of a VM, in the guest's own code on a clock of the test. */
+/** Tests how the guest restarts the programs next to a VM's main program: the guest's code with a simulated clock. */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -23,7 +23,7 @@ const startsIn = (lines: readonly string[]) =>
   lines.flatMap(line => /^starts at (\d+) s$/.exec(line)?.[1] ?? []).map(Number)
 const SIGTERM = 15
 
-it('a program that fails eleven times ends the program of the VM, after ten pauses of 1 to 30 seconds', async () => {
+it('the main program gets SIGTERM at the 11th exit of a further program, after pauses of 1 to 30 s', async () => {
   const lines = await exits('always', 3, 0, 20)
   expect(startsIn(lines)).toEqual([0, 1, 3, 7, 15, 31, 61, 91, 121, 151, 181])
   expect(lines.filter(line => /it starts again/.test(line))).toHaveLength(10)
@@ -34,13 +34,13 @@ it('a program that fails eleven times ends the program of the VM, after ten paus
   ])
 })
 
-it('a success counts as well if it is always restarted', async () => {
+it('with restart "always", an exit with code 0 counts toward the limit, too', async () => {
   const lines = await exits('always', 0, 1, 20)
   expect(startsIn(lines)).toHaveLength(11)
   expect(lines).toContain(`signal ${SIGTERM} to -7`)
 })
 
-it('a run of ten minutes starts the count and the pauses anew', async () => {
+it('a run of ten minutes resets the count of exits and the pause', async () => {
   const lines = await exits('on-failure', 1, 600, 30)
   expect(startsIn(lines)).toHaveLength(31)
   expect(lines.filter(line => /it starts again/.test(line)).every(line => line.endsWith('in 1 s'))).toBe(true)
@@ -52,10 +52,13 @@ it.for([
   ['on-failure', 0],
   ['never', 0],
   ['never', 1],
-] as const)('with %s, one that ends with %i is not started again, and the VM runs on', async ([restart, code]) => {
-  expect(await exits(restart, code, 0, 20)).toEqual([
-    'starts at 0 s',
-    `worker ended with code ${code}`,
-    'no further start',
-  ])
-})
+] as const)(
+  'with restart %s, an exit with code %i causes no restart, and the VM continues',
+  async ([restart, code]) => {
+    expect(await exits(restart, code, 0, 20)).toEqual([
+      'starts at 0 s',
+      `worker ended with code ${code}`,
+      'no further start',
+    ])
+  },
+)

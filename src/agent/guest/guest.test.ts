@@ -100,7 +100,9 @@ test.each([
   ['', 'model name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\ncpu MHz\t\t: 3100.5', 2200000],
   ['', 'model name\t: AMD EPYC\ncpu MHz\t\t: 2596.120\n', 2596120],
   ['', '', 2000000],
-])('TSC frequency %#', (messages, cpuinfo, khz) => expect(tscKhzFrom(messages, cpuinfo)).toBe(khz))
+])('the TSC frequency comes from the best available source (case %#)', (messages, cpuinfo, khz) =>
+  expect(tscKhzFrom(messages, cpuinfo)).toBe(khz),
+)
 
 describe('cached directories', () => {
   test('twenty callers share one build; a failed build leaves nothing and is retried', async () => {

@@ -19,7 +19,7 @@ const quiet = {
   onBroken: () => undefined,
 }
 
-/** @param limits answer to the question for records; that of an older init refuses it */
+/** @param limits the guest's answer to `session.limits`; the default is that of an init without records */
 async function opened(limits = 'err bad name') {
   const both = await testPorts()
   const faults: GuestFault[] = []
@@ -39,7 +39,7 @@ async function opened(limits = 'err bad name') {
       { what: verb },
     )
   return {
-    /** Answers the question that precedes the first attachment, if it is asked. */
+    /** Answers `session.limits`, which the host sends before the first attachment. */
     async answerLimits() {
       await control.send(`${await asked('limits')} ${limits}\n`)
     },
@@ -110,10 +110,10 @@ describe('with records, the ports of a guest are closed after', () => {
     ['a record without data', [text('O 0 00000 00000 ')]],
     ['less data than stated', [text('O 0 00004 00000 abc')]],
     ['more data than stated', [text('O 0 00002 00000 abc')]],
-    ['a list behind the data', [text('O 0 00003 00001 abcC')]],
-    ['a list that does not end', [text('O 0 00003 00001 abc\xc0')]],
-    ['numbers that are none', [text('O x 00003 00000 abc')]],
-    ['only a letter', [text('O ')]],
+    ['a newline position beyond the data', [text('O 0 00003 00001 abcC')]],
+    ['an incomplete newline position', [text('O 0 00003 00001 abc\xc0')]],
+    ['an offset that is not a number', [text('O x 00003 00000 abc')]],
+    ['a line without offset and data', [text('O ')]],
   ]
   it.each(cases)('%s', async (_, records) => {
     await using end = await opened('ok 1 2097152 524288')
@@ -129,7 +129,7 @@ describe('with records, the ports of a guest are closed after', () => {
   })
 })
 
-it('records for requests of an earlier connection, and the rest of one, are ignored', async () => {
+it('complete and partial records of an earlier connection are ignored', async () => {
   await using end = await opened('ok 1 2097152 524288')
   const received: string[] = []
   const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, ({ data }) => received.push(data.toString()))
@@ -151,7 +151,7 @@ it('records for requests of an earlier connection, and the rest of one, are igno
   expect([received, end.faults]).toEqual([['a\nb'], []])
 })
 
-it('only the first attachments of a guest have a large window', async () => {
+it('only the first four attachments of a guest get a large window', async () => {
   await using end = await opened('ok 1 2097152 524288')
   const none = { stdout: 0, stderr: 0 }
   const all = Array.from({ length: 6 }, (_, n) => end.sessions.attach(`s${n}`, none, () => undefined))
@@ -164,7 +164,7 @@ it('only the first attachments of a guest have a large window', async () => {
   expect(all.map(({ windowBytes }) => windowBytes())).toEqual(windows)
 })
 
-it('an init that is older than sessions refuses them, and stays usable', async () => {
+it('an init without session support causes session_refused and no protocol violation', async () => {
   await using end = await opened()
   const listed = end.sessions.list()
   listed.catch(() => undefined)
@@ -173,7 +173,7 @@ it('an init that is older than sessions refuses them, and stays usable', async (
   expect(end.faults).toEqual([])
 })
 
-it('a list of another protocol version is refused', async () => {
+it('a session list with another protocol version is rejected', async () => {
   await using end = await opened()
   const listed = end.sessions.list()
   listed.catch(() => undefined)
@@ -181,7 +181,7 @@ it('a list of another protocol version is refused', async () => {
   await expect(listed).rejects.toThrow(/unexpected answer/)
 })
 
-it('a session that ends before its output is not reported as complete', async () => {
+it('a session that ends before all its output has arrived is not reported as complete', async () => {
   await using end = await opened()
   const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, () => undefined)
   await end.answerLimits()
@@ -190,7 +190,7 @@ it('a session that ends before its output is not reported as complete', async ()
   await expect(ended).rejects.toThrow(/before its output/)
 })
 
-it('acknowledgments name the attachment and processed bytes, in steps of a quarter of the window', async () => {
+it('an acknowledgment names the attachment and the processed bytes, after each quarter of the window', async () => {
   await using end = await opened()
   const attachment = end.sessions.attach('a', { stdout: 10, stderr: 0 }, () => undefined)
   await end.answerLimits()
@@ -208,7 +208,7 @@ it('acknowledgments name the attachment and processed bytes, in steps of a quart
   expect(acks[0]?.split(' ').slice(1)).toEqual(['session.ack', 'a', token, String(10 + 11 * chunk), '0'])
 })
 
-it('a request without a timeout waits for the connection of a guest that is being reached', async () => {
+it('a request without a timeout waits until the guest is connected', async () => {
   await using both = await testPorts()
   const guest = lastingGuest(both.ports, 0, quiet, () => true)
   guest.ready.catch(() => undefined)
@@ -230,7 +230,7 @@ it('a request without a timeout waits for the connection of a guest that is bein
   guest.close()
 })
 
-describe('any words', () => {
+describe('parsing random words', () => {
   const words = fc.array(
     fc.oneof(
       fc.constantFrom('running', 'exited', 'signaled', '0', '1', '65', 'YWJj', 's1'),
@@ -243,7 +243,7 @@ describe('any words', () => {
     ['a row', parseRow],
     ['an end', parseEnd],
     ['a part', parsePart],
-  ] as const)('%s: yields safe counts or a GuestFault', (_, parse) => {
+  ] as const)('as %s yields safe integers or a GuestFault', (_, parse) => {
     fc.assert(
       fc.property(words, said => {
         try {

@@ -38,11 +38,11 @@ const flood = async (end: Awaited<ReturnType<Awaited<ReturnType<typeof testPorts
   for (let n = 0; n < 64 && !end.socket.destroyed; n++) await end.send(data)
 }
 
-describe('the ports of a guest that violates the protocol are closed, and its VM is marked once', () => {
+describe('the ports of a guest that violates the protocol are closed, and the violation is reported once', () => {
   const controls: ReadonlyArray<readonly [string, string | Buffer]> = [
     ['an endless line', mib],
     ['an exit code that is not an integer', '* exit 1.5\n'],
-    ['an exit code beyond a shell', '* exit 256\n'],
+    ['an exit code above 255', '* exit 256\n'],
     ['a negative exit code', '* exit -1\n'],
     ['an exit code that is not a number', '* exit NaN\n'],
     ['an exit without a code', '* exit\n'],
@@ -84,7 +84,7 @@ describe('the ports of a guest that violates the protocol are closed, and its VM
     expect([frames, faults.length]).toEqual([[], 1])
   })
 
-  it('vsock: no reconnect after a violation', async () => {
+  it('vsock: the agent does not reconnect after a violation', async () => {
     const { both, faults, events } = await opened()
     await using _ports = both
     const guest = lastingGuest(both.ports, 0, events, () => true)
@@ -94,7 +94,7 @@ describe('the ports of a guest that violates the protocol are closed, and its VM
     expect([faults.length, both.connections()]).toEqual([1, 1])
   })
 
-  it('vsock: no reconnect after an invalid first answer', async () => {
+  it('vsock: the agent does not reconnect after an invalid first answer', async () => {
     const { both, faults, events } = await opened()
     await using _ports = both
     const guest = lastingGuest(both.ports, 0, events, () => true)
@@ -123,7 +123,7 @@ describe("a guest's answers are limited", () => {
     guest.close()
   })
 
-  it('control characters count with their JSON length, so that an answer stays below 2 MiB', async () => {
+  it('a control character counts as its length in JSON, so that an answer stays below 2 MiB', async () => {
     const { both, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)

@@ -8,7 +8,7 @@ import { cachedDir } from './cache.ts'
 
 const sourceDir = fileURLToPath(new URL('../../../guest/', import.meta.url))
 
-/** A static init is 70 KiB with musl, and ten times as large with glibc. */
+/** Compilers to try, in this order: a static init has 70 KiB with musl, and ten times as much with glibc. */
 const compilers = ['musl-gcc', 'gcc', 'cc'] as const
 
 /** Hash of the sources of the guest's init. */

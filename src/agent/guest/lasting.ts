@@ -5,13 +5,13 @@ import { GuestFault } from './fault.ts'
 import type { Frame } from './frames.ts'
 import type { GuestPorts } from './ports.ts'
 
-/** A booting guest refuses connections until its init listens, so retries are frequent at first. */
+/** Pause between connection attempts. A booting guest refuses them until its init listens, so it is short at first. */
 const retryMs = 10
 const slowRetryMs = 100
 const slowAfterMs = 60_000
 
 /**
- * A channel that reconnects when its ports close while the guest lives: vsock connections close when a snapshot is
+ * A channel that reconnects when its ports close while the guest runs: vsock connections close when a snapshot is
  * taken or restored. It delivers no frame twice, and reports an exit that happened during the interruption. Requests
  * wait for a connection; a request in flight is rejected when the connection closes.
  * @param alive whether the VMM's process is running; if not, the channel closes
@@ -78,7 +78,7 @@ export function lastingGuest(
   void keep()
   return {
     async request(verb, timeoutMs, options) {
-      // Most requests need no timer of their own.
+      // Connected: no timer is needed for the wait.
       if (answering) return answering.request(verb, timeoutMs, options)
       const late = new AbortController()
       try {

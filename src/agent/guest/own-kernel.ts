@@ -63,7 +63,7 @@ export async function buildOwnKernel(
 }
 
 /**
- * Makes builds reproducible for the same source, configuration and compiler (Linux
+ * Environment of `make`, so that builds are reproducible for the same source, configuration and compiler (Linux
  * Documentation/kbuild/reproducible-builds.rst).
  */
 const reproducible = {
@@ -79,7 +79,7 @@ async function requireTools(): Promise<void> {
   if (missing.length > 0) throw new Error(`building a kernel needs more tools: apt-get install ${missing.join(' ')}`)
 }
 
-/** The series that `guest/kernel.config` is written for and that boots on every supported VMM. */
+/** The kernel series for which `guest/kernel.config` is written, and which boots on every supported VMM. */
 const series = 'linux-source-6.1'
 
 /**

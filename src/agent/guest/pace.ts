@@ -1,32 +1,36 @@
 import type { Readable } from 'node:stream'
 
+/** Limits how fast the host reads from a guest. */
 export interface Pace {
   readonly bytesPerSecond: number
-  /** Replaces `bytesPerSecond` while it returns true. */
+  /** A higher rate, which applies while `isAllowed` returns true. */
   readonly faster?: { readonly bytesPerSecond: number; readonly isAllowed: () => boolean }
   readonly burstBytes: number
   /** Extra cost of each line, in bytes, because a guest can send a million empty lines at once. */
   readonly lineBytes: number
-  /** Bytes of the last chunk that do not count. */
+  /** Returns the number of bytes of the last chunk that do not count toward the limit. */
   readonly freeBytes?: () => number
 }
 
-/** More than the complete output of one `exec`, which must arrive within its timeout. Costs at most 2 % of a core. */
+/**
+ * Default limit, used for the control port. The burst is larger than the complete output of one `exec`, which must
+ * arrive within its timeout. The rate costs at most 2 % of a core.
+ */
 export const answerPace: Pace = { bytesPerSecond: 16 << 20, burstBytes: 8 << 20, lineBytes: 1024 }
 /**
- * While a client reads the output of a session. Its acknowledgments limit what the guest may send, so this only limits
- * a guest that breaks the protocol, which may then cost 8 % of a core.
+ * Rate of the control port while a client reads the output of a session. The client's acknowledgments limit what a
+ * well-behaved guest sends. A guest that breaks the protocol costs at most 8 % of a core at this rate.
  */
 export const sessionBytesPerSecond = 64 << 20
-/** Share of its bytes that output in records counts, which is within the window that the host has granted. */
+/** Fraction of a record's bytes that counts toward the rate. The window that the host grants limits records, too. */
 export const recordShare = 1 / 16
 /**
- * Four times the rate that the log retains (`AgentConfig.log`), plus the guest's full ring buffer. At the pace of
- * answers, one guest used 8 % of a core for lines that were then dropped. The guest drops and counts lines that do not
- * fit its ring.
+ * Limit for the log port: four times the rate that the log stores (`AgentConfig.log`), and a burst for the guest's full
+ * ring buffer. With `answerPace`, one guest used 8 % of a core for lines that the agent then dropped. Lines that do not
+ * fit its ring buffer are dropped and counted by the guest.
  */
 export const logPace: Pace = { bytesPerSecond: 4 << 20, burstBytes: 4 << 20, lineBytes: 1024 }
-/** Only the end of the console is retained. */
+/** Limit for the console, which is low because the agent retains only the end of the output. */
 export const consolePace: Pace = { bytesPerSecond: 64 << 10, burstBytes: 1 << 20, lineBytes: 0 }
 
 /**

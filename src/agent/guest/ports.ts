@@ -3,8 +3,8 @@ import type { Duplex } from 'node:stream'
 import { connectIn } from '../../lib/short-socket.ts'
 
 /**
- * Connects to a guest's control and log ports. Their `data` may be valid only during the event, and they may have to be
- * resumed.
+ * Connects to a guest's control and log ports. The streams may be paused at first (call `resume`), and the buffer of a
+ * `data` event may be valid only during the event.
  */
 export interface GuestPorts {
   control(): Promise<Duplex>
@@ -43,7 +43,10 @@ export function vsockPorts(dir: string, name: string): GuestPorts {
   return { control: () => connect(vsockPort.control), log: () => connect(vsockPort.log) }
 }
 
-/** Reads exactly the answer's line. @throws Error if it is not `OK`, is late, or the connection closes. */
+/**
+ * Reads the answer line and no byte after it, because the guest's data follows.
+ * @throws Error if the answer is not `OK` or is late, or the connection closes.
+ */
 function acknowledged(socket: Socket): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let text = ''

@@ -1,4 +1,4 @@
-/** Reads the further programs of a VM from one of its files. */
+/** Parses the file of a VM (`programsPath`) that describes further programs to run next to its main program. */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { maxProgramArguments, maxPrograms, maxProgramVariables, programsPath } from '../../lib/vm-programs.ts'
@@ -32,9 +32,9 @@ const Programs = Type.Object(
 )
 
 export interface ProgramBase {
-  /** Of the image. */
+  /** The image's entrypoint and command. */
   readonly argv: { readonly entrypoint: readonly string[]; readonly cmd: readonly string[] }
-  /** Of the program of the VM. */
+  /** Environment of the VM's main program, which further programs inherit. */
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -83,7 +83,7 @@ function parsed({ data }: GivenFile): Static<typeof Programs> {
   return value
 }
 
-/** A schema looks at everything before it refuses, so many programs or variables would block the agent. */
+/** Checks the counts first: a schema check of a million programs or variables would block the agent. */
 function assertFew(value: unknown): void {
   const programs: unknown = Object(value).programs
   if (!Array.isArray(programs)) return

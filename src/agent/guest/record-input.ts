@@ -1,24 +1,24 @@
 import { maxRecordBytes, recordOf } from './records.ts'
 import { parseWritten } from './session-words.ts'
 
-/** WRITING_MAX in guest/mote.h: records that wait for their answers. */
+/** Maximum number of unanswered records (WRITING_MAX in guest/mote.h). */
 const mostWriting = 8
 
 type Put = (offset: number, record: Buffer) => Promise<string>
 
 /**
- * The input of one session in records, several of which are on their way. The records of a call follow those of the previous
- * one without waiting for their answers, so that the guest always has some to read.
+ * Sends the input of one session as records, several of which may be in flight. Successive calls send their records
+ * back to back without waiting for answers, so that the guest always has data to read.
  */
 export class RecordInput {
   readonly #put: Put
   readonly #most: number
-  /** The latest answers, in the order of their records. */
+  /** One promise for each unanswered record, oldest first. It resolves when the guest has answered. */
   readonly #waiting: Promise<unknown>[] = []
   #lastSent: Promise<void> = Promise.resolve()
   #calls = 0
 
-  /** @param inputBytes that may wait for their answers */
+  /** @param inputBytes maximum number of unanswered bytes that the guest accepts */
   constructor(inputBytes: number, put: Put) {
     this.#put = put
     this.#most = Math.max(1, Math.min(mostWriting, Math.floor(inputBytes / maxRecordBytes)))
@@ -29,8 +29,8 @@ export class RecordInput {
   }
 
   /**
-   * Resolves with the position that the program has reached, which may be before the end of the data.
-   * @throws Error of the first record
+   * Sends the data. Resolves with the number of input bytes received so far, which may not include all of `data`.
+   * @throws Error if the guest refuses the first record
    */
   async put(offset: number, data: Buffer): Promise<number> {
     this.#calls++
@@ -45,7 +45,7 @@ export class RecordInput {
     }
   }
 
-  /** Stops at the first record that the guest refuses. */
+  /** Sends the data of one call, and stops at the first record that the guest refuses. */
   async #sendAll(offset: number, data: Buffer, answers: Promise<number>[]): Promise<void> {
     let isRefused = false
     for (let at = 0; at === 0 || at < data.length; ) {

@@ -13,7 +13,7 @@ describe('records', () => {
     fc.nat(200_000).map(length => Uint8Array.from(Buffer.alloc(length, 'abcdefgh\n'))),
   )
 
-  it('have no newline but the last byte, fit into a line, and return the data', () => {
+  it('have no newline except the last byte, respect the size limit, and decode to the original data', () => {
     fc.assert(
       fc.property(some, fc.integer({ min: 3, max: maxRecordBytes }), (data, most) => {
         for (let at = 0; at < data.length; ) {
@@ -27,7 +27,7 @@ describe('records', () => {
     )
   })
 
-  it('any bytes are a record or a GuestFault, and no data is longer than them', () => {
+  it('decoding random bytes throws GuestFault or returns no more data than the input has', () => {
     const digits = fc.constantFrom(0x40, 0x41, 0x7f, 0xc0, 0xff, 0x00, 0x20, 0x30)
     const any = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
@@ -50,7 +50,7 @@ describe('records', () => {
     )
   })
 
-  it('the worst record and the worst chunk of lines take less than 50 ms', () => {
+  it('the most expensive record and the most expensive chunk of lines are parsed in less than 50 ms', () => {
     const dense = recordOf(Buffer.alloc(maxRecordBytes, '\n')).bytes
     const lines = byteLineReader(
       65_536,
@@ -62,13 +62,13 @@ describe('records', () => {
       act()
       return performance.now() - startedMs
     }
-    // The best of several, because other load only ever adds time.
+    // Use the fastest of five runs, because other load on the machine only adds time.
     for (const act of [() => parse(Buffer.from(dense)), () => lines(Buffer.alloc(65_536, 'x\n'))])
       expect(Math.min(...Array.from({ length: 5 }, () => took(act)))).toBeLessThan(50)
   })
 })
 
-describe('lines of bytes', () => {
+describe('byteLineReader', () => {
   const read = (chunks: readonly string[], maxBytes = 10) => {
     const lines: string[] = []
     let overs = 0
@@ -81,7 +81,7 @@ describe('lines of bytes', () => {
     return { lines, overs, counts }
   }
 
-  it('are the same whatever the chunks are, without empty ones', () => {
+  it('returns the same lines for any chunk size, and skips empty lines', () => {
     const text = 'one\n\ntwo\nthree\nfour'
     for (const size of [1, 2, 3, 5, text.length]) {
       const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, n) =>
@@ -91,7 +91,7 @@ describe('lines of bytes', () => {
     }
   })
 
-  it('a line that is too long ends the reading, whether or not it is complete', () => {
+  it('stops at a line that is too long, whether or not it is complete', () => {
     expect(read(['a\n0123456789', '0', 'b\n'])).toMatchObject({ lines: ['a'], counts: [1, 0, 0] })
     expect(read(['a\n01234567890\nb\n']).lines).toEqual(['a'])
     expect(read(['0123456789\n']).lines).toEqual(['0123456789'])

@@ -1,12 +1,12 @@
 /**
- * Data of sessions within lines of the control port. Newlines are replaced by spaces, and a list after the data has
- * their positions, so a line that an earlier connection left incomplete ends with the next newline, as any other.
- * guest/record.c is the other side and describes the list.
+ * A record is session data encoded for one line of the control port: each newline in it becomes a space, and a list
+ * after the data has the positions of these newlines. So even a line that an earlier connection left incomplete ends
+ * at the next newline. guest/record.c is the other side and describes the list.
  */
 import { takeBytes } from '../../lib/buffer-pool.ts'
 import { GuestFault } from './fault.ts'
 
-/** RECORD_MAX in guest/mote.h: the longest data with its list. */
+/** Maximum size of a record's data and newline list together (RECORD_MAX in guest/mote.h). */
 export const maxRecordBytes = 65_000
 
 const newline = 10
@@ -16,13 +16,13 @@ const digitMask = 63
 const more = 0x80
 const digit = 0x40
 
-/** Used only within a call. */
+/** Scratch buffer for the newline list. Its content matters only within one call. */
 const list = Buffer.allocUnsafe(maxRecordBytes)
 const lengthsBytes = 12
 
 /**
- * Encodes the beginning of `data`: `<length> <length of the list> <data><list>` and a newline.
- * @returns the bytes, in pooled memory (lib/buffer-pool.ts), and how many of the data they have
+ * Encodes as much of `data` as fits: `<data length> <newline list length> <data><newline list>` and a newline.
+ * @returns the record, in pooled memory (lib/buffer-pool.ts), and the number of bytes of `data` that it contains
  */
 export function recordOf(data: Uint8Array, most = maxRecordBytes): { readonly bytes: Buffer; readonly length: number } {
   let length = Math.min(data.length, most)
@@ -51,10 +51,13 @@ export function recordOf(data: Uint8Array, most = maxRecordBytes): { readonly by
   return { bytes: bytes.subarray(0, end + 1), length }
 }
 
-/** Further than most lines of a text are long. */
+/** Number of bytes to search in JavaScript: longer than most lines of text. */
 const nearBytes = 64
 
-/** A search in native code costs more than a line of a text. */
+/**
+ * Returns the position of the next newline, or -1. Searches the first bytes in JavaScript, because the call of the
+ * native `indexOf` alone costs more than scanning a typical line of text.
+ */
 function nextNewline(bytes: Buffer, from: number): number {
   const near = Math.min(bytes.length, from + nearBytes)
   for (let at = from; at < near; at++) if (bytes[at] === newline) return at
@@ -64,10 +67,13 @@ function nextNewline(bytes: Buffer, from: number): number {
 const padded = (count: number) => String(count).padStart(5, '0')
 
 const lengths = /^(\d{1,15}) (\d{1,5}) (\d{1,5}) /
-/** Longer than the numbers before the data. */
+/** Maximum length of the numbers before the data. */
 const maxWordsBytes = 40
 
-/** Decodes `<offset> <length> <length of the list> <data><list>` in place. @throws GuestFault */
+/**
+ * Decodes `<offset> <record>` in place: the guest puts the data's offset in the output before each record.
+ * @throws GuestFault if the record is invalid
+ */
 export function parseRecord(text: Buffer): { readonly offset: number; readonly data: Buffer } {
   const [words = '', offset, length, size] = lengths.exec(text.toString('latin1', 0, maxWordsBytes)) ?? []
   const data = text.subarray(words.length, words.length + Number(length))
@@ -78,7 +84,7 @@ export function parseRecord(text: Buffer): { readonly offset: number; readonly d
   return { offset: Number(offset), data }
 }
 
-/** @throws GuestFault if the list is not valid */
+/** Puts the newlines back into the data. @throws GuestFault if the list of their positions is not valid */
 function putNewlines(data: Buffer, positions: Buffer): void {
   let at = 0
   let gap = 0

@@ -1,4 +1,4 @@
-/** Commands and answers of sessions as lines of words. guest/session.c is the other side. */
+/** Builds session commands and parses the answers; both are lines of words. guest/session.c is the other side. */
 import { type Static, Type } from 'typebox'
 import { StepError } from '../base/step-error.ts'
 import { Count, ExitCode, parseWords } from './answers.ts'
@@ -9,11 +9,11 @@ import { encodeWord } from '../../lib/words.ts'
 export const sessionProtocol = 1
 /** Output that the guest retains for each stream (BACKLOG_MAX in guest/mote.h), and the largest window without records. */
 export const maxBacklogBytes = 1 << 18
-/** Input of one request without records. */
+/** Maximum input of one request without records. */
 export const maxInputBytes = 1 << 16
-/** CHUNK in guest/session-pump.c, in base64. */
+/** Maximum length of one part of the output in base64 (CHUNK in guest/session-pump.c). */
 const maxPartChars = 32_768
-/** The guest reads lines of at most 128 KiB. */
+/** Maximum length of a `session.open` line. The guest reads lines of at most 128 KiB. */
 export const maxOpenBytes = 120_000
 
 export interface TerminalSize {
@@ -24,7 +24,7 @@ export interface TerminalSize {
 export interface SessionStart {
   /** Chosen by the host: at most 39 letters, digits and hyphens. */
   readonly sessionId: string
-  /** Exactly one of `command`, `port` and `socket`. */
+  /** Program and arguments. Exactly one of `command`, `port` and `socket` must be set. */
   readonly command?: readonly string[]
   /** A TCP port of the guest to connect to instead of running a program. */
   readonly port?: number
@@ -71,13 +71,13 @@ export function openLine(start: SessionStart): string {
   return `session.open ${start.sessionId} ${words.join(' ')}`
 }
 
-/** @throws StepError for text that would change the line it is written to */
+/** Returns text that is already percent-encoded. @throws StepError if it has characters that would break the line */
 function encodedWord(text: string): string {
   if (!/^[\x21-\x7e]*$/.test(text)) throw new StepError('invalid_request', 'an argument is not percent-encoded')
   return text === '' ? encodeWord(text) : text
 }
 
-/** @throws Error for an id that would change the line it is written to */
+/** @throws Error if the id has characters that would break the command line */
 export function checkId(sessionId: string): void {
   if (!idPattern.test(sessionId)) throw new Error('BUG: invalid session id')
 }
@@ -85,12 +85,12 @@ export function checkId(sessionId: string): void {
 const Opened = Type.Tuple([Count])
 const Written = Type.Tuple([Count])
 const Flag = Type.Union([Type.Literal(0), Type.Literal(1)])
-/** Answer to `session.attach`: how the process ended, and the length of its outputs. */
+/** Answer to `session.attach`: how the process ended, and the total length of each output stream. */
 const End = Type.Union([
   Type.Tuple([Type.Literal('exited'), ExitCode, Count, Count]),
   Type.Tuple([Type.Literal('signaled'), Type.Integer({ minimum: 1, maximum: 64 }), Count, Count]),
 ])
-/** Answer to `session.list`: protocol version, most sessions, retained bytes of each stream. */
+/** Answer to `session.list`: protocol version, maximum number of sessions, bytes that are retained of each stream. */
 const Listed = Type.Tuple([Type.Literal(sessionProtocol), Count, Count])
 const Id = Type.Union([Type.String({ pattern: idPattern.source }), Count])
 const State = Type.Union([Type.Literal('running'), Type.Literal('exited'), Type.Literal('signaled')])
@@ -100,17 +100,17 @@ export interface SessionEnd {
   readonly reason: 'exited' | 'signaled'
   /** Exit code, or number of the signal. */
   readonly code: number
-  /** Length of the outputs. */
+  /** Total length of each output stream. */
   readonly total: Offsets
 }
 
 export interface SessionRow {
   readonly sessionId: string
   readonly state: Static<typeof State>
-  /** PID, exit code or number of the signal. */
+  /** Depending on the state: PID, exit code or signal number. */
   readonly number: number
   readonly tty: boolean
-  /** Output is not dropped before a client has acknowledged it. Initially true, false after a detachment. */
+  /** True if no output is dropped before a client has acknowledged it. Initially true; false once a client detached. */
   readonly held: boolean
   /** First retained byte of each output. */
   readonly oldest: Offsets
@@ -119,10 +119,10 @@ export interface SessionRow {
   readonly inputBytes: number
 }
 
-/** Answer to `session.limits`: version of the records, largest window, input that may wait for answers. */
+/** Answer to `session.limits`: record version, largest window, maximum number of unanswered input bytes. */
 const Limits = Type.Tuple([Type.Literal(1), Count, Count])
 
-/** What an init that knows records accepts. */
+/** Limits of an init that supports records. */
 export interface RecordLimits {
   readonly windowBytes: number
   readonly inputBytes: number
@@ -147,7 +147,7 @@ export function parseRow(text: string): SessionRow {
   const [, state, number, tty, held, out, outEnd, err, errEnd, inputBytes] = parseWords(Row, text)
   if (out > outEnd || err > errEnd) throw new GuestFault('a session retains more output than it wrote')
   return {
-    // Not the parsed word, which is a number for an id of digits.
+    // Taken from the text, because `parseWords` converts an id of digits to a number.
     sessionId: text.split(' ', 1)[0] ?? '',
     state,
     number,

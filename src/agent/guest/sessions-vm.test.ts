@@ -13,14 +13,14 @@ const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const start = { stdout: 0, stderr: 0 }
 
 test.skipIf(!hasQemu)(
-  'a terminal in a VM survives its connection, and a pipe passes 1 MiB unchanged (needs qemu)',
+  'a terminal in a VM survives the loss of its connection, and a pipe passes 1 MiB unchanged (needs qemu)',
   { timeout: 180_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', network })
     const spec = testSpec({ env: { GREETING: 'good day' } })
     await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec })
     await host.until('vm-1', 'healthy', vm => vm.healthy)
-    // The agent has ended, so the test can connect to the ports of the guest.
+    // Stop the agent, so that the test can connect to the guest's ports.
     await host.agent.stop()
     const dir = join(host.config.dataDir, 'vms', 'vm-1')
     expect(existsSync(join(dir, 'ctl.sock'))).toBe(true)
@@ -52,7 +52,7 @@ test.skipIf(!hasQemu)(
     expect(pipe.stdout().equals(sent)).toBe(true)
     second.channel.close()
 
-    // The next agent adopts the VM, whose program was not disturbed.
+    // The next agent adopts the VM, whose program was not interrupted.
     await host.restart()
     expect(await vmmsIn(host.config.dataDir)).toHaveLength(1)
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -60,7 +60,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'over the bus: a session goes on across a restart of the agent, with every byte (needs qemu)',
+  'over the bus: a session continues across an agent restart without losing a byte (needs qemu)',
   { timeout: 180_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', network })
@@ -103,7 +103,7 @@ const realCases = (await driverCases()).filter(({ spec }) => spec.hypervisor !==
 
 describe.each(realCases)('driver $name', ({ config, spec, skip }) => {
   test.skipIf(skip)(
-    'a fork of a VM with an open session has the session, and both go on by themselves',
+    'a fork of a VM has its open session, which then continues independently in both VMs',
     { timeout: 180_000 },
     async () => {
       await using host = await testAgent(config)
@@ -128,7 +128,7 @@ describe.each(realCases)('driver $name', ({ config, spec, skip }) => {
         const data = Buffer.from(`${vmId}\n`).toString('base64')
         await ask(vmId, { action: 'input', sessionId: 'a', offset: 0, data })
         expect(await read(vmId, 6)).toMatchObject(part(`got ${vmId}\n`, 6))
-        // New programs start, and end, beside those of the snapshot.
+        // New sessions work next to the one from the snapshot.
         await ask(vmId, { action: 'open', sessionId: 'b', command: ['sh', '-c', 'exit 3'] })
         const ended = { action: 'read', sessionId: 'b', readerId: 'b', from: start, waitMs: 5_000 } as const
         expect(await ask(vmId, ended)).toMatchObject({ end: { reason: 'exited', code: 3 } })

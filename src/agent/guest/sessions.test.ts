@@ -11,7 +11,7 @@ import { until } from '../../../test/support/wait.ts'
 import type { SessionStart } from './session-words.ts'
 
 const skip = process.getuid?.() !== 0
-/** WINDOW_MAX in guest/mote.h. */
+/** Largest window of a session (WINDOW_MAX in guest/mote.h). */
 const window = 1 << 21
 const start0 = { stdout: 0, stderr: 0 }
 let init: Awaited<ReturnType<typeof compiledInit>>
@@ -43,7 +43,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect([session.stdout().toString(), session.stderr().toString()]).toEqual([stdout, 'error\n'])
   })
 
-  it('errors of a start are reported: user, directory, program, an existing id, no program', async () => {
+  it('starting reports errors: unknown user, missing directory or program, an existing id, no program', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const { sessions } = guest
@@ -75,7 +75,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
   it.each([
     ['only newlines', Buffer.alloc(1 << 18, '\n')],
     ['no newline', Buffer.alloc(1 << 18, 'x')],
-    // A newline behind the place where the list of the others leaves room.
+    // Newlines that no longer fit into the record, because the list of the earlier ones takes the room.
     [
       'a newline near the end of a record',
       Buffer.concat([Buffer.alloc(3_000, '\n'), Buffer.alloc(61_500, 'x'), Buffer.alloc(9_000, '\n')]),
@@ -97,7 +97,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(guest.faults).toEqual([])
   })
 
-  it('an older host attaches and writes in lines of base64, also after a newer one', async () => {
+  it('a host without records can attach and write in base64, also after a host with records', async () => {
     await using guestInit = await init.start()
     const newer = await guestInit.connect()
     const session = await run(newer, { command: ['cat'], input: true })
@@ -147,7 +147,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(session.stdout().toString()).toBe('abcdef')
   })
 
-  it('a terminal has a size, follows its changes, and passes Ctrl-C and Ctrl-D', async () => {
+  it('a terminal has the requested size, can be resized, and passes Ctrl-C and Ctrl-D', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const script = `trap 'stty size' WINCH; trap 'echo interrupted' INT; stty size; tty; while read -r line; do echo "got $line"; done; echo end`
@@ -170,10 +170,10 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(session.stdout().toString()).toMatch(/end\r\n$/)
   })
 
-  it('a port: bytes pass in both directions, and each side can end first', async () => {
+  it('a session on a TCP port passes bytes in both directions, or reports that nothing listens', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
-    // Answers after the end of the request.
+    // Echoes all input after the client has closed its side.
     const server = createServer({ allowHalfOpen: true }, socket => void buffer(socket).then(all => socket.end(all)))
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const address = server.address()
@@ -207,7 +207,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     await expect(guest.sessions.signal(session.sessionId, 15)).rejects.toThrow('ended')
   })
 
-  it('the next connection continues at its offset, without a lost or repeated byte', async () => {
+  it('after a lost connection, the next one continues at its offset without a lost or repeated byte', async () => {
     await using guestInit = await init.start()
     const first = await guestInit.connect()
     const script = 'i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done; read -r answer; echo "$answer"'
@@ -225,7 +225,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(Buffer.concat([before.stdout(), after.stdout()]).toString()).toBe(`${lines}done\n`)
   })
 
-  it('a detached program goes on, and the next client gets the retained output and the size of the gap', async () => {
+  it('a detached program continues, and the next client gets the retained output and the size of the gap', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const { sessions } = guest
@@ -245,7 +245,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(await sessions.list()).toEqual([])
   })
 
-  it('an attached client that stops reading stops the program, and nothing else', async () => {
+  it('a client that stops reading blocks its own program, and no other session', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const { sessions } = guest
@@ -267,7 +267,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(guest.faults).toEqual([])
   })
 
-  it('a second client replaces the first', async () => {
+  it('a second client replaces the first one', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const session = await run(guest, { command: ['cat'], input: true })
@@ -280,7 +280,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect([session.stdout().length, second.stdout().toString()]).toEqual([0, 'x'])
   })
 
-  it('a guest has at most 16 sessions, and reuses those that have ended', async () => {
+  it('a guest has at most 16 sessions, and a new one replaces one that has ended', async () => {
     await using guestInit = await init.start()
     const { sessions } = await guestInit.connect()
     const open = (n: number) => sessions.open({ sessionId: `s${n}`, command: ['cat'], input: true })
@@ -301,7 +301,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect([ids.includes('s3'), ids.includes('s16'), ids.length]).toEqual([false, true, 16])
   })
 
-  it('every command without arguments is answered', async () => {
+  it('every session command with missing arguments is answered', async () => {
     await using guestInit = await init.start()
     const { channel, sessions } = await guestInit.connect()
     await sessions.open({ sessionId: 'a', command: ['cat'], input: true })

@@ -1,4 +1,4 @@
-/** Sessions: processes in a guest with input, output and signals, which go on when their client or the agent is gone. */
+/** Sessions: processes in a guest with input, output and signals, which continue without their client or the agent. */
 import { randomBytes } from 'node:crypto'
 import { StepError } from '../base/step-error.ts'
 import { type GuestChannel, GuestRefusal, type RequestOptions } from './channel.ts'
@@ -27,15 +27,15 @@ import {
 } from './session-words.ts'
 
 const answerMs = 5_000
-/** A program may take any time to read its input; the client repeats the request then. */
+/** Timeout of one input request. A program may take longer to read its input; the client then repeats the request. */
 const inputMs = 20_000
 /**
- * Output that the guest sends before it waits for an acknowledgment, for each stream. It limits what a session moves in the
- * time of an acknowledgment, and takes memory here, so only some sessions of a guest have it.
+ * Bytes of each stream that the guest sends before it waits for an acknowledgment. A larger window gives more
+ * throughput, but the agent may have to buffer all of it, so only `mostLargeWindows` sessions of a guest get this one.
  */
 const largeWindowBytes = 1 << 21
 const mostLargeWindows = 4
-/** The guest's own limit (SESSIONS_MAX in guest/mote.h), enforced here as well because root in the guest can bypass it. */
+/** Maximum number of sessions. The guest has the same limit (SESSIONS_MAX in guest/mote.h), but root can bypass it. */
 const maxSessions = 16
 
 export interface SessionData {
@@ -43,18 +43,18 @@ export interface SessionData {
   readonly offset: number
   /** Bytes before `offset` that the guest no longer retains. */
   readonly lostBytes: number
-  /** Valid only during the call of the receiver. */
+  /** Valid only during the `onData` call. */
   readonly data: Buffer
 }
 
 export interface Attachment {
-  /** Resolves when the session has ended and all its output was delivered. Rejects when the attachment ends before. */
+  /** Resolves when the session has ended and all its output was delivered. Rejects if the attachment ends earlier. */
   readonly ended: Promise<SessionEnd>
-  /** Output that the guest sends before it waits for an acknowledgment, for each stream. */
+  /** Bytes of each stream that the guest sends before it waits for an acknowledgment. */
   windowBytes(): number
-  /** The client has processed this many bytes of the output. The guest then sends more, and may drop them. */
+  /** Acknowledges the output before `until`. The guest then sends more, and may drop the acknowledged bytes. */
   ack(stream: keyof Offsets, until: number): void
-  /** The process goes on. */
+  /** Ends the attachment. The process continues. */
   detach(): Promise<void>
 }
 
@@ -65,12 +65,12 @@ export interface Attachment {
 export interface GuestSessions {
   /** Starts a program, without a shell and without a time limit. */
   open(start: SessionStart): Promise<{ readonly pid: number }>
-  /** Sends the output from these offsets on. Replaces an earlier attachment. */
+  /** Starts to deliver the output from these offsets on. Replaces an earlier attachment to the session. */
   attach(sessionId: string, from: Offsets, onData: (part: SessionData) => void): Attachment
   /**
-   * Writes to the program's input, and resolves with the number of bytes that it received so far, which may be only a
-   * part. A repetition with the same offset writes nothing twice, so repeat a call that failed because the program does
-   * not read. With records, the calls of a session may overlap: they send their data in the order of the calls.
+   * Writes to the program's input. Resolves with the total number of input bytes received, which may not include all
+   * of `data`. No byte is written twice, so a call that timed out because the program does not read can be repeated.
+   * With records, the calls of a session may overlap; their data is sent in the order of the calls.
    */
   input(sessionId: string, offset: number, data: Buffer): Promise<number>
   closeInput(sessionId: string): Promise<void>
@@ -78,7 +78,7 @@ export interface GuestSessions {
   /** Signals the process group and the foreground group of a terminal. SIGKILL (9) ends all processes of the session. */
   signal(sessionId: string, number: number): Promise<void>
   list(): Promise<readonly SessionRow[]>
-  /** Ends the attachment of any client. Output that nobody reads is dropped from now on. */
+  /** Ends the current attachment, whichever client made it. The guest may drop unread output from now on. */
   release(sessionId: string): Promise<void>
   /** Frees an ended session. */
   remove(sessionId: string): Promise<void>
@@ -134,7 +134,7 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
   }
 }
 
-/** `exec_failed`: no answer, so the request may be repeated. */
+/** Returns the StepError code. `exec_failed` means that no answer came, so the request may be repeated. */
 function codeOf(error: unknown): string {
   if (!(error instanceof GuestRefusal)) return 'exec_failed'
   return error.answer === 'no such session' ? 'session_missing' : 'session_refused'
@@ -143,7 +143,7 @@ function codeOf(error: unknown): string {
 type Ask = (line: string, timeoutMs?: number, options?: RequestOptions) => Promise<string>
 type Line = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => string
 
-/** Asks once whether the init knows records. An older one refuses the question. */
+/** Queries once whether the init supports records, and its limits. An older init refuses the command. */
 function recordLimits(ask: Ask) {
   let asked: Promise<RecordLimits | undefined> | undefined
   const known = async () => {
@@ -157,7 +157,7 @@ function recordLimits(ask: Ask) {
   return { known }
 }
 
-/** Input in lines of base64, one after the other. Resolves with the bytes that the guest has received. */
+/** Sends input in base64, one line after the other. Resolves with the number of input bytes that the guest received. */
 async function inputAll(
   ask: (at: number, part: string, leftMs: number) => Promise<string>,
   offset: number,
@@ -165,7 +165,7 @@ async function inputAll(
 ): Promise<number> {
   const untilMs = performance.now() + inputMs
   let received = offset
-  // The guest takes 64 KiB at a time. Several parts in one request save a round trip to the client for each.
+  // The guest accepts 64 KiB at a time. One client request with several parts saves the client round trips.
   for (let at = 0; at === 0 || at < data.length; at += maxInputBytes) {
     const part = data.toString('base64', at, at + maxInputBytes)
     try {
@@ -247,7 +247,10 @@ function receiver(from: number) {
     windowBytes: () => windowBytes,
     next: () => next,
     acked: () => acked,
-    /** Returns whether an acknowledgment is due: in steps, because each is a line in both directions. */
+    /**
+     * Returns true if an acknowledgment is due: after each quarter of the window, because each acknowledgment costs a
+     * line in both directions.
+     */
     ack(until: number): boolean {
       processed = Math.min(next, Math.max(processed, until))
       if (processed - acked < windowBytes / 4) return false

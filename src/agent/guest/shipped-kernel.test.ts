@@ -12,7 +12,7 @@ test('the shipped kernel was built from the current configuration and patches', 
   expect(basename(await ownKernelDir('/cache')), 'build it again: guest/kernel/README.md').toBe(configHash)
 })
 
-test('the shipped kernel unpacks to the pinned bytes, an ELF file with the options that every VMM needs', async () => {
+test('the shipped kernel is an ELF file with the pinned checksum and the options that every VMM needs', async () => {
   await using dir = await testDir()
   const found = await shippedKernel(dir.path)
   const vmlinux = await readFile(join(found, 'vmlinux'))
@@ -31,7 +31,7 @@ test('the shipped kernel unpacks to the pinned bytes, an ELF file with the optio
     for (const option of options) expect(config, `${what} needs ${option}`).toContain(`CONFIG_${option}=y\n`)
 })
 
-test('the kernel needs no distribution package, and a directory without a kernel is refused by name', async () => {
+test('ensureKernel returns the shipped kernel and builds an initramfs, without a distribution package', async () => {
   await using dir = await testDir()
   const kernel = await ensureKernel(dir.path, () => undefined)
   expect(kernel).toMatchObject({ devices: 'command-line', version: (await shippedManifest()).version })

@@ -6,10 +6,10 @@ import { childEnv } from '../../lib/child-env.ts'
 const bootProtocolMagic = 'HdrS'
 
 /**
- * Extracts the ELF kernel from a bzImage. It starts through PVH and need not decompress itself under emulation (0.7 s
- * of a 2.5 s boot). Offsets: Linux Documentation/arch/x86/boot.rst, `payload_offset` and `payload_length` (boot
- * protocol 2.08).
- * @throws Error if it is not a bzImage, or is not compressed with gzip, lz4, zstd or xz.
+ * Extracts the ELF kernel from a bzImage. The ELF kernel starts through PVH and need not decompress itself under
+ * emulation, which takes 0.7 s of a 2.5 s boot. Offsets: Linux Documentation/arch/x86/boot.rst, `payload_offset` and
+ * `payload_length` (boot protocol 2.08).
+ * @throws Error if the file is not a bzImage, or is not compressed with gzip, lz4, zstd or xz.
  */
 export async function extractVmlinux(bzImage: Buffer): Promise<Buffer> {
   if (bzImage.subarray(0x202, 0x206).toString('latin1') !== bootProtocolMagic) throw new Error('not a Linux bzImage')
@@ -40,7 +40,7 @@ export async function unxz(data: Buffer): Promise<Buffer> {
 /** The "legacy" lz4 frame that `lz4 -l` writes: blocks of at most 8 MiB, each with its compressed size in front. */
 function lz4Legacy(data: Buffer): Buffer {
   const blocks: Buffer[] = []
-  // The last four bytes are the uncompressed size that the kernel build appends.
+  // Skip the last four bytes: the uncompressed size, which the kernel build appends.
   for (let at = 4; at + 4 <= data.length - 4; ) {
     const size = data.readUInt32LE(at)
     blocks.push(lz4Block(data.subarray(at + 4, at + 4 + size), 8 << 20))

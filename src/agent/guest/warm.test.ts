@@ -13,7 +13,7 @@ const missing = process.getuid?.() === 0 ? [] : ['root (for a chroot)']
 for (const program of ['fincore', 'dd', 'mkfifo']) if (!(await hasProgram(program))) missing.push(program)
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** Creates an image's root, and a program that warms it up as init does before its template is taken. */
+/** Creates an image root, and a program that reads its files into the page cache, as init does for a template. */
 async function image() {
   const dir = await testDir()
   const root = join(dir.path, 'root')
@@ -40,14 +40,14 @@ async function image() {
       execFileSync('dd', [`of=${at(path)}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0', 'status=none'])
     },
     warm: () => execFileSync(program, [root], { timeout: 30_000 }),
-    /** Number of its bytes in the page cache. */
+    /** Number of bytes of the file in the page cache. */
     cached: (path: string) => Number(execFileSync('fincore', ['-bno', 'RES', at(path)], { encoding: 'utf8' })),
     [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
   }
 }
 
-describe.skipIf(missing.length > 0)(`warm-up loads the files that an image lists ${reason}`, () => {
-  it('and no others, whatever the list contains', async () => {
+describe.skipIf(missing.length > 0)(`warming the page cache ${reason}`, () => {
+  it('loads the files that the image lists and no others, whatever the list contains', async () => {
     await using root = await image()
     const bytes = 1 << 20
     for (const name of ['listed', 'not-listed', 'last']) {
@@ -64,7 +64,7 @@ describe.skipIf(missing.length > 0)(`warm-up loads the files that an image lists
     expect(root.cached('bin/not-listed')).toBe(0)
   })
 
-  it('up to a limit', async () => {
+  it('stops at a size limit', async () => {
     await using root = await image()
     await root.put('big', '')
     await truncate(root.at('big'), 200 * 2 ** 20)
@@ -78,7 +78,7 @@ describe.skipIf(missing.length > 0)(`warm-up loads the files that an image lists
     expect(root.cached('big')).toBeLessThan(128 * 2 ** 20)
   })
 
-  it('and does nothing in an image without a list', async () => {
+  it('does nothing in an image without a list', async () => {
     await using root = await image()
     await root.put('bin/sh', 'x')
     expect(() => root.warm()).not.toThrow()

@@ -24,7 +24,7 @@ async function watching(guest: TestGuest, path: string, recursive = true) {
     sessionId,
     ended: output.attachment.ended,
     lines,
-    /** Waits for this line, and returns those that came since the last call, without the directory. */
+    /** Waits for this line, and returns all lines so far. */
     after: async (line: string) => {
       await until(() => lines().includes(line), { what: `"${line}" in ${lines().join(', ')}` })
       return lines()
@@ -32,8 +32,8 @@ async function watching(guest: TestGuest, path: string, recursive = true) {
   }
 }
 
-describe.skipIf(skip)('watch of the guest (needs root)', { timeout: 60_000 }, () => {
-  it('reports what is created, changed, moved and removed, also in new directories', async () => {
+describe.skipIf(skip)("the guest's file tool watch (needs root)", { timeout: 60_000 }, () => {
+  it('reports files that are created, changed, moved and removed, also in new directories', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -49,7 +49,7 @@ describe.skipIf(skip)('watch of the guest (needs root)', { timeout: 60_000 }, ()
       [() => chmod(at('new/file'), 0o600), `changed ${at('new/file')}`],
       [() => rename(at('new/file'), at('old/file')), `moved ${at('new/file')} ${at('old/file')}`],
       [() => rename(at('old'), at('renamed')), `moved ${at('old')} ${at('renamed')}`],
-      // Directories that were moved are reported with their new path.
+      // Changes in a directory that was moved are reported with its new path.
       [() => writeFile(at('renamed/deep/more'), ''), `created ${at('renamed/deep/more')}`],
       [() => rm(at('renamed/deep/more')), `removed ${at('renamed/deep/more')}`],
       [() => rm(at('new'), { recursive: true }), `removed ${at('new')}`],
@@ -63,7 +63,7 @@ describe.skipIf(skip)('watch of the guest (needs root)', { timeout: 60_000 }, ()
     expect(await watch.ended).toMatchObject({ reason: 'signaled', code: 1 })
   })
 
-  it('reports what enters and leaves the tree', async () => {
+  it('reports files that are moved into or out of the watched directory', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -85,7 +85,7 @@ describe.skipIf(skip)('watch of the guest (needs root)', { timeout: 60_000 }, ()
     expect(watch.lines().at(-1)).toBe(`removed ${at('tree')}`)
   })
 
-  it('without recursion only the directory itself is watched, and a file also when it is replaced', async () => {
+  it('without recursion, reports no changes in subdirectories, but the replacement of a watched file', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -106,7 +106,7 @@ describe.skipIf(skip)('watch of the guest (needs root)', { timeout: 60_000 }, ()
     expect(await flat.after(`moved ${at('next')} ${at('file')}`)).not.toContainEqual(expect.stringContaining('unseen'))
   })
 
-  it('states when there are more directories than it can watch', async () => {
+  it('reports a limit if the tree has more directories than it can watch', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -115,7 +115,7 @@ describe.skipIf(skip)('watch of the guest (needs root)', { timeout: 60_000 }, ()
     expect(watch.lines()).toEqual(['limit 4096', 'watching 4096'])
   })
 
-  it('states when changes were dropped because no client read them', async () => {
+  it('reports an overflow if changes were dropped because no client read them', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -123,7 +123,7 @@ describe.skipIf(skip)('watch of the guest (needs root)', { timeout: 60_000 }, ()
     await guest.sessions.open({ sessionId, command: ['watch', dir.path, '0'], fileTool: true })
     const total = async () => (await guest.sessions.list()).find(one => one.sessionId === sessionId)?.total.stdout ?? 0
     await until(async () => (await total()) > 0, { what: 'the watch' })
-    // The output that the guest retains is full after some thousand lines, then the kernel's queue.
+    // Several thousand lines fill the output that the guest retains, and more fill the kernel's event queue.
     const name = 'n'.repeat(200)
     for (let n = 0; n < 24_000; n++) await writeFile(join(dir.path, `${name}${n % 50}`), '')
     for (let n = 0; n < 50; n++) await rm(join(dir.path, `${name}${n}`))

@@ -1,4 +1,4 @@
-/** A host has some of the hypervisors, never all of them: each driver must work without its program. */
+/** Few hosts have all hypervisors installed, so each driver must work without its program. */
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { testDir } from '../../../test/support/agent/agent.ts'
@@ -15,9 +15,9 @@ const paths = (dir: string): AgentConfig['programs'] => ({
 })
 
 test.each([
-  ['not on the PATH', () => none],
-  ['at a configured path that does not exist', paths],
-])('without a program %s, no driver is available, and each one starts, releases and ends', async (_where, programs) => {
+  ['missing on the PATH', () => none],
+  ['configured with paths that do not exist', paths],
+])('with programs %s, every driver is unavailable, but releases VMs and closes', async (_where, programs) => {
   await using dir = await testDir()
   vi.stubEnv('PATH', join(dir.path, 'empty'))
   try {

@@ -11,9 +11,9 @@ export interface VmLimits {
   readonly memoryMib: number
   /** CPUs beyond the vCPUs, for the VMM's own threads; default: half a CPU. */
   readonly vmmCpus?: number
-  /** Most processes and threads; default: those that a VMM needs. */
+  /** Maximum number of processes and threads; default: enough for a VMM. */
   readonly tasks?: number
-  /** When the memory is used up, the kernel ends only the largest process; default: all. */
+  /** True if the kernel kills only the largest process when the memory is used up; default: all processes. */
   readonly keepsOthers?: boolean
 }
 
@@ -21,13 +21,13 @@ export interface VmLimits {
 export interface Cgroups {
   /** The controllers that are available. Without any, a group still counts CPU time and can be killed as a whole. */
   readonly controllers: readonly string[]
-  /** Creates the VM's group with these limits. @returns its directory, for a process that starts in it */
+  /** Creates the VM's group with these limits. @returns the group's directory, in which a process can be started */
   make(vmId: string, limits: VmLimits): Promise<string>
-  /** The VM's group as a path below the mount point, as container runtimes take it. */
+  /** Returns the path of the VM's group relative to the cgroup mount point, the form that container runtimes expect. */
   pathOf(vmId: string): string
   /** Moves the process into the group. Takes 12 to 18 ms, because the kernel synchronizes all cores. */
   enter(vmId: string, pid: number): Promise<void>
-  /** Changes the memory limit of a sandbox's cgroup. On hosts with cgroup v1, runsc uses a v1 cgroup: changes that limit too. */
+  /** Changes the memory limit of the VM's group, and of the cgroup v1 group that runsc uses on hosts with v1. */
   limitMemory(vmId: string, mib: number): Promise<void>
   /** Calls `make`, then `enter`. */
   confine(vmId: string, pid: number, limits: VmLimits): Promise<void>
@@ -71,7 +71,7 @@ export async function openCgroups(
   }
 }
 
-/** @param others the agent's groups in hierarchies of version 1, which runsc makes and leaves */
+/** @param others the agent's directories in cgroup v1 hierarchies, which runsc creates and does not remove */
 function cgroupsIn(agent: string, controllers: readonly string[], others: readonly string[]): Cgroups {
   const groupOf = (vmId: string) => join(agent, shortHash(vmId))
   const make = async (vmId: string, limits: VmLimits) => {
@@ -127,7 +127,7 @@ function cgroupsIn(agent: string, controllers: readonly string[], others: readon
   }
 }
 
-/** Returns files and values of a VM's group for the available controllers (Linux, admin-guide/cgroup-v2). */
+/** Returns the files to write in a VM's group, with values, for the available controllers (admin-guide/cgroup-v2). */
 export function limitsOf(
   { vcpus, memoryMib, vmmCpus = 0.5, tasks = maxTasks, keepsOthers = false }: VmLimits,
   controllers: readonly string[],

@@ -14,7 +14,7 @@ import { openIsolation, vmUsers } from './isolation.ts'
 import { driverCases, type DriverCase } from '../../../test/support/agent/hypervisor.ts'
 import { devicesOf } from '../../../test/support/agent/hypervisor-tap.ts'
 
-/** Tests of every driver that starts processes: the user of a VM on the host, and its access to files. */
+/** All drivers that start processes. The tests check a VM's user, cgroup and namespace on the host, and its drives. */
 const cases = (await driverCases()).filter(({ name }) => name !== 'fake')
 const cgroupMount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
 
@@ -27,7 +27,7 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
       const isolation = await openIsolation(host.config.dataDir)
       const found = await Promise.all(['vm-1', 'vm-2'].map(vmId => start(vmId)))
       const [pids, uids, groups] = [found.map(one => one.pid), found.map(one => one.uid), found.map(one => one.group)]
-      // Each sandbox of gVisor has a user namespace of its own, where nobody is the only user.
+      // Every gVisor sandbox runs as the user nobody, in a user namespace of its own.
       const users = ['vm-1', 'vm-2'].map(vmId => (spec.hypervisor === 'gvisor' ? 65_534 : isolation.userOf(vmId)?.uid))
       expect(uids).toEqual(users)
       expect(new Set(pids).size).toBe(2)
@@ -68,7 +68,7 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
   )
 })
 
-/** A VMM's namespace is empty; a sandbox has taken over the addresses of its device. */
+/** The devices in a VM's network namespace: only loopback, or with gVisor also eth0, whose addresses it took over. */
 const devicesInside = (hypervisor: string | undefined) =>
   hypervisor === 'gvisor'
     ? [{ ifname: 'lo' }, { ifname: 'eth0', addr_info: [] }]

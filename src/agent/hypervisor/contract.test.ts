@@ -31,7 +31,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     (await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)).text()
 
   test.skipIf(skip)(
-    'a full life cycle: run, pause, survive an agent restart, stop, run again, absent',
+    'a VM runs, pauses, survives an agent restart, stops, runs again and is removed',
     { timeout: 180_000 },
     async () => {
       await using host = await testAgent(config)
@@ -108,7 +108,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 
   test.skipIf(skip)(
-    'an image fault is not retried; the desired state absent removes the VM in any state',
+    'a missing image crashes the VM without a retry, and a VM can be removed while it starts',
     { timeout: 60_000 },
     async () => {
       await using host = await testAgent(config)
@@ -124,7 +124,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 
   test.skipIf(skip)(
-    'the declared capabilities work: volumes, balloon, snapshot and clone, migration to another host',
+    'every capability that the driver declares works: volumes, balloon, snapshot and clone, migration',
     { timeout: 120_000 },
     async () => {
       await using host = await testAgent(config)
@@ -184,7 +184,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     },
   )
 
-  test.skipIf(skip)('a session runs a program', { timeout: 120_000 }, async () => {
+  test.skipIf(skip)('a session passes input to a program and reports its exit code', { timeout: 120_000 }, async () => {
     await using host = await testAgent(config)
     await host.put(desired(1, 'running'))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -260,11 +260,11 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     expect(outputs.get('x stderr')).toBe('/no/such/path: No such file or directory\n')
   })
 
-  /** A fork of the VM gets a clone of its volume, and neither sees the other's writes. */
+  /** Forks the VM. Expects that the fork gets a clone of its volume, and that neither VM sees the other's writes. */
   async function forks(host: TestAgent, disk: DiskSpec): Promise<void> {
     const sh = async (vmId: string, script: string) =>
       spec.hypervisor === 'fake' ? '' : (await host.exec(vmId, ['/bin/sh', '-c', script])).stdout
-    // A file in memory: only a restored guest has it.
+    // /dev/shm is in memory, so only a restored guest has this file.
     const boot = await sh('vm-1', 'echo then > /data/file; echo first boot | tee /dev/shm/boot')
     expect(await host.snapshot('snap-0', 'vm-1')).toMatchObject({ state: 'ready', disks: [{ copied: true }] })
     await sh('vm-1', 'echo parent > /data/file; sync')
@@ -284,7 +284,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   }
 
   test.skipIf(skip)(
-    'heartbeats carry capacity and statistics; log batches arrive over the bus',
+    'heartbeats carry statistics, and log lines arrive over the bus in order',
     { timeout: 60_000 },
     async () => {
       await using host = await testAgent(config)
@@ -308,7 +308,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 })
 
-/** On gVisor the host's kernel grows the file system, which root in a container may lack the right for. */
+/** False for gVisor if root lacks CAP_SYS_RESOURCE: there the host's kernel grows the file system of a volume. */
 function growsWhileItRuns(hypervisor: string | undefined): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   const sysResource = 24n

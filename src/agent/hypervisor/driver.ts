@@ -54,13 +54,13 @@ export interface SnapshotMade {
   readonly notes: Prepared['notes']
   /** Volumes that were attached to the VM. */
   readonly disks?: readonly SnapshotDisk[]
-  /** The VM has not run since: its volumes are unchanged, unless they were attached to another VM. */
+  /** True if the VM has not run since the snapshot. Its volumes are unchanged, unless another VM had them attached. */
   readonly stays?: boolean
-  /** The app passed its health check. */
+  /** True if the app was healthy when the snapshot was taken. */
   readonly healthy?: boolean
 }
 
-/** A volume that is open for a VM. */
+/** A volume, and the file or device through which a VM uses it. */
 export interface OpenDisk {
   readonly disk: DiskSpec
   readonly file: string
@@ -69,7 +69,8 @@ export interface OpenDisk {
 }
 
 /**
- * A volume that replaces the volume `of`, which the snapshot's guest has mounted: the same volume, or a clone of it.
+ * A volume for a guest that is restored from a snapshot. It takes the place of the volume `of`, which this guest has
+ * mounted: it is the same volume or a clone of it.
  */
 export interface KeptDisk extends OpenDisk {
   readonly of: string
@@ -81,7 +82,7 @@ export interface SnapshotSource {
   readonly made: SnapshotMade
   /** True for a clone, which gets a new identity. Clock and entropy are renewed in either case. */
   readonly renew: boolean
-  /** No other VM starts from this snapshot, so sharing memory with clones does not matter. */
+  /** True if no other VM starts from this snapshot, so that there are no clones to share memory with. */
   readonly alone?: boolean
   /** The volumes that the snapshot's guest has mounted, with their contents at the time of the snapshot. */
   readonly disks?: readonly KeptDisk[]
@@ -91,14 +92,14 @@ export interface SnapshotSource {
 
 /** Volumes that move away with their VM. */
 export interface LeavingVolumes {
-  /** Sends everything that can precede the VM itself: the volumes' snapshots, and the data that opens each volume. */
+  /** Sends everything that can precede the VM itself: the volumes' snapshots and, if encrypted, LUKS headers. */
   send(wire: Wire): Promise<void>
 }
 
 /** Volumes that arrive with their VM. */
 export interface ArrivingVolumes {
   readonly count: number
-  /** Receives from `LeavingVolumes.send`. The returned volumes are open, but not complete yet. */
+  /** Receives what `LeavingVolumes.send` sends. The returned volumes are open, but not complete yet. */
   take(wire: Wire): Promise<readonly OpenDisk[]>
   /** Marks the volumes as complete. The mark is durable once the promise resolves. */
   keep(): Promise<void>
@@ -113,21 +114,21 @@ export interface MigrationProgress {
 
 /** A process that waits for a VM from another host. */
 export interface Arrival {
-  /** Stored to find the waiting process after a restart of the agent. It has no workload yet. */
+  /** The waiting process, which has no workload yet. Stored so that a restarted agent finds it. */
   readonly running: Running
   /** Address that the source connects to. */
   readonly uri: string
-  /** Resolves when the guest runs here. Rejects when the migration failed; the process has ended by then. */
+  /** Resolves when the guest runs here. Rejects when the migration failed; no process is left then. */
   readonly arrived: Promise<RunningVm>
-  /** Ends the waiting process. */
+  /** Kills the waiting process. */
   cancel(): Promise<void>
-  /** Closes the connections to the waiting process when the agent ends. A transfer through the agent fails. */
+  /** Called when the agent stops: closes the connections to the waiting process. A transfer in progress then fails. */
   detach?(): void
-  /** True once the source has given the VM up and the guest has run here. If absent, only `arrived` shows that. */
+  /** True once the source has given up the VM and the guest has run here. If absent, only `arrived` shows that. */
   hasRun?(): boolean
 }
 
-/** What has been made for the next boot. Plain data: it is stored, and given back to `boot` and `adopt`. */
+/** What `prepare` has created for the next boot. Plain data, which is stored and passed to `boot` and `adopt`. */
 export interface Prepared {
   readonly imageDigest: string
   readonly endpoint: Endpoint
@@ -135,7 +136,7 @@ export interface Prepared {
   readonly notes: Readonly<Record<string, string | number | null>>
 }
 
-/** Stored to find a running VM after a restart of the agent. */
+/** The process of a running VM. Stored so that a restarted agent finds it. */
 export interface Running {
   readonly prepared: Prepared
   readonly process: ProcessIdentity
@@ -146,18 +147,18 @@ export interface Running {
 export interface Probed {
   readonly available: boolean
   readonly detail: string
-  /** Guests run on an emulated processor. */
+  /** True if guests run on an emulated processor. */
   readonly emulated?: boolean
 }
 
 /** Receives the events of a running VM. `onGone` is the last call. */
 export interface Watcher {
   readonly onFrames: (frames: readonly Frame[]) => void
-  /** The workload ended. The VM stays up until it is stopped. */
+  /** The workload has exited. The VM keeps running until it is stopped. */
   readonly onExit: (code: number) => void
   /** The guest violated the protocol of its ports. The ports are closed for good, so the VM can only be killed. */
   readonly onBroken: (fault: GuestFault) => void
-  /** The VM has ended. `detail` has the last lines of its console, if any. */
+  /** The VM's process has exited. `detail` has the last lines of its console, if any. */
   readonly onGone: (detail: string) => void
 }
 
@@ -176,7 +177,7 @@ export type WorkloadState = { readonly state: 'running' } | { readonly state: 'e
 export interface VmStatistics {
   readonly cpuSeconds: number
   readonly ramUsedBytes: number
-  /** Received and sent by the guest. */
+  /** Bytes that the guest has received (`rx`) and sent (`tx`). */
   readonly rxBytes: number
   readonly txBytes: number
   /** Memory that the balloon leaves to the guest; absent without a balloon. */
@@ -197,11 +198,11 @@ export interface RunningVm {
   listening(port: number): Promise<boolean>
   /**
    * Shuts the guest down, and kills it after `graceMs`. Resolves when no process is left.
-   * @param after the guest's message to wait for. `exit`: its program has ended, and its scratch data is not needed.
-   *   Default: its disks are flushed.
+   * @param after the guest's message to wait for. `exit`: its program has exited, which is enough if the scratch data
+   *   is not needed. Default: it has flushed its disks.
    */
   stop(graceMs: number, after?: GuestWord): Promise<void>
-  /** Kills the VM at once. A paused guest does not run again. */
+  /** Kills the VM immediately. A paused guest does not run again. */
   kill(): Promise<void>
   pause(): Promise<void>
   resume(): Promise<void>
@@ -212,7 +213,7 @@ export interface RunningVm {
   setBalloon?(targetMib: number | null): Promise<void>
   /** Runs a program in the guest, without a shell. */
   exec?(command: readonly string[], timeoutMs: number): Promise<VmExecAnswer>
-  /** Processes with input, output and signals, which go on when the agent restarts. */
+  /** Processes with input, output and signals, which continue when the agent restarts. */
   readonly sessions?: GuestSessions
   /** Copies the volume at one point in time while the guest runs. Drivers without it pause the guest for the copy. */
   copyDisk?(volumeId: string, target: string): Promise<DiskCopy>
@@ -245,7 +246,7 @@ export interface RunningVm {
   ): Promise<{ readonly downtimeMs: number }>
   /** Confirms that log frames up to `seq` are stored. */
   ack(seq: number): void
-  /** Closes the connections to the VM when the agent ends. The VM keeps running. */
+  /** Closes the connections to the VM when the agent stops. The VM keeps running. */
   detach(): void
 }
 
@@ -261,8 +262,8 @@ export interface Driver {
   /** VMs can have `VmHome.drives`. */
   readonly showsDrives?: boolean
   /**
-   * Drives with a file system are mounted by the host, below `/.mote-volumes/<serial>` in the guest, which never has the
-   * raw disk. No guest may ever have had it, because it could forge a file system.
+   * True if the host mounts drives that have a file system, below `/.mote-volumes/<serial>` in the guest. The guest
+   * never accesses the raw disk. No guest may have done so before, because it could have forged a file system.
    */
   readonly mountsDrives?: boolean
   /** Restores snapshots of VMs that have volumes (`SnapshotSource.disks`). */
@@ -279,17 +280,17 @@ export interface Driver {
   probe(signal: AbortSignal): Promise<Probed>
   /** Provides image and network before the VMM starts. Called again after a failure or before a new boot. */
   prepare(home: VmHome, context: PrepareContext): Promise<Prepared>
-  /** The `madeBy` of a snapshot that is taken now. */
+  /** Returns the `madeBy` that a snapshot taken now would have. */
   snapshotKind?(): Promise<string>
   /** Replaces `boot` for an arriving VM: starts a process that waits for it. On failure or abort no process is left. */
   receive?(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Arrival>
   /** Resolves when the workload was started or restored from `home.from`. On failure or abort no process is left. */
   boot(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<RunningVm>
-  /** Reconnects to a VM that outlived the agent; undefined if it has ended. `fromSeq`: the last stored log frame. */
+  /** Reconnects to a VM that outlived the agent; undefined if it has exited. `fromSeq`: the last stored log frame. */
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<RunningVm | undefined>
-  /** Copies volumes of this VM while it runs; undefined if the driver cannot. */
+  /** Returns a function that copies volumes of this VM while it runs; undefined if the driver cannot do that. */
   copierOf?(vmId: string): DiskCopier | undefined
-  /** After the VM's process has ended: completes the files of its volumes, if the host uses them too. Idempotent. */
+  /** Called when the VM's process has exited: completes the volumes' files if the host mounted them. Idempotent. */
   closeVolumes?(dir: string): Promise<void>
   /** Releases all resources of `prepare`. Idempotent, also after a failed `prepare`. */
   release(vmId: string, dir: string): Promise<void>

@@ -18,7 +18,7 @@ import {
 } from '../../../test/support/agent/hypervisor-drivers.ts'
 
 describe.each(fakedVmms)('$name, faked', fake => {
-  test('boot, pause, balloon, statistics, volume, snapshot, clone, adoption, stop', { timeout: 120_000 }, async () => {
+  test('a VM boots, pauses, gets a volume, is cloned, adopted and stopped', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver } = await fakedHost(fake, dir.path)
     const home = await homeIn(dir.path, 'vm_1')
@@ -88,7 +88,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     }
   })
 
-  test('a snapshot with volumes: a restore gets the same volumes, a fork gets clones', {
+  test('restoring a snapshot attaches the same volumes, and a fork attaches clones', {
     timeout: 120_000,
   }, async () => {
     await using dir = await testDir()
@@ -152,7 +152,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await readFile(join(dir.path, 'output'), 'utf8')).toBe('x'.repeat(512))
   })
 
-  test('the end of a killed VMM is reported; a refused boot leaves no process', { timeout: 120_000 }, async () => {
+  test('a killed VMM is reported, and a failed boot leaves no process', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver, program } = await fakedHost(fake, dir.path)
     const observed = watcher()
@@ -204,7 +204,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await arrived.inspect()).toBe('running')
     expect(isRunning(runningVm.running.process)).toBe(false)
     expect(percents.length).toBeGreaterThan(0)
-    // The migrated VM is not reported as ended, because it would be restarted.
+    // The migrated VM is not reported as gone, because the agent would restart it.
     expect(observed.gone).toEqual([])
     expect(existsSync(join(home.dir, 'move.left'))).toBe(true)
     expect(existsSync(join(waiting.dir, 'move.arriving'))).toBe(false)

@@ -29,8 +29,9 @@ const cases = [
 ] as const
 
 /**
- * Compares refusals by status only, because the fakes have other texts. Calls that failed for lack of KVM support on
- * the recording host (it cannot save nested state, which Cloud Hypervisor requires) are not compared.
+ * The part of an exchange that is compared. Refusals are compared by status only, because the fakes have other texts.
+ * Calls that failed for lack of KVM support on the recording host (it cannot save nested state, which Cloud Hypervisor
+ * requires) are not compared.
  */
 const outline = ({ method, path, body, status, answer }: Exchange) => ({
   method,

@@ -1,4 +1,4 @@
-/** A guest may compromise its VMM. Whatever the VMM then answers, the agent keeps working. */
+/** A guest may compromise its VMM. The agent must keep working, whatever the VMM then answers. */
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -9,7 +9,7 @@ import { readMemory } from './qemu/balloon.ts'
 import { connectQmp } from './qemu/qmp.ts'
 import { vmmHttp } from './vmm-http.ts'
 
-/** A VMM's unix socket that sends this answer to each connection after its request. */
+/** Opens a VMM's unix socket, and calls `say` for each request that it receives. */
 async function speaking(say: (socket: Socket, asked: string) => void) {
   const dir = await testDir()
   const server = createServer(socket => {
@@ -39,7 +39,7 @@ describe('QMP', () => {
     ['an endless message', (socket: Socket) => endlessly(socket, mib)],
     ['invalid JSON', (socket: Socket) => socket.write('{"return":\n')],
     ['endless nesting', (socket: Socket) => socket.write(`${'['.repeat(900_000)}\n`)],
-  ])('%s ends the connection, and what was asked', async (_, say) => {
+  ])('%s closes the connection and fails the pending command', async (_, say) => {
     await using vmm = await speaking((socket, asked) =>
       asked.includes('qmp_capabilities') ? socket.write(okay(asked)) : say(socket),
     )
@@ -73,7 +73,7 @@ describe('the HTTP API of a VMM', () => {
     await expect(vmmHttp('a VMM', vmm.path, 'vmm.sock').call('GET', '/')).rejects.toThrow(/too long/)
   })
 
-  it('a long reason of a refusal is truncated', async () => {
+  it('a long error message is truncated', async () => {
     const reason = 'x'.repeat(100_000)
     await using vmm = await speaking(socket =>
       socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-length: ${reason.length}\r\n\r\n${reason}`),

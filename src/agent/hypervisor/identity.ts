@@ -5,7 +5,7 @@ import type { VmNotes } from './prepare.ts'
 
 export const identityMs = 5_000
 
-/** The arguments of the guest's `identity` command (guest/identity.c). */
+/** Returns the arguments of the guest's `identity` command (guest/identity.c). */
 export function identity(home: VmHome, notes: VmNotes, how: { moved: boolean; renew: boolean }): string {
   const settings: unknown = how.moved ? JSON.parse(notes.guest) : {}
   const network = Object.entries(typeof settings === 'object' && settings !== null ? settings : {})
@@ -20,14 +20,18 @@ export function identity(home: VmHome, notes: VmNotes, how: { moved: boolean; re
 }
 
 /**
- * The arguments of the guest's `begin` command; all others are on the config disk.
- * @param mac if the guest has another one
+ * Returns the arguments of the guest's `begin` command, which continues a template. All other settings are on the
+ * config disk.
+ * @param mac MAC address of the VM, if the template has another one
  */
 export function beginning(mac?: string): string {
   return spoken([...fresh(), ...(mac === undefined ? [] : [['mac', mac] as const])])
 }
 
-/** Sets the clock of a guest that was paused. Callers need not wait for the answer. */
+/**
+ * Returns the arguments of the guest's `identity` command after a pause: they set its clock and reseed its random
+ * generator. Callers need not wait for the guest's answer.
+ */
 export const afterPause = (): string => spoken(fresh())
 
 const fresh = (): Array<readonly [string, string]> => [

@@ -82,7 +82,7 @@ test('a cgroup is created, counts CPU time, kills its processes on release, and 
   expect(existsSync(join(mounted ?? '', path, '..'))).toBe(false)
 })
 
-test('a file is made available without a copy, owned by the user or readable', async ({ skip }) => {
+test('showFile makes a file available without a copy, readable or owned by the user', async ({ skip }) => {
   skip(!root, 'needs root')
   await using dir = await testDir()
   const [from, to] = [join(dir.path, 'from'), join(dir.path, 'to')]

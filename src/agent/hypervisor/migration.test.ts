@@ -9,7 +9,7 @@ import { promisedMs } from '../../../test/support/wait.ts'
 const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
-/** QEMU moves live, gVisor by stop and copy. */
+/** QEMU migrates VMs live, gVisor by stop-and-copy. */
 const drivers = (await driverCases()).filter(
   ({ config }) => config.hypervisor === 'gvisor' || config.network === network,
 )
@@ -68,7 +68,7 @@ describe.each(drivers)('$name', ({ skip, config, spec }) => {
   })
 
   test.skipIf(skip)(
-    'a program of a session survives a pause and a move of its VM, and no byte is lost or repeated',
+    'a session survives a pause and a migration of its VM, and no byte is lost or repeated',
     limit,
     async () => {
       await using source = await testAgent(config)

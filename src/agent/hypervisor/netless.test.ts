@@ -43,7 +43,7 @@ async function outcome(before: readonly string[], targets: readonly string[]): P
 }
 
 test.skipIf(why !== '')(
-  `a VMM speaks to nobody on the network: neither the host, nor control, nor other VMs ${why}`,
+  `a VMM cannot connect to the host, the control plane or other VMs ${why}`,
   { timeout: 120_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', network: 'tap' })
@@ -98,7 +98,7 @@ test.skipIf(why !== '')(
 )
 
 test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
-  '$name reaches nothing either: its tap moves to the host, and its own namespace stays empty (faked; needs root)',
+  '$name cannot connect to anything: its tap moves to the host, and its namespace stays empty (faked; needs root)',
   { timeout: 120_000 },
   async (fake, { skip }) => {
     const reason = unreachable(fake)

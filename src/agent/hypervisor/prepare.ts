@@ -21,13 +21,13 @@ import { configFile, refuseOther } from './snapshot-files.ts'
 export interface PrepareDeps {
   readonly images: ImageStore
   readonly network: Network
-  /** Built on first use and shared by all boots; undefined for guests without a kernel of their own. */
+  /** Provides the kernel, built on first use and shared by all boots; undefined if guests need none (gVisor). */
   readonly kernel: (() => Promise<GuestKernel>) | undefined
-  /** Form of the image's base; default: `disk`. */
+  /** Form of the image's base (its read-only file system); default: `disk`. */
   readonly form?: BaseForm
   /** Channel between guest and host; default: virtio-serial. */
   readonly ports?: 'vsock'
-  /** How a VM gets its tap (`Network.connect`). Default: the network creates it, and its rules apply at once. */
+  /** How a VM gets its tap (`Network.connect`). Default: the network creates it; firewall rules apply immediately. */
   readonly device?: DevicePlace
 }
 
@@ -54,7 +54,8 @@ const imageUser = ({ vmId, spec: { projectId, builtImage, signIn } }: VmHome): I
 })
 
 /**
- * Provides the base that the snapshot's guest has mounted, and a network. The guest has already read its config disk.
+ * Provides everything to restore a VM from a snapshot: the image's base (its read-only file system), which the guest
+ * has mounted, a network, and the snapshot's config disk, which the guest has already read.
  * @throws StepError `snapshot_mismatch`, or `snapshot_base_missing` if the host no longer has the image's base.
  */
 export async function prepareFrom(
@@ -65,7 +66,7 @@ export async function prepareFrom(
   context: PrepareContext,
 ): Promise<Prepared> {
   refuseOther(made, here)
-  // Without a credential of its own, the image is pulled with those of the operator: the VM had it before.
+  // A VM without its own credential may use the operator's here, because it already had the image.
   const user = home.spec.signIn ? imageUser(home) : undefined
   const base = await baseOfSnapshot(deps, { spec: home.spec, user }, made, context)
   const copyConfig = async () => {
@@ -85,8 +86,8 @@ export async function prepareFrom(
 }
 
 /**
- * Returns the base file of a snapshot. For a snapshot from another host, this is the host's own base of the same image,
- * which is byte-identical.
+ * Returns the file of the image's base that the snapshot's guest has mounted. For a snapshot from another host, this is
+ * the host's own base of the same image, which is byte-identical.
  * @throws StepError `snapshot_base_missing`
  */
 export async function baseOfSnapshot(

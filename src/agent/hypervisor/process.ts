@@ -12,7 +12,7 @@ export const errorFile = 'vmm.err'
 
 export interface VmmProcess {
   readonly identity: ProcessIdentity
-  /** Rejects when the process ends; never resolves. */
+  /** Rejects when the process exits; never resolves. */
   readonly ended: Promise<never>
 }
 
@@ -32,7 +32,7 @@ export interface VmmCommand {
   readonly network?: VmmNetwork
 }
 
-/** The network namespace of a process. `own` is an empty namespace that ends with the process. */
+/** The network namespace of a process. `own` is an empty namespace that exists as long as the process. */
 export type VmmNetwork = 'host' | 'own'
 
 /**
@@ -92,7 +92,7 @@ export async function launchVmm(
   return { identity: identifyProcess(started.pid) ?? (await ended), ended }
 }
 
-/** Rejects when the process ends, with the end of its error file. */
+/** Rejects when the process exits, with the last lines of its error file. */
 export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess, 'ended'>): Promise<never> {
   const reported = ended.then(async how => {
     throw new Error(`${name} ended (${how}): ${await lastError(dir)}`)
@@ -101,7 +101,10 @@ export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess,
   return reported
 }
 
-/** unshare(1) creates the namespace as root, drops its privileges and executes the program, in one process. */
+/**
+ * Wraps the command with unshare(1), which creates the network namespace as root, drops its privileges and executes the
+ * program, all in one process.
+ */
 function apart({ user, program, args, ...rest }: VmmCommand): VmmCommand {
   const as = user ? ['--setgid', String(user.gid), '--setuid', String(user.uid)] : []
   return { ...rest, program: 'unshare', args: ['--net', ...as, '--', program, ...args] }
@@ -125,12 +128,12 @@ async function lastError(dir: string): Promise<string> {
   }
 }
 
-/** Kills the process if the pid still belongs to it, and waits until it has ended. */
+/** Kills the process if the pid still belongs to it, and waits until it has exited. */
 export async function endProcess({ process: identity }: { readonly process: ProcessIdentity }): Promise<void> {
   try {
     if (isRunning(identity)) process.kill(identity.pid, 'SIGKILL')
   } catch (error) {
-    if (!hasCode(error, 'ESRCH')) throw error // the process ended in the meantime
+    if (!hasCode(error, 'ESRCH')) throw error // the process exited in the meantime
   }
   await untilGone({ process: identity })
 }

@@ -11,7 +11,7 @@ import { afterPause } from './identity.ts'
 import { endProcess, untilGone } from './process.ts'
 
 export const answerMs = 2_000
-/** Includes the time to flush the guest's page cache. */
+/** Timeout of `freeze`, which includes flushing the guest's page cache. */
 const freezeMs = 10_000
 
 export interface GuestMemory {
@@ -31,7 +31,7 @@ export interface Vmm
   readonly handOver?: RunningVm['handOver']
   /** True if the guest has moved to another host: the local copy must never run again. */
   hasLeft(): Promise<boolean>
-  /** Resolves when the VMM closes its control connection, or at once if it has no permanent one. */
+  /** Resolves when the VMM closes its control connection, or immediately if it has no permanent one. */
   readonly closed: Promise<void>
   close(): void
 }
@@ -55,16 +55,16 @@ export interface RunningVmParts {
 export function runningVmOf(parts: RunningVmParts): RunningVm {
   const { running, vmm, guest, watcher } = parts
   let detached = false
-  /** The agent has detached: waiting for the VM's end would keep this process alive until then. */
+  /** True once the agent has detached. It then does not wait for the VM's end, which would keep the agent alive. */
   let left = false
   let logSeq = parts.fromSeq
-  // The guest's connection closes after its last line was read, which may be after the process has ended.
+  // The guest's connection closes after its last line was read, which may be after the process has exited.
   const gone = Promise.all([vmm.closed, guest.closed]).then(() => (left ? undefined : untilGone(running)))
   let move: Promise<unknown> = Promise.resolve()
   gone.then(async () => {
     guest.close()
     vmm.close()
-    // The source process of a migration ends before the migration is complete.
+    // The source process of a migration exits before the migration is complete.
     await move.catch(() => undefined)
     if (!detached) watcher.onGone(parts.consoleTail())
   })

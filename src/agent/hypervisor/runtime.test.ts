@@ -4,7 +4,7 @@ import { until } from '../../../test/support/wait.ts'
 import { type DiskSpec, type HostHeartbeat, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 
-/** Operations on a running VM of a real hypervisor. */
+/** Tests operations on a running VM with the real QEMU. */
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -129,14 +129,14 @@ test.skipIf(!hasQemu)(
     expect((await sh('cat /srv/deep/file; echo new > /srv/deep/file')).stdout).toBe('kept\n')
     expect((await sh('cat /srv/deep/file')).stdout).toBe('kept\n')
 
-    // A volume in use stays attached, with the reason, until the program ends.
+    // A volume that a program uses stays attached until the program exits, and `DiskObserved.error` has the reason.
     const sleeper = host.exec('vm-1', ['sh', '-c', 'cd /srv/deep; touch /tmp/there; sleep 2'])
     await until(async () => (await sh('test -e /tmp/there')).exitCode === 0, { what: 'somebody uses it' })
     await host.put(desired(5, { disks: [disk(1)] }))
     const busy = await host.until('vm-1', 'busy', vm => vm.disks?.[0]?.error !== null)
     expect(busy.disks?.[0]).toMatchObject({ state: 'detaching', error: expect.stringContaining('busy') })
     await sleeper
-    // An attachment older than the last one on this host.
+    // Attachment generation 1 is rejected, because this host has already attached generation 2.
     const stale = await host.until('vm-1', 'refused', vm => vm.error?.code === 'stale_volume_generation')
     expect(stale.disks?.[0]?.state).toBe('failed')
     expect((await host.get('vm-1')).startedAtMs).toBe(startedAtMs)

@@ -1,6 +1,9 @@
 /** Explains why a started guest did not reach Mote's init, and what to do next. */
 
-/** Mote's init reports after 0.3 to 2 s; with emulation on a four times overcommitted host, after 10 s. */
+/**
+ * Time after which a guest without a message from Mote's init counts as silent. Init reports after 0.3 to 2 s; with
+ * emulation on a four times overcommitted host, after 10 s.
+ */
 export const silentAfterMs = 20_000
 
 export interface SilentGuest {

@@ -21,13 +21,13 @@ export async function copyWritable(from: string, to: string, runs?: RunCommand):
   await chmod(to, 0o600)
 }
 
-/** The driver data of a VM that every driver stores in its snapshots. */
+/** Returns the driver data of a VM that every driver stores in its snapshots. */
 export function snapshotNotes(notes: Prepared['notes'], logSeq: number): Prepared['notes'] {
   const { base = null, mac = null, guest = null, devices = null } = notes
   return { base, mac, guest, devices, logSeq }
 }
 
-/** @throws StepError `snapshot_mismatch` when the snapshot needs another VMM or CPU than this host has now. */
+/** Checks that this host can restore a snapshot. @throws StepError `snapshot_mismatch` if its VMM or CPU differs */
 export function refuseOther(made: SnapshotMade, here: string): void {
   if (made.madeBy === here) return
   throw new StepError('snapshot_mismatch', `the snapshot was made by ${made.madeBy}, this host has ${here}`)

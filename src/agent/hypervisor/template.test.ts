@@ -90,7 +90,7 @@ test.skipIf(!hasQemu)(
     expect(Math.abs(Number(await shell(host, 'vm-2', 'date +%s')) - Date.now() / 1000)).toBeLessThan(3)
     expect((await shell(host, 'vm-2', 'echo $MORE')).length).toBe(100_001)
 
-    // Its snapshot contains the template's memory with its own changes, and clones map it.
+    // A snapshot of vm-2 contains the template's memory with vm-2's changes, and clones map it.
     await shell(host, 'vm-2', 'echo mine > /dev/shm/state; dd if=/dev/urandom of=/dev/shm/big bs=1M count=8')
     const sum = await shell(host, 'vm-2', 'md5sum < /dev/shm/big')
     expect(await host.snapshot('snap-1', 'vm-2')).toMatchObject({ state: 'ready' })

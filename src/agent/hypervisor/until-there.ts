@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A guest's kernel detects a new disk, or the new size of a disk, within about 50 ms. */
+/** Timeout for a guest's kernel to detect a new disk, or a disk's new size, which takes about 50 ms. */
 const foundMs = 10_000
 
 /**

@@ -24,7 +24,7 @@ export interface VmmHttp {
   call(method: VmmMethod, path: string, body?: unknown, options?: { readonly timeoutMs: number }): Promise<unknown>
 }
 
-/** Longer than the VMM's own longest wait for its vCPUs (30 s). */
+/** Timeout of a call: longer than the VMM's own longest wait for its vCPUs (30 s). */
 const defaultTimeoutMs = 35_000
 
 /**
@@ -42,8 +42,8 @@ export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
 }
 
 /**
- * A guest may have compromised the VMM. The description of a VM with all its devices takes about ten KiB; parsing a MiB
- * of JSON may take a second.
+ * Maximum length of an answer: a guest may have compromised the VMM. The description of a VM with all its devices takes
+ * about ten KiB; parsing a MiB of JSON may take a second.
  */
 const maxAnswerBytes = 128 << 10
 

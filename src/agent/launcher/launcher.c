@@ -6,14 +6,14 @@
  *   u32 id, u32 arguments, u32 variables,
  *   working directory, stdin, stdout, error file, cgroup directory (each zero-terminated; empty: none),
  *   arguments, variables (each zero-terminated), and the program's stdin up to the end of the request.
- * A program with an error file gets its own session and writes to that file, as its stdout too unless that is another
- * one; otherwise its output is collected. Files are opened in both directions, so that a named pipe does not wait for
- * its other end.
+ * A program with an error file gets its own session. Its stderr goes to that file, and so does its stdout unless it has
+ * its own file. The output of other programs is collected. Files are opened for reading and writing, so that opening a
+ * named pipe does not wait for the other end.
  *
  * An answer: u32 length, u32 id, u8 kind, i32 a, i32 b, u32 bytes of stdout, stdout, stderr (the last MAX_OUTPUT bytes
  * of each).
  *   'S' the program runs: a is its pid.  'F' the program could not be started: a is errno.
- *   'X' the program has ended: a is its exit code, or -1, and b the signal, or 0.
+ *   'X' the program has exited: a is its exit code, or -1, and b the signal that killed it, or 0.
  * Numbers are in the host's byte order.
  */
 #define _GNU_SOURCE
@@ -217,7 +217,7 @@ int main(void) {
   sigset_t ended;
   sigemptyset(&ended), sigaddset(&ended, SIGCHLD);
   sigprocmask(SIG_BLOCK, &ended, NULL);
-  /* The launcher ends only with the agent, not by signals to its process group. */
+  /* Ignore signals to the process group: the launcher exits only with the agent. */
   signal(SIGPIPE, SIG_IGN), signal(SIGINT, SIG_IGN), signal(SIGTERM, SIG_IGN), signal(SIGHUP, SIG_IGN);
   struct pollfd wait[2] = {{.fd = 0, .events = POLLIN}, {.fd = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK), .events = POLLIN}};
   for (;;) {

@@ -13,8 +13,8 @@ const launcher = await openLauncher(cacheDir)
 afterAll(() => launcher.close())
 
 const both: ReadonlyArray<readonly [string, Launcher]> = [
-  ['with the program', launcher],
-  ['without a compiler', noLauncher],
+  ['run by the launcher', launcher],
+  ['run without a launcher', noLauncher],
 ]
 
 describe.each(both)('a command %s', (_, { run }) => {
@@ -23,7 +23,7 @@ describe.each(both)('a command %s', (_, { run }) => {
     expect(await run('printf', ['%s.', 'a b', '', '*'])).toBe('a b..*.')
   })
 
-  test('has the environment of the agent, with messages in English', async () =>
+  test('has the HOME of the agent, and the locale C', async () =>
     expect(await run('sh', ['-c', 'echo $LC_ALL $HOME'])).toBe(`C ${process.env.HOME}\n`))
 
   test('that fails reports its exit code and errors', async () => {
@@ -36,11 +36,11 @@ describe.each(both)('a command %s', (_, { run }) => {
   test('that is not installed fails with ENOENT', () =>
     expect(run('no-such-program', [])).rejects.toMatchObject({ code: 'ENOENT' }))
 
-  test('does not wait for others', async () => {
+  test('does not wait for other commands', async () => {
     await using dir = await testDir()
     const pipe = join(dir.path, 'pipe')
     await run('mkfifo', [pipe])
-    // This program ends once the other one has written to its file.
+    // `cat` exits only after the test has written to the pipe.
     const first = run('cat', [pipe])
     await Promise.all(Array.from({ length: 20 }, (_, n) => run('echo', [String(n)])))
     await writeFile(pipe, 'done')
@@ -60,7 +60,7 @@ const made = await mkdir(group, { recursive: true }).then(
 )
 
 describe('a program that outlives the agent', () => {
-  test('has its directory and its own session, and its end is reported', async () => {
+  test('starts in its directory and its own session, and its exit is reported', async () => {
     await using dir = await testDir()
     const started = await lasting(dir.path, 'echo here >&2; exec sleep 60')
     expect(await readlink(`/proc/${started?.pid}/cwd`)).toBe(dir.path)
@@ -71,7 +71,7 @@ describe('a program that outlives the agent', () => {
     expect(await started?.ended).toBe('SIGKILL')
   })
 
-  test('that cannot be started fails', async () => {
+  test('fails if it cannot be started', async () => {
     await using dir = await testDir()
     const errorFile = join(dir.path, 'errors')
     const start = (program: string, cwd: string) =>
@@ -80,7 +80,7 @@ describe('a program that outlives the agent', () => {
     await expect(start('true', join(dir.path, 'no such directory'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
-  test('reads and writes named pipes, and its errors are apart', async () => {
+  test('reads and writes named pipes, and has a separate file for errors', async () => {
     await using dir = await testDir()
     const [stdin, stdout, errorFile] = ['in', 'out', 'errors'].map(name => join(dir.path, name)) as [
       string,
@@ -90,7 +90,8 @@ describe('a program that outlives the agent', () => {
     await launcher.run('mkfifo', [stdin, stdout])
     const started = await launcher.start?.({
       program: 'sh',
-      // The kernel discards a pipe's content when its last descriptor is closed, so the program runs until its output is read.
+      // The kernel discards a pipe's content when its last descriptor is closed, so the program must run until its
+      // output is read.
       args: ['-c', 'read line; echo "$line?"; echo bad >&2; read line'],
       cwd: dir.path,
       env: {},

@@ -25,9 +25,9 @@ export interface Lasting {
   readonly args: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** File for its stderr, and for its stdout unless that has its own; an existing one is replaced. */
+  /** File for its stderr, and for its stdout unless `stdout` is set. An existing file is replaced. */
   readonly errorFile: string
-  /** Files or named pipes, opened in both directions; default: /dev/null and `errorFile`. */
+  /** Files or named pipes, opened for reading and writing; default: /dev/null and `errorFile`. */
   readonly stdin?: string
   readonly stdout?: string
   /** Directory of the cgroup to start it in. */
@@ -36,7 +36,7 @@ export interface Lasting {
 
 export interface LastingProcess {
   readonly pid: number
-  /** Resolves with its exit code, or the signal that killed it. Rejects if the launcher ends first. */
+  /** Resolves with its exit code, or the signal that killed it. Rejects if the launcher exits first. */
   readonly ended: Promise<number | string>
 }
 
@@ -44,7 +44,7 @@ export interface Launcher {
   readonly run: RunCommand
   /** Starts a program in its own session. @throws Error with a code, such as ENOENT if it is not installed */
   readonly start: ((program: Lasting) => Promise<LastingProcess>) | undefined
-  /** Ends the helper. Programs that it has started keep running. */
+  /** Stops the helper. Programs that it has started keep running. */
   close(): void
 }
 
@@ -135,7 +135,7 @@ function startHelper(program: string, onGone: () => void): Helper {
     ask(request) {
       const id = ++lastId
       const [started, ended] = [Promise.withResolvers<number>(), Promise.withResolvers<Ended>()]
-      // Each caller awaits only one of the two.
+      // A caller awaits only one of these promises, so ignore unhandled rejections of the other.
       for (const { promise } of [started, ended]) promise.catch(() => undefined)
       const bytes = requestBytes({ ...request, id })
       waiting.set(id, { name: request.argv[0] ?? '', lasts: request.errorFile !== undefined, started, ended })

@@ -20,7 +20,7 @@ export type Answer =
   | {
       readonly is: 'ended'
       readonly id: number
-      /** Null if a signal killed it. */
+      /** Null if a signal killed the program. */
       readonly code: number | null
       readonly signal: number
       readonly stdout: string

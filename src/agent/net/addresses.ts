@@ -1,9 +1,9 @@
-/** Computes the addresses of an agent's guests, and those of the agent that guests reach. Pure. */
+/** Computes the addresses of an agent's guests, and the agent's own addresses that guests can reach. Pure. */
 import type { VmSpec } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { contains, formatCidr, formatIp, parseCidr, parseIp } from '../../lib/cidr.ts'
 
-/** Point-to-point pairs in an agent's /20. The last pair is for the agent itself. */
+/** Number of point-to-point address pairs in an agent's /20. The last pair is for the agent itself. */
 const pairCount = 2048
 export const usablePairs = pairCount - 1
 

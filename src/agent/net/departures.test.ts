@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { createDepartures } from './departures.ts'
 
-/** Records calls of `remove`. The test ends each call. */
+/** Records calls of `remove`, and lets the test complete each of them. */
 function removals() {
   const calls: Array<{ readonly names: readonly string[]; end: (error?: Error) => void }> = []
   const remove = (names: readonly string[]) =>

@@ -1,16 +1,16 @@
 /**
- * What of the network has no user any more and is still to be taken away. The kernel waits for grace periods of its own
- * (20 to 29 ms for a device, as long for a chain of rules, no CPU time), the same ones for many at once: what gathers
- * while some are going goes next, together (decision 55).
+ * Removes taps and their rules that no VM uses any more. The kernel waits for a grace period at each removal (20 to 29
+ * ms for a device, as long for a chain of rules, no CPU time), but only once for a batch. So the names that are queued
+ * during a removal are removed together in the next one (decision 55).
  */
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 
 export interface Departures {
   /** Queues the name for removal and returns immediately. */
   begin(name: string): void
-  /** Resolves when it is not there any more. @throws what taking this one away says; it will be retried */
+  /** Resolves when nothing with this name is left to remove. @throws the error of its removal, which will be retried */
   gone(name: string): Promise<void>
-  /** Resolves when no removal is in progress. Names that are left then could not be removed. */
+  /** Resolves when no removal is in progress. Names that remain then could not be removed. */
   settled(): Promise<void>
   /** Like `settled`, and stops the retries. */
   close(): Promise<void>

@@ -11,7 +11,7 @@ import { gateway6 } from './addresses.ts'
 
 export interface Tap {
   readonly tap: string
-  /** The `ip` command that makes the device. */
+  /** The `ip` command that creates the device. */
   readonly make: string
   readonly host: string
   readonly guest: string
@@ -30,7 +30,7 @@ export async function makeTap(device: Tap, runs: RunCommand): Promise<void> {
 /**
  * Creates a network namespace with the tap's name and a veth pair into it: the host's end replaces the tap, the other
  * end is `eth0` with the guest's addresses. A sandbox takes over the addresses of its namespace and removes them, so
- * each start needs a new one.
+ * each start needs a new namespace.
  */
 export async function makeNamespace(device: Tap, runs: RunCommand): Promise<void> {
   const { tap, host, guest, mac, gatewayMac, ipv6 } = device
@@ -56,7 +56,7 @@ export async function makeNamespace(device: Tap, runs: RunCommand): Promise<void
 /** Removes the namespace and its veth pair, if it exists. */
 export async function removeNamespace(name: string, runs: RunCommand): Promise<void> {
   if (!existsSync(join(namespaceDir, name))) return
-  // The namespace lives on while its sandbox ends, and the host's end of the pair with it.
+  // While its sandbox is still exiting, the namespace and the pair would continue to exist. Remove the pair here.
   if (tapNames(name).includes(name)) await removeTap(name, runs)
   const { program, args } = inHostMounts(dirname(namespaceDir), { program: 'ip', args: ['netns', 'del', name] })
   await runs(program, args)
@@ -66,7 +66,7 @@ export async function removeNamespace(name: string, runs: RunCommand): Promise<v
 export const namespaceNames = (prefix: string): string[] =>
   existsSync(namespaceDir) ? readdirSync(namespaceDir).filter(name => name.startsWith(prefix)) : []
 
-/** Names of the namespaces in which a process lives. */
+/** Names of the namespaces in which a process runs. */
 export function livingNamespaces(): string[] {
   const names = namespaceNames('')
   if (names.length === 0) return []
@@ -82,7 +82,7 @@ function namespaceOf(pid: string): number | undefined {
   try {
     return statSync(`/proc/${pid}/ns/net`).ino
   } catch {
-    return undefined // not a process, or one that has ended
+    return undefined // not a process, or one that has exited
   }
 }
 
@@ -105,7 +105,7 @@ export async function bringTap(pid: number, device: Tap): Promise<void> {
 
 const linkUp = ({ tap, gatewayMac }: Tap) => `link set dev ${tap} address ${gatewayMac} addrgenmode none up`
 
-/** Permanent neighbor entries save round trips with a booting guest. */
+/** Returns `ip` commands for the tap's addresses. Permanent neighbor entries save round trips with a booting guest. */
 function addressesOf({ tap, host, guest, mac, ipv6 }: Tap): string[] {
   const batch = [`addr add ${host}/31 dev ${tap}`, `neigh replace ${guest} lladdr ${mac} nud permanent dev ${tap}`]
   const batch6 = [

@@ -62,7 +62,7 @@ export class Firewall {
     })
   }
 
-  /** Reloads the shared rules with other addresses of the agent. The chains of VMs stay. */
+  /** Reloads the shared rules with other addresses of the agent. The chains of VMs are kept. */
   change(input: TableInput): Promise<void> {
     return this.#inTurn(async () => {
       this.#input = { ...input, limits: this.#input.limits && input.limits }
@@ -72,7 +72,7 @@ export class Firewall {
   }
 
   /**
-   * Loads the rules of one VM. Does nothing if the same rules are loaded: `heal` checks those.
+   * Loads the rules of one VM. Does nothing if the same rules were loaded before, because `heal` checks those.
    * @param until `hold` resolves once the rules are loaded; `known` also waits until they are read back, so that later
    * changes by other programs are detected (8 ms more)
    */

@@ -1,8 +1,7 @@
 /**
- * Tests with real packets which guests can reach each other. Network namespaces stand for guests and are connected by
- * the same code. One of them has its tap in the host's namespace, one in that of its VMM, and one is connected as sandboxes
- * are (gVisor). Every pair is tried in both directions, and each refusal has a control: a packet that passes the same
- * way.
+ * Tests with real packets which guests can reach each other. Network namespaces stand in for guests, and the agent's
+ * code connects them: some with a tap on the host, one with a tap from the namespace of its VMM, one like a gVisor
+ * sandbox. Every pair is tried in both directions. Each refused packet has a control, which passes on the same path.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -36,7 +35,7 @@ const metadata = '169.254.169.254'
 interface Guest extends Place {
   readonly nic: Nic
   readonly network: Network
-  /** Replaces its rules. */
+  /** Replaces the guest's firewall rules. */
   rules(...rules: Partial<FirewallRule>[]): Promise<void>
 }
 
@@ -75,7 +74,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     const nic = await network.connect(vmId, appPort, networkPlan(spec), device)
     stack.defer(() => network.release(vmId))
     if (device === 'apart') await passThrough(network, vmId)
-    // The agent configures the namespace of a sandbox.
+    // For a sandbox, the agent itself creates and configures the namespace.
     const made = own ?? stack.use(await existingPlace(nic.tap ?? ''))
     if (own) await becomeGuest(own, nic)
     await made.listen(appPort)
@@ -235,7 +234,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     })
   })
 
-  it('the kernel and evaluate() decide alike', async () => {
+  it('the kernel and evaluate() make the same decisions', async () => {
     const ports = [appPort, otherPort]
     const edges = fc.constantFrom(0, appPort, otherPort, 65_535)
     const anyRule = fc.record({
@@ -316,7 +315,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     ['the base emptied', (_tap: string, table: string) => ['flush', 'chain', 'inet', table, 'routed']],
     ['a rule added', (tap: string, table: string) => ['insert', 'rule', 'inet', table, `in_${tap}`, 'return']],
     ['the whole table gone', (_tap: string, table: string) => ['delete', 'table', 'inet', table]],
-  ])('drift is repaired and reported: %s', async (_what, command) => {
+  ])('rules that another program changed are repaired and reported: %s', async (_what, command) => {
     const { tap } = sibling.nic
     const before = sibling.network.guarded('sibling')?.healed ?? 0
     await sibling.rules({ portStart: otherPort, portEnd: otherPort })

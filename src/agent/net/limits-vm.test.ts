@@ -1,4 +1,4 @@
-/** A real VM that reaches a limit gets a line in its log and is counted; its neighbor's log gets none. */
+/** Tests that a real VM that reaches a limit gets a line in its log and is counted, and that its neighbor gets none. */
 import { expect, it } from 'vitest'
 import { existsSync } from 'node:fs'
 import { until } from '../../../test/support/wait.ts'
@@ -8,7 +8,7 @@ import { defaultLimits, refusalText } from '../base/network-limits.ts'
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 
 it.skipIf(why !== '')(
-  `a VM that opens too many connections a second reads it in its log ${why}`,
+  `a VM that opens too many connections per second gets a line in its log ${why}`,
   { timeout: 120_000 },
   async () => {
     const guestLimits = { ...defaultLimits, newConnections: 1 }

@@ -1,6 +1,6 @@
 /**
- * Limits on a guest's use of its host's network, tested with real packets; network namespaces stand for guests. In each
- * test one guest exceeds a limit, and its neighbor on the same host is not affected.
+ * Tests the limits on a guest's use of its host's network with real packets. Network namespaces stand in for guests. In
+ * each test one guest exceeds a limit, and its neighbor on the same host is not affected.
  */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -132,7 +132,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   it.each([
     ['packets', { times: 4_000 }],
     ['traffic', { times: 1_450, message: Buffer.alloc(1_400, 'x') }],
-  ] as const)('%s a second, in both directions', async (kind, much) => {
+  ] as const)('the rate of %s is limited in both directions', async (kind, much) => {
     const [loud, busy] = [await guest(), await guest()]
     await floodUntil(loud, kind, () => loud.flood(web, much))
     await floodUntil(busy, kind, () => outside.flood({ host: busy.nic.guest.ip, port: appPort }, much))
@@ -182,7 +182,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
           floods.push(loud.flood({ host, port: appPort }, {}))
         }
       }
-      // Several at once: on a busy machine one alone stays below the limit, because each request starts a program.
+      // Run six loops at once: on a busy machine one stays below the limit, because each request starts a program.
       await Promise.all(Array.from({ length: 6 }, ask))
       await Promise.all(floods)
     }
@@ -196,7 +196,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   })
 
   const tracked = '/proc/net/nf_conntrack'
-  it.skipIf(!existsSync(tracked))('closed connections leave the tracking table soon', async () => {
+  it.skipIf(!existsSync(tracked))('closed connections leave the tracking table within 10 s', async () => {
     const vm = await guest()
     await vm.reaches(web)
     const lines = async () =>
@@ -261,7 +261,7 @@ describe('refusals reported to a VM', () => {
     expect(counted).toEqual([3, 4, 1, 2, 5, 6])
   })
 
-  it.each(refusalKinds)('%s: one sentence with the number', kind => {
+  it.each(refusalKinds)('the log line for %s is one sentence with the number of refusals', kind => {
     expect(refusalText(kind, 4711, limits)).toMatch(/^[A-Z].*4711 [A-Za-z ]+$/)
   })
 })

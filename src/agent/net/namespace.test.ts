@@ -18,7 +18,7 @@ const plan: NetworkPlan = {
 
 const inside = (name: string, ...args: string[]) => run('ip', ['-n', name, ...args])
 
-test.skipIf(skip)('a namespace has the addresses of its VM, is new at each start, and goes with its VM', async () => {
+test.skipIf(skip)('a namespace has the addresses of its VM, is new at each start, and is removed with it', async () => {
   await using dir = await testDir()
   const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
   const nic = await network.connect('a', 80, undefined, 'namespace')
@@ -27,7 +27,7 @@ test.skipIf(skip)('a namespace has the addresses of its VM, is new at each start
   expect(address).toContain(`${nic.guest.ip}/31`)
   expect(await inside(name, 'route')).toContain(`default via ${nic.guest.gateway}`)
   expect(await inside(name, 'link', 'show', 'dev', 'eth0')).toContain(nic.mac)
-  // A sandbox removes the address of its device.
+  // Do what a sandbox does: it removes the address of its device.
   await inside(name, 'addr', 'flush', 'dev', 'eth0')
   const again = await network.connect('a', 80, undefined, 'namespace')
   expect(again.guest.ip).toBe(nic.guest.ip)
@@ -50,7 +50,7 @@ test.skipIf(skip)('a namespace has the address of the private network, and the r
   await network.close()
 })
 
-test.skipIf(skip)('a slot is in use while a process lives in one of its namespaces', async () => {
+test.skipIf(skip)('a slot is in use while a process runs in one of its namespaces', async () => {
   const open = (dir: string) => tapNetwork({ dataDir: dir, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
   await using kept = await testDir()
   const gone = await testDir()

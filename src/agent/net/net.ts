@@ -74,13 +74,13 @@ export interface Network extends Guard {
   /** Returns the VM that has this IPv4 address. */
   vmAt(address: string): string | undefined
   /**
-   * Releases the network of a VM whose process has ended. Its device and rules are removed soon afterwards; a later
+   * Releases the network of a VM whose process has exited. Its device and rules are removed soon afterwards; a later
    * `connect` of the same VM waits for that.
    */
   release(vmId: string): Promise<void>
   /** Removes every device and address that does not belong to a VM in `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
-  /** Addresses (IPv4 and IPv6) of the hosts whose gateways may reach apps here, over the mesh. */
+  /** Sets the addresses (IPv4 and IPv6) of the hosts whose gateways may reach apps here over the mesh. */
   allowGateways(addresses: readonly string[]): Promise<void>
   /**
    * Gives new guests IPv4 addresses of this network (a /20 as CIDR). Returns false if the network is already in use, if

@@ -43,7 +43,7 @@ async function open(dataDir: string) {
   return { opened, gateways }
 }
 
-it('applies the network that control sends, refuses older versions, and restores it after a restart', async () => {
+it('applies the network of the control plane, refuses older versions, and restores it after a restart', async () => {
   await using dir = await testDir()
   const first = await open(dir.path)
   expect((await first.opened.observed()).hash).toBe('')

@@ -1,4 +1,4 @@
-/** This host's part of the private networks: applies the network that control sends and stores it on disk. */
+/** This host's part of the private networks: applies and stores the network that the control plane sends. */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { Value } from 'typebox/value'
@@ -37,8 +37,8 @@ export interface PrivateNetwork {
 }
 
 /**
- * Restores the stored network, so that names and tunnels work before control connects. Heartbeats report a part that
- * cannot start.
+ * Restores the stored network, so that names and tunnels work before the control plane connects. Heartbeats report a
+ * part that cannot start.
  */
 export async function openPrivateNetwork(options: PrivateNetworkOptions): Promise<PrivateNetwork> {
   const { dataDir, network, log } = options
@@ -48,7 +48,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   let error: string | null = null
   let addressError: string | null = null
   let mesh: Mesh | undefined
-  const onError = (err: unknown) => log.warn({ err }, 'private network')
+  const onError = (err: unknown) => log.warn({ err }, 'error in the private network')
   if (options.mesh)
     mesh = await openMesh({ dataDir, ...options.mesh, ipv4: () => network.ipv4, onError }).catch((cause: unknown) => {
       error = messageOf(cause)
@@ -58,25 +58,25 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   const openNamesHere = () =>
     openNames(options, zones, onError).catch((cause: unknown) => {
       error ??= `names cannot be answered: ${messageOf(cause)}`
-      log.error({ err: cause }, 'the resolver of guests cannot start')
+      log.error({ err: cause }, "the guests' DNS resolver cannot start")
       return undefined
     })
   let names = await openNamesHere()
 
-  /** Switches to the guest addresses that control assigned, if no guest has an older one. */
+  /** Switches to the guest addresses that the control plane assigned, if no guest has an older one. */
   const adopt = async ({ guests }: HostNetwork) => {
     if (guests === undefined || guests === network.ipv4?.guests) return
     try {
       const isNew = await network.adopt(guests)
       addressError = null
       if (!isNew) return
-      log.info({ guests }, 'guests get addresses of the network that control assigned to this host')
+      log.info({ guests }, 'guests get addresses of the network that the control plane assigned to this host')
       await names?.stop()
       names = await openNamesHere()
       if (view) await mesh?.apply(view)
     } catch (cause) {
       if (addressError === null)
-        log.error({ err: cause }, 'cannot use the addresses that control assigned to this host')
+        log.error({ err: cause }, 'cannot use the addresses that the control plane assigned to this host')
       addressError = messageOf(cause)
     }
   }
@@ -128,7 +128,7 @@ function parseStored(text: string | undefined): HostNetwork | undefined {
     const stored: unknown = JSON.parse(text)
     return Value.Check(HostNetwork, stored) ? stored : undefined
   } catch {
-    return undefined // half-written before a power failure: control sends it again
+    return undefined // incomplete after a power failure: the control plane sends it again
   }
 }
 

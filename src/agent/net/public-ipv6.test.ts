@@ -13,7 +13,7 @@ const internet = { host: '2001:db8:fffe::2', port: 8080 }
 const address = '2001:db8:77:1::5'
 
 it.skipIf(process.getuid?.() !== 0)(
-  'with a public prefix a VM is on the internet as far as its rules allow (needs root)',
+  'with a public prefix, the internet reaches a VM as far as its rules allow (needs root)',
   { timeout: 60_000 },
   async () => {
     await using stack = new AsyncDisposableStack()

@@ -45,11 +45,11 @@ const privateV6 = ['::/127', '64:ff9b::/96', 'fc00::/7', 'fe80::/10', 'ff00::/8'
 
 export interface TableInput {
   readonly slot: number
-  /** The slot's guests, as CIDR. */
+  /** The address range of the slot's guests, as CIDR. */
   readonly guests: string
   readonly probe: string
   readonly resolver: string
-  /** Private networks (IPv4 CIDR) that guests may reach nevertheless. */
+  /** Private networks (IPv4 CIDR) that guests may reach. They may reach no other private network. */
   readonly allowed: readonly string[]
   /** Networks (IPv4 or IPv6 CIDR) that no guest may reach, such as that of the control plane. */
   readonly denied: readonly string[]
@@ -58,7 +58,7 @@ export interface TableInput {
 }
 
 /**
- * Returns the rules that all VMs share, as statements that can be loaded repeatedly: the chains of VMs stay. A tap
+ * Returns the rules that all VMs share, as statements that can be loaded repeatedly: the chains of VMs are kept. A tap
  * without chains of its own passes nothing. Replies pass; packets of the original direction are checked one by one, so
  * that a deny rule also ends open connections.
  */
@@ -127,7 +127,7 @@ export function baseTable(input: TableInput): string {
   ])
 }
 
-/** Deletes both tables of the agent, if they exist. */
+/** Returns the statements that delete both tables of the agent, if they exist. */
 export function deleteTables({ slot, limits }: TableInput): string {
   const tables = [`inet ${tableName(slot)}`, ...(limits ? [`arp ${tableName(slot)}`] : [])]
   return lines(tables.flatMap(table => [`add table ${table}`, `delete table ${table}`]))
@@ -142,12 +142,12 @@ const hostIcmp6 = [
 export interface GuardedVm {
   readonly tap: string
   readonly plan: NetworkPlan
-  /** The uid of its VMM; undefined: the agent's. */
+  /** The uid of the VM's VMM; undefined: the agent's own. */
   readonly owner: number | undefined
 }
 
 export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in_${tap}` })
-/** Returns undefined for a chain that belongs to no VM. */
+/** Returns the tap of the VM to which a chain belongs; undefined for another chain. */
 export const tapOfChain = (chain: string): string | undefined => /^(?:in|out)_(mote.*)/.exec(chain)?.[1]
 /** Maps from a VM's tap to its chains. */
 export const vmMaps = ['leaving_vms', 'entering_vms'] as const
@@ -195,7 +195,7 @@ function foreign(project: string): string[] {
   ]
 }
 
-/** @param chains the VM's chains that exist; @param maps the maps that have an element for it */
+/** Returns statements that remove a VM's rules. @param chains those that exist @param maps those with its element */
 export function dropVm(slot: number, tap: string, maps: readonly string[], chains: readonly string[]): string {
   const table = `inet ${tableName(slot)}`
   return lines([
@@ -204,11 +204,11 @@ export function dropVm(slot: number, tap: string, maps: readonly string[], chain
   ])
 }
 
-/** Removes the VMM's uid from the blocked users. */
+/** Returns the statement that removes the VMM's uid from the blocked users. */
 export const dropOwner = (slot: number, owner: number | undefined): string =>
   owner === undefined ? '' : lines([`delete element inet ${tableName(slot)} vmms { ${owner} }`])
 
-/** Sets the addresses of the hosts whose gateways may reach apps here. */
+/** Returns the statements that set the addresses of the hosts whose gateways may reach apps here. */
 export function gatewaySets(slot: number, addresses: readonly string[]): string {
   const table = `inet ${tableName(slot)}`
   const fill = (set: string, members: readonly string[]) => [

@@ -38,7 +38,7 @@ export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew:
 }
 
 /**
- * Returns whether a VMM has a tap of the slot open, or a sandbox lives in one of its namespaces. Its agent may run in a
+ * Returns whether a VMM has a tap of the slot open, or a sandbox runs in one of its namespaces. Its agent may run in a
  * container, so that its files are not visible here.
  */
 function isInUse(slot: number): boolean {

@@ -10,9 +10,9 @@ import type { Firewall } from './firewall.ts'
 import type { DevicePlace, Nic } from './net.ts'
 import { macOf } from './user.ts'
 
-/** The guests of one agent, and what connects them. */
+/** The guests of one agent, and everything that is needed to connect them. */
 export interface TapGuests {
-  /** Begins the names of the agent's taps. */
+  /** Prefix of the names of the agent's taps. */
   readonly prefix: string
   readonly book: AddressBook
   readonly firewall: Firewall
@@ -27,7 +27,7 @@ export interface TapGuests {
   readonly guarded: Map<string, FirewallObserved>
   /** By tap: the VMs connected or guarded since the agent started. */
   readonly vms: Map<string, string>
-  /** By VM. */
+  /** The taps of connected VMs, by VM. */
   readonly connected: Map<string, Tap>
   /** The rules of the last `connect`, by VM. */
   readonly holding: Map<string, Promise<void>>
@@ -87,7 +87,7 @@ export async function connectVm(guests: TapGuests, options: ConnectOptions): Pro
 /** See `Network.release`. */
 export async function releaseVm(guests: TapGuests, vmId: string): Promise<void> {
   const tap = tapOf(guests, vmId)
-  // Its rules may still be loading.
+  // The VM's rules may still be loading.
   await guests.holding.get(vmId)?.catch(() => undefined)
   guests.holding.delete(vmId)
   guests.guarded.delete(vmId)

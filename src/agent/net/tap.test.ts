@@ -20,7 +20,7 @@ const tryAll = (places: readonly string[]) =>
   `for p in ${places.join(' ')}; do if [ -n "$(printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 \${p%:*} \${p#*:})" ]; then echo "open $p"; else echo "shut $p"; fi; done; echo done; exec sleep 600`
 
 test.skipIf(why !== '')(
-  `a guest reaches neither the host nor another guest, but the outside ${why}`,
+  `a guest reaches the outside, but neither the host nor another guest ${why}`,
   { timeout: 120_000 },
   async () => {
     await using outside = await outsideWorld()
@@ -59,7 +59,7 @@ test.skipIf(process.getuid?.() !== 0)(
   async () => {
     await using one = await testDir()
     await using two = await testDir()
-    // Never closed, as after kill -9, and must not repair its rules any more.
+    // This agent is never closed, as after kill -9, and must not repair its rules any more.
     const first = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     const second = await tapNetwork({ dataDir: two.path, subnet: '10.213.0.0/16' })
     const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
@@ -84,7 +84,7 @@ test.skipIf(process.getuid?.() !== 0)(
 )
 
 test.skipIf(why !== '')(
-  `a slot whose directory is gone is taken over clean, unless a VM still runs there ${why}`,
+  `a slot whose data directory is gone is cleaned and reused, unless a VM of it still runs ${why}`,
   async () => {
     const open = (dir: string) => tapNetwork({ dataDir: dir, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     await using kept = await testDir()
@@ -276,7 +276,7 @@ async function outsideWorld() {
   }
 }
 
-test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (needs root)', async () => {
+test.skipIf(process.getuid?.() !== 0)('VMs that start at the same time share no address (needs root)', async () => {
   await using dir = await testDir()
   const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16' })
   const ids = Array.from({ length: 12 }, (_, n) => `vm-${n}`)
@@ -295,7 +295,7 @@ test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (
 })
 
 test.skipIf(process.getuid?.() !== 0)(
-  'addresses from control are adopted once no guest has older ones, and survive a restart (needs root)',
+  'addresses from the control plane are adopted once no guest has older ones, and survive a restart (needs root)',
   async () => {
     await using dir = await testDir()
     const open = () => tapNetwork({ dataDir: dir.path, subnet: null, healEveryMs: 1e9 })

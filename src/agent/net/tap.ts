@@ -36,8 +36,8 @@ const healEveryMs = 10_000
 export interface TapOptions {
   readonly dataDir: string
   /**
-   * IPv4 /16 for guests, which the agents of one host share; null: `firstGuests`, until control assigns others
-   * (`adopt`).
+   * IPv4 /16 for guests, which the agents of one host share; null: `firstGuests`, until the control plane assigns
+   * others (`adopt`).
    */
   readonly subnet: string | null
   /** See `TableInput`. */
@@ -98,7 +98,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     release: vmId => releaseVm(guests, vmId),
     reclaim: keep => reclaimTaps(guests, keep),
     allowGateways: addresses => firewall.setGateways(addresses),
-    /** Keeps the rules as long as a guest needs them. */
+    /** Removes rules, addresses and slot only if no guest is left. */
     async close() {
       stopHealing()
       await departures.close()
@@ -112,7 +112,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
 
 interface OpenOptions extends TapOptions {
   readonly runs: RunCommand
-  /** The number of this agent among those of the host. */
+  /** The number of this agent among the agents of the host. */
   readonly slot: number
   /** Whether the agent took the slot now, instead of having it from an earlier start. */
   readonly isNewSlot: boolean
@@ -230,8 +230,8 @@ async function reclaimTaps(guests: TapGuests, keep: ReadonlySet<string>): Promis
 const ownAddresses = ({ probe, resolver }: { readonly probe: string; readonly resolver: string }) => [probe, resolver]
 
 /**
- * Returns the range of the guests that still run, which keep their addresses even if control assigned another range
- * since.
+ * Returns the range of the guests that still run, which keep their addresses even if the control plane has assigned
+ * another range since.
  */
 async function guestsAtStart(subnet: string | null, slot: number, runs: RunCommand): Promise<string> {
   if (subnet !== null) return sliceOf(subnet, slot)
@@ -239,7 +239,7 @@ async function guestsAtStart(subnet: string | null, slot: number, runs: RunComma
   return addresses.find(network => network !== undefined) ?? sliceOf(firstGuests, slot)
 }
 
-/** @throws Error if a device of the host is in this network: the device would become unreachable. */
+/** Checks that no device of the host is in this network, in which it would become unreachable. @throws Error */
 function refuseTaken(guests: string): void {
   const network = parseCidr(guests)
   for (const [name, addresses] of Object.entries(networkInterfaces()))
@@ -247,7 +247,7 @@ function refuseTaken(guests: string): void {
       const taken = parseCidr(cidr ?? '')
       if (name === 'lo' || !network || !taken || !(contains(network, taken) || contains(taken, network))) continue
       throw new Error(
-        `control assigned ${guests} to the guests of this host, which overlaps with ${name} (${cidr}): set MOTE_GUEST_SUBNET here, or MOTE_GUEST_NETWORK of the control plane`,
+        `the control plane assigned ${guests} to the guests of this host, which overlaps with ${name} (${cidr}): set MOTE_GUEST_SUBNET here, or MOTE_GUEST_NETWORK of the control plane`,
       )
     }
 }

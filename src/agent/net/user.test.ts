@@ -6,7 +6,7 @@ import { userNetwork } from './user.ts'
 it.each([
   ['without root', userNetwork(), /without root.*nothing leaves the VM/],
   ['on a simulated host', fakeNetwork(), /simulates/],
-])('%s rules are acknowledged, and said not to be enforced', async (_where, network, why) => {
+])('%s rules are acknowledged and reported as not enforced', async (_where, network, why) => {
   expect(network.guarded('vm')).toBeUndefined()
   const firewall = { version: 7, rules: [] }
   await network.guard('vm', networkPlan({ port: 80, ipv6Address: 'fd00::1', firewall }))

@@ -113,12 +113,12 @@ export class VmActor {
     return this.#vmProcess.stats(nowMs)
   }
 
-  /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
+  /** Runs a program in the VM. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   async exec(request: VmExec): Promise<VmExecAnswer> {
     return execIn(this.#vmProcess.runningVm, this.#recordFile, this.#deps.driver, request)
   }
 
-  /** @throws StepError as `exec` */
+  /** Serves a request about a session. @throws StepError as `exec` */
   async session(request: SessionRequest | SessionInput): Promise<SessionAnswer | Uint8Array> {
     return sessionIn(this.#vmProcess, this.#recordFile, this.#deps.driver, request)
   }

@@ -41,7 +41,7 @@ export class Adjuster {
     return this.#done === keyOf(spec)
   }
 
-  /** Resets the state: the VM has ended, or is new and has no volumes attached. */
+  /** Resets the state: the VM has stopped, or is new and has no volumes attached. */
   forget(): void {
     this.#done = undefined
     this.#states = new Map()
@@ -52,8 +52,8 @@ export class Adjuster {
   }
 
   /**
-   * Closes the volumes of a VM that has ended, in this order: what was given up may at once be copied to another host, with
-   * the bytes that its file has then.
+   * Closes the volumes of a VM whose process has exited: first in the driver, which completes their files, and then
+   * here. As soon as a volume is closed here, its file may be copied to another host.
    */
   async closeVolumes(): Promise<void> {
     await this.#deps.driver.closeVolumes?.(this.#deps.dir)
@@ -83,7 +83,10 @@ export class Adjuster {
     for (const disk of this.#deps.recordFile.record.disks ?? []) this.#report(disk, 'attached', null)
   }
 
-  /** @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or the guest's error */
+  /**
+   * Applies the firewall, balloon and volumes of the spec to the VM.
+   * @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or the guest's error
+   */
   async adjust(runningVm: RunningVm, spec: VmSpec): Promise<void> {
     const { guard, vmId } = this.#deps
     await guard.guard(vmId, networkPlan(spec)).finally(this.#deps.onChange)

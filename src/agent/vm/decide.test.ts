@@ -52,7 +52,7 @@ function perform(facts: VmFacts, action: VmAction): VmFacts {
 }
 
 test.each(every)(
-  'from $want $runningVm $workload current=$current crashed=$crashed left=$restartsLeft adjusted=$adjusted migration=$migration the desired state is reached',
+  'the desired state is reached: want=$want VM=$runningVm workload=$workload current=$current crashed=$crashed left=$restartsLeft adjusted=$adjusted migration=$migration',
   start => {
     let facts = start
     const taken: VmAction[] = []
@@ -66,7 +66,7 @@ test.each(every)(
     expect(facts.runningVm).toBe(nowhere ? 'none' : goal[facts.want])
     const begun = taken.filter(action => action !== 'stop' && action !== 'clear')
     if (start.migration === 'left') expect(begun).toEqual([])
-    // A VM that has ended is cleared; a deleted one is released, which includes clearing.
+    // A VM without a process is cleared; a deleted VM is released, which includes clearing.
     if (facts.runningVm === 'none' && facts.want !== 'absent') expect(facts.cleared).toBe(true)
     if (facts.runningVm === 'running') expect(facts.adjusted).toBe(true)
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')
@@ -76,7 +76,7 @@ test.each(every)(
 )
 
 test.each(every)(
-  'retained for a snapshot, from $want $runningVm $workload current=$current crashed=$crashed migration=$migration the VM never runs',
+  'a VM whose volumes a snapshot depends on never runs: want=$want VM=$runningVm workload=$workload current=$current crashed=$crashed migration=$migration',
   start => {
     let facts: VmFacts = { ...start, kept: true }
     for (let n = 0, action = decide(facts); action !== 'rest' && action !== 'release'; action = decide(facts)) {

@@ -22,7 +22,7 @@ export interface VmFacts {
 
 /**
  * The next step. `boot` includes image, disk and network; `restart` restarts the workload in the same VM; `clear`
- * removes the mounts and closes the volumes of an ended process.
+ * removes the mounts and closes the volumes of a process that has exited.
  */
 export type VmAction =
   | 'release'
@@ -47,7 +47,7 @@ export function decide(facts: VmFacts): VmAction {
     return runningVm === 'none' ? restAction : 'stop'
   if (facts.kept) return restAction
   if (runningVm === 'none') return migration === 'incoming' ? 'receive' : 'boot'
-  // First, because the VM may be in the middle of a migration.
+  // Checked before the others, because the VM may be in the middle of a migration.
   if (migration === 'outgoing') return 'hand-over'
   if (!facts.current) return 'stop'
   if (facts.workload === 'exited') return facts.restartsLeft ? 'restart' : 'crash'

@@ -7,7 +7,7 @@ export class HealthWatch {
   #watch: AbortController | undefined
   #healthy = false
 
-  /** @param onChange gets the time since the check was started as `afterMs` */
+  /** @param onChange called with the new result and the time since the start of the check */
   constructor(timing: HealthTiming, onChange: (healthy: boolean, afterMs: number) => void) {
     this.#timing = timing
     this.#onChange = onChange

@@ -35,7 +35,7 @@ test.each(['/a b', '/\u0100', '/\r\nX: y'])(
 test.each([
   ['endless informational answers', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
   ['endless headers', 'x: y\r\n'],
-])('an app with %s is not well', async (_, line) => {
+])('an app that sends %s is unhealthy', async (_, line) => {
   const guest = createTcp(socket => {
     socket.on('error', () => undefined).on('data', () => undefined)
     const more = () => socket.write(line.repeat(1000), error => !error && !socket.destroyed && more())
@@ -48,7 +48,7 @@ test.each([
   expect(await httpProbe({ to, from: undefined }, '/')(AbortSignal.timeout(60_000))).toBe(false)
 })
 
-test('an app is probed often until it is healthy, seldom once it stays so, and again soon after a failure', () => {
+test('an app is probed often until it is healthy, then less often, and soon again after a failure', () => {
   const pause = (healthy: boolean, failures: number, passes: number) =>
     probePauseMs(healthTiming, { healthy, failures, passes })
   expect([1, 2, 3, 4, 5].map(failures => pause(false, failures, 0))).toSatisfy((all: number[]) =>

@@ -17,7 +17,7 @@ export interface HealthTiming {
   readonly failuresAllowed: number
 }
 
-/** A probe costs an idle sandbox 5 ms of processor time: each five seconds that would be half of all that it uses. */
+/** A probe costs an idle sandbox 5 ms of CPU time. Every five seconds, that would be half of all its CPU time. */
 export const healthTiming: HealthTiming = {
   startingMs: 25,
   steadyMs: 5_000,
@@ -66,13 +66,13 @@ interface ProbeHistory {
 export function probePauseMs(timing: HealthTiming, { healthy, failures, passes }: ProbeHistory): number {
   if (healthy && failures > 0) return timing.failingMs
   if (healthy) return passes >= timing.calmAfter ? timing.calmMs : timing.steadyMs
-  // An app that has just started is probed again almost at once.
+  // An app that has just started is probed again almost immediately.
   const soon = Math.min(timing.startingMs, firstPauseMs * 2 ** failures)
   // An app that stays unhealthy is probed less and less often.
   return Math.min(timing.failingMs, soon * (1 + failures / 40))
 }
 
-/** The first attempts time out early: TCP would repeat a SYN that the guest missed only after a second. */
+/** Connection timeout. The first attempts time out early, because TCP resends a SYN that the guest missed after 1 s. */
 const connectMs = (tries: number) => Math.min(250, 30 * 2 ** tries)
 const answerMs = 4_000
 
@@ -95,7 +95,7 @@ export function httpProbe(way: ProbePath, path: string): Probe {
   return signal => askOnce(way, path, tries++, signal).catch(() => false)
 }
 
-/** Limits for the whole answer, because a guest may send headers endlessly. */
+/** Limits for the whole response, because a guest may send headers endlessly. */
 const wholeAnswerMs = 5_000
 const maxHeaderBytes = 16 << 10
 
@@ -109,7 +109,7 @@ function askOnce(way: ProbePath, path: string, tries: number, signal: AbortSigna
       maxHeaderSize: maxHeaderBytes,
       headers: { 'user-agent': 'mote-health' },
     })
-    // A guest may send informational answers (1xx) endlessly.
+    // A guest may send informational responses (1xx) endlessly.
     asked.on('information', () => asked.destroy())
     asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(answerMs)))
     asked.on('timeout', () => asked.destroy())

@@ -1,4 +1,4 @@
-/** A VM without a process leaves nothing on its host, whenever its agent ends. */
+/** Tests that a VM without a process leaves nothing on its host, no matter when its agent stops. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -53,8 +53,8 @@ const runVm = async (host: TestAgent, vmId: string) => {
   await host.until(vmId, 'healthy', vm => vm.healthy)
 }
 
-describe('an agent that ends while a VM is being deleted', () => {
-  test.each(['stop', 'release'])('during %s releases the VM first', async verb => {
+describe('an agent that stops while a VM is being deleted', () => {
+  test.each(['stop', 'release'])('releases the VM before it exits (stopped during "%s")', async verb => {
     const held = heldAt(verb)
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, held.host)
@@ -69,7 +69,7 @@ describe('an agent that ends while a VM is being deleted', () => {
     await host.restart()
   })
 
-  test.skipIf(!isRoot)('removes the mounts of its volumes (needs root)', async () => {
+  test.skipIf(!isRoot)("removes the mounts of the VM's volumes (needs root)", async () => {
     const held = heldAt('stop')
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, held.host)
@@ -88,7 +88,7 @@ describe('an agent that ends while a VM is being deleted', () => {
 describe('a VM that is being deleted', () => {
   const vmIds = Array.from({ length: 40 }, (_, n) => `vm-${n}`)
 
-  test('leaves nothing when its deletion is requested repeatedly', async () => {
+  test('leaves nothing behind when its deletion is requested repeatedly', async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await Promise.all(
@@ -102,7 +102,7 @@ describe('a VM that is being deleted', () => {
     expect(await readdir(join(dir.path, 'vms'))).toEqual([])
   })
 
-  test('runs again when it is wanted again, at any point of its removal', async () => {
+  test('runs again if it is requested again at any point of its removal', async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await Promise.all(
@@ -154,7 +154,7 @@ describe.skipIf(!isRoot)('mounts of a VM without a process (needs root)', () => 
     await until(async () => (await mountedBelow(dir.path)).length === 0, { what: 'no mount is left' })
   })
 
-  test('that a killed agent left are removed by the next one', async () => {
+  test('are removed by the next agent if the previous one was killed', async () => {
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await host.put({ vmId: 'vm-1', generation: 1, want: 'stopped', spec })

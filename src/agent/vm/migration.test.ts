@@ -1,4 +1,4 @@
-/** Arriving VMs when their desired state changes or their agent restarts. */
+/** Tests migrations whose desired state changes or whose agent restarts before they are complete. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -28,7 +28,7 @@ const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 
 const running = { prepared, process: { pid: 1, startTicks: 0 }, boot: 1 }
 
 describe('a newer desired state', () => {
-  /** An arriving VM that has run here or not, and whose arrival the test controls. */
+  /** Starts to receive a VM, whose arrival the test controls. @param hasRun whether the guest has already run here */
   const arriving = async (hasRun: boolean) => {
     const coming = Promise.withResolvers<RunningVm>()
     const [abort, ending, listening] = [new AbortController(), new AbortController(), Promise.withResolvers<void>()]
@@ -65,7 +65,7 @@ describe('a newer desired state', () => {
   test('does not kill a guest that has run here: its arrival completes first', async () => {
     await using come = await arriving(true)
     come.abort.abort(new Error('superseded'))
-    // The agent does not inspect it.
+    // A stand-in: the agent uses no member of the guest.
     const guest: RunningVm = Object.create(null)
     come.coming.resolve(guest)
     expect(await come.runningVm).toBe(guest)
@@ -73,7 +73,7 @@ describe('a newer desired state', () => {
     expect(come.phase()).toBe('switched')
   })
 
-  test('kills a guest that has not run here, and one that fails after it has', async () => {
+  test('kills a guest that has not run here, and one that fails after it has run here', async () => {
     await using early = await arriving(false)
     early.abort.abort(new Error('superseded'))
     expect(await early.runningVm).toBeUndefined()
@@ -87,7 +87,7 @@ describe('a newer desired state', () => {
     expect(broken.phase()).toBe('switched')
   })
 
-  test('does not keep an agent from ending', async () => {
+  test('does not keep the agent from stopping', async () => {
     await using come = await arriving(true)
     come.abort.abort(new Error('superseded'))
     await setImmediate()
@@ -97,7 +97,7 @@ describe('a newer desired state', () => {
   })
 })
 
-test('an agent that adopts an arrived VM records its arrival, which the earlier agent could not', async () => {
+test('an agent that adopts an arrived VM records the arrival if the earlier agent did not', async () => {
   await using dir = await testDir()
   const spec = testSpec({ hypervisor: 'fake' })
   const config = { hypervisor: 'fake', dataDir: dir.path } as const
@@ -117,7 +117,7 @@ test('an agent that adopts an arrived VM records its arrival, which the earlier 
   expect(observed.migration).toMatchObject({ migrationId: 'm-1', phase: 'switched', percent: 100 })
 })
 
-describe('a VM that waits for its release before it leaves', () => {
+describe('a VM that waits for the control plane before it migrates', () => {
   const outgoing = (uri: string, waits?: boolean) => ({
     outgoing: { migrationId: 'm-1', uri, ...(waits ? { waits } : {}) },
   })
@@ -146,7 +146,7 @@ describe('a VM that waits for its release before it leaves', () => {
     return { source, target, uri, [Symbol.asyncDispose]: () => cleanup.disposeAsync() }
   }
 
-  test('leaves once it is released', async () => {
+  test('migrates once the control plane releases it', async () => {
     await using hosts = await twoHosts()
     const { source, target, uri } = hosts
     await source.put({
@@ -160,7 +160,7 @@ describe('a VM that waits for its release before it leaves', () => {
     await target.until('vm-1', 'healthy', vm => vm.healthy)
   })
 
-  test('stays, and is healthy, when the migration is cancelled meanwhile', async () => {
+  test('stays on the source and is healthy if the migration is cancelled', async () => {
     await using hosts = await twoHosts()
     const { source } = hosts
     await source.put({ vmId: 'vm-1', generation: 3, want: 'running', spec: testSpec({ hypervisor: 'fake' }) })

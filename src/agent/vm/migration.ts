@@ -30,7 +30,7 @@ export function isOver({ phase }: MigrationObserved): boolean {
   return phase === 'switched' || phase === 'cancelled' || phase === 'failed'
 }
 
-/** The control plane releases a VM within seconds. The timeout ends migrations that it never releases. */
+/** Timeout for the control plane to release a VM for its switchover, which normally takes seconds. */
 const releaseMs = 120_000
 
 /** Timeout for a guest that already runs here to answer and receive its new address. */
@@ -48,13 +48,13 @@ export interface MigrationDeps {
   readonly nextChange: () => Promise<void>
   /** Called when the VM runs on the target host. */
   readonly onLeft: () => void
-  /** Called when the arrival failed, or the VM ended during it. */
+  /** Called when the arrival failed, or the VM's process exited during it. */
   readonly onLost: () => void
 }
 
 /**
- * Migrates the VM away. Resolves when it has left, or keeps running here after a failure or abort; the record says
- * which.
+ * Migrates the VM away. Resolves when it has left, or keeps running here after a failure or abort; the record has the
+ * outcome.
  */
 export async function sendAway(
   deps: MigrationDeps,
@@ -104,7 +104,7 @@ export async function sendAway(
   await recordFile.save()
 }
 
-/** @throws the signal's reason, StepError `not_released` */
+/** Waits until `outgoing.waits` is no longer set. @throws the signal's reason, StepError `not_released` */
 async function untilReleased({ desired, nextChange }: MigrationDeps, signal: AbortSignal): Promise<void> {
   const limit = AbortSignal.timeout(releaseMs)
   while (desired().spec.outgoing?.waits)
@@ -139,7 +139,7 @@ export interface Reception {
   /** Resolves with undefined if the driver does not support migration. */
   readonly listen: (prepared: Prepared) => Promise<Arrival | undefined>
   readonly signal: AbortSignal
-  /** Aborted when the agent ends. */
+  /** Aborted when the agent stops. */
   readonly ending: AbortSignal
 }
 
@@ -168,7 +168,7 @@ export async function receive(
     await change({ phase: 'switched', percent: 100 })
     return runningVm
   } catch (error) {
-    // The agent ends. The next one checks whether the VM has arrived meanwhile.
+    // The agent stops. The next agent checks whether the VM has arrived in the meantime.
     if (ending.aborted && arrival) {
       arrival.detach?.()
       throw error

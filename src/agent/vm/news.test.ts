@@ -54,7 +54,7 @@ test.each<readonly [what: string, before: Partial<VmObserved>, after: Partial<Vm
   ['its workload has exited', { state: 'running' }, { state: 'running', exitCode: 0 }],
   ['the VM is stopping', { state: 'running' }, { state: 'stopping' }],
   ['the VM is absent', { state: 'stopping' }, { state: 'absent' }],
-])('publishes at once that %s', (_, before, after) => {
+])('publishes immediately that %s', (_, before, after) => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.report(observed(before))

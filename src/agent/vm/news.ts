@@ -10,8 +10,8 @@ export interface News {
 const waitMs = 500
 
 /**
- * Publishes the observed state of one VM without duplicates. States that the control plane acts on are published at
- * once. The progress of a start is delayed and combined, because each message costs the control plane a transaction, on
+ * Publishes the observed state of one VM without duplicates. States that the control plane acts on are published
+ * immediately. The progress of a start is delayed and combined: each message costs the control plane a transaction, on
  * cores that the start itself may need. A VM that becomes healthy within the delay causes a single message.
  */
 export function newsOf(publish: (observed: VmObserved) => void): News {
@@ -41,8 +41,7 @@ export function newsOf(publish: (observed: VmObserved) => void): News {
 const factsOf = (observed: object) => JSON.stringify({ ...observed, steps: [], atUs: 0 })
 
 /**
- * Fields that change during a normal start. They are not urgent, because the control plane already knows that it
- * started.
+ * Fields that change during a normal start. They are not urgent, because the control plane has requested the start.
  */
 const ofStart = { state: null, endpoint: null, imageDigest: null, startedAtMs: null, firewall: null } as const
 

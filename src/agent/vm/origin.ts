@@ -65,7 +65,8 @@ export function obstacleOf(
 }
 
 /**
- * Compares generations: each attachment of a writer, including this start, and each restore raises a volume's by one.
+ * True if the volume is unchanged since the snapshot. Compares generations: each writable attachment, including that of
+ * this start, and each restore raises a volume's generation by one.
  */
 function isAsThen(then: SnapshotDisk, now: DiskSpec, since: 'asleep' | 'restored' | 'forked'): boolean {
   if (then.readOnly) return now.generation === then.generation

@@ -29,7 +29,7 @@ export const VmRecord = Type.Object({
   /** Restarts that count against `maxRestarts`. A long run resets the counter. */
   recentRestarts: Type.Integer(),
   exitCode: Type.Union([Type.Integer(), Type.Null()]),
-  /** Final for desired states up to this generation. */
+  /** The VM has crashed and does not start again for desired states up to this generation. */
   crash: Type.Union([
     Type.Object({ generation: Type.Integer(), code: Type.String(), message: Type.String() }),
     Type.Null(),
@@ -65,7 +65,7 @@ export function bootKey(spec: VmSpec): string {
   const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...kept } = spec
   // Origin and migration do not affect the running VM, and volumes are attached at run time.
   const { disks: _disks, firewall: _firewall, from: _from, incoming: _incoming, outgoing: _outgoing, ...runs } = kept
-  // How the image is fetched, and what happens after an exit.
+  // These fields only affect how the image is fetched, and what happens after an exit.
   const { builtImage: _built, signIn: _signIn, restartOn: _restartOn, ...rest } = runs
   return createHash('sha256')
     .update(JSON.stringify(sorted(rest)))

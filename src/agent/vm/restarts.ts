@@ -10,7 +10,7 @@ export function recentRestarts({ startedAtMs, recentRestarts }: VmRecord, nowMs:
   return startedAtMs !== null && nowMs - startedAtMs > steadyMs ? 0 : recentRestarts
 }
 
-/** False when the VM's policy leaves a workload alone that has ended with this code. */
+/** False if the VM's `restartOn` excludes a workload that has exited with this code. */
 export const isRestarted = ({ restartOn }: Pick<VmSpec, 'restartOn'>, exitCode: number | null): boolean =>
   restartOn === undefined || (restartOn === 'failure' && exitCode !== 0)
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { bootAttempts, StepError } from '../base/step-error.ts'
 import { Retry } from './retry.ts'
 
-/** Tests sequences of failures. */
+/** Returns for each failure of a sequence whether it is final. */
 function ends(...codes: string[]): boolean[] {
   const retry = new Retry()
   return codes.map(code => retry.failed(new StepError(code, 'no')).final)
@@ -24,7 +24,7 @@ it('a fault of the host is retried indefinitely, with increasing delays', () => 
   expect(pauses.at(-1)).toBe(30_000)
 })
 
-it('a fault that a retry cannot fix is final at once', () => {
+it('a fault that a retry cannot fix is final immediately', () => {
   expect(ends('snapshot_missing')).toEqual([true])
 })
 

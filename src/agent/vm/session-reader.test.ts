@@ -39,7 +39,7 @@ it('unread output returns the bytes from any acknowledged offset, however it arr
   fc.assert(
     fc.property(fc.nat(1_000), fc.nat(1_000), fc.array(step, { maxLength: 30 }), (offset, gap, steps) => {
       const unread = new UnreadOutput(offset)
-      // The model: all bytes from the requested offset, with zeros for the gap.
+      // The expected result: all bytes from the requested offset, with zeros for the gap.
       let all = Buffer.alloc(0)
       let at = 0
       let lostBytes = gap

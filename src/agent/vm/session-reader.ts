@@ -6,8 +6,8 @@ import { UnreadOutput } from './unread-output.ts'
 const streams = ['stdout', 'stderr'] as const
 
 /**
- * One attachment to a session, whose output waits here until it is read and acknowledged. The guest's window limits it
- * for each stream.
+ * One attachment to a session. Buffers the output until a client has read and acknowledged it. The guest's window
+ * limits the buffer of each stream.
  */
 export class SessionReader {
   readonly id: string
@@ -34,7 +34,7 @@ export class SessionReader {
       .finally(() => this.#announce())
   }
 
-  /** Whether this reader can continue at these offsets. If not, a new attachment has to. */
+  /** True if this reader can continue at these offsets. Otherwise, a new attachment is needed. */
   covers(from: Offsets): boolean {
     const held = streams.every(
       stream => this.#unread[stream].offset <= from[stream] && from[stream] <= this.#unread[stream].next,
@@ -60,7 +60,7 @@ export class SessionReader {
       this.#attachment.ack(stream, until)
     }
     if (!this.#hasNews(from)) await this.#untilNews(waitMs)
-    // Output that an unfinished attachment delivered is sent again by the next one.
+    // The buffered output is not lost: the next attachment sends it again.
     if (this.#failure) throw this.#failure.error
     const parts = streams
       .filter(stream => this.#unread[stream].next > from[stream])
@@ -69,7 +69,7 @@ export class SessionReader {
     return { parts, end: (isAll && this.#end) || null, windowBytes: this.#attachment.windowBytes() }
   }
 
-  /** The process goes on. */
+  /** Detaches from the session. The process continues. */
   detach(): void {
     this.#attachment.detach().catch(() => undefined)
   }
@@ -79,7 +79,7 @@ export class SessionReader {
     return hasOutput || this.#end !== undefined || this.#failure !== undefined
   }
 
-  /** Ends all waits that have begun. */
+  /** Wakes all reads that wait for output. */
   #announce(): void {
     const { resolve } = this.#news
     this.#news = Promise.withResolvers()

@@ -128,7 +128,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('a read ahead of the acknowledgment drops nothing', async () => {
+  it('a read beyond the acknowledged offset drops nothing', async () => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     const { serve } = client(sessions, 'one')
@@ -141,7 +141,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     const all = Array.from({ length: 2000 }, (_, n) => `${n + 1}\n`).join('')
     await until(async () => (await read(0, 0)).length === all.length, { what: 'the whole output' })
     expect([await read(5_000, 1_000), await read(8_000, 99_000)]).toEqual([all.slice(5_000), all.slice(8_000)])
-    // The position of a read is the most that it can acknowledge.
+    // A read cannot acknowledge output beyond its own position.
     expect(await read(8_000, 0)).toBe(all.slice(8_000))
     sessions.close()
   })
@@ -186,7 +186,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('detaches when nobody reads, and the program goes on', async () => {
+  it('detaches from a session that is no longer read, and its program continues', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const sessions = new VmSessions(guest.sessions, 50)
@@ -199,7 +199,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('releases a program whose output nobody reads', async () => {
+  it('releases a session that was never read, so that its program continues', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const sessions = new VmSessions(guest.sessions, 50)
@@ -229,7 +229,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     { action: 'signal', sessionId, number: 15 },
     { action: 'remove', sessionId },
   ]
-  it.each(requests)('$action: fails for a session that does not exist', async request => {
+  it.each(requests)('$action fails for a session that does not exist', async request => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     await expect(sessions.serve(request)).rejects.toMatchObject({ code: 'session_missing' })

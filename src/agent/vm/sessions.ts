@@ -11,9 +11,9 @@ import { StepError } from '../base/step-error.ts'
 import type { GuestSessions } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
 
-/** The guest's own limit (SESSIONS_MAX in guest/mote.h): it limits the buffers for unread output to 16 MiB for each VM. */
+/** The maximum number of sessions in a guest (SESSIONS_MAX in guest/mote.h). It limits buffers of unread output. */
 const maxReaders = 16
-/** More than twice the longest wait of a read. */
+/** A session without a read for this time is detached. More than twice the longest wait of a read. */
 const idleLimitMs = 60_000
 
 type Read = Extract<SessionRequest, { action: 'read' }>
@@ -28,7 +28,7 @@ interface Entry {
 export class VmSessions {
   readonly #sessions: GuestSessions
   readonly #idleMs: number
-  /** The entry that was read last is at the end. */
+  /** By session id, in the order of their last reads. */
   readonly #entries = new Map<string, Entry>()
   #reclaim: NodeJS.Timeout | undefined
 
@@ -38,7 +38,7 @@ export class VmSessions {
     this.#releaseLater()
   }
 
-  /** Returns bytes for a `read` that asks for them. @throws StepError `exec_failed`, `invalid_request` */
+  /** Serves a request. A `read` with `bytes` returns bytes. @throws StepError `exec_failed`, `invalid_request` */
   async serve(request: SessionRequest): Promise<SessionAnswer | Uint8Array> {
     const sessions = this.#sessions
     const { action } = request
@@ -73,7 +73,7 @@ export class VmSessions {
     return { action: 'input', receivedBytes: await this.#sessions.input(sessionId, offset, bytes) }
   }
 
-  /** The VM or the agent ends. */
+  /** Call this when the VM's process has exited or the agent stops. */
   close(): void {
     clearTimeout(this.#reclaim)
     for (const { idle } of this.#entries.values()) clearTimeout(idle)
@@ -125,7 +125,10 @@ export class VmSessions {
     entry.reader.detach()
   }
 
-  /** A full backlog stops a program, so release those without a reader: of an earlier agent, or never read. */
+  /**
+   * Releases sessions that have no reader after some time (they were never read, or an earlier agent read them),
+   * because a full backlog blocks the program.
+   */
   #releaseLater(): void {
     clearTimeout(this.#reclaim)
     this.#reclaim = setTimeout(() => void this.#releaseUnread().catch(() => undefined), this.#idleMs).unref()

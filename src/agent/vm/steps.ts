@@ -27,7 +27,7 @@ export interface StepsDeps extends ActorDeps {
   readonly desired: () => VmPut
   /** Resolves at the next desired state or earlier. */
   readonly nextChange: () => Promise<void>
-  /** Aborted when the agent ends. */
+  /** Aborted when the agent stops. */
   readonly ending: AbortSignal
   readonly onStage: (stage: Stage) => void
   readonly onStep: (step: VmStep) => void
@@ -37,7 +37,7 @@ export interface StepsDeps extends ActorDeps {
 /** Carries out the decisions about one VM. */
 export class Steps {
   readonly #deps: StepsDeps
-  /** False at first, because an earlier agent may have ended before its `clear`. */
+  /** False at first, because an earlier agent may have stopped before it cleared the VM. */
   #cleared = false
 
   constructor(deps: StepsDeps) {
@@ -118,7 +118,7 @@ export class Steps {
     }
   }
 
-  /** @param spec the spec that the VM runs with; the desired state may be newer by now */
+  /** Records the VM's new process. @param spec the spec that it runs with; the desired state may be newer by now */
   async #inhabit(runningVm: RunningVm, spec: VmSpec, wasHealthy = false): Promise<void> {
     const { running } = runningVm
     const { imageDigest } = running.prepared
@@ -174,7 +174,7 @@ export class Steps {
     const { workload } = runningVm
     const paused = (await runningVm.inspect()) === 'paused'
     const { migration } = this.#deps.recordFile.record
-    // Unfinished arrivals are not adopted, so this VM has arrived; the earlier agent ended before it recorded that.
+    // Unfinished arrivals are not adopted, so this VM has arrived; the earlier agent stopped before it recorded that.
     const hasCome = migration?.role === 'target' && !isOver(migration)
     await this.#deps.recordFile.save({
       paused,
@@ -227,13 +227,13 @@ export class Steps {
     return true
   }
 
-  /** The next step closes the volumes, whichever it is, and repeats that if it fails. */
+  /** Records that the VM has no process any more. Each possible next step closes its volumes, with retries. */
   async lost(): Promise<void> {
     await this.#hasLeft()
     await this.#deps.recordFile.save({ running: null, paused: false })
   }
 
-  /** As `lost`, and decides at once whether the VM is to boot again. */
+  /** Called when the VM's process ended unexpectedly: counts a restart, or crashes the VM if none is left. */
   async gone(): Promise<void> {
     const { maxRestarts, restartOn } = this.#deps.desired().spec
     if (restartOn === 'never') await this.crash('vm_died', 'the VM ended unexpectedly, and is not restarted')
@@ -253,8 +253,8 @@ export class Steps {
   }
 
   /**
-   * Cleans up after a VM without a process when the agent ends, because no later agent may run on this host.
-   * @param stopVm the agent stops its VMs: release everything except the directories of VMs that are to start again
+   * Cleans up after a VM without a process when the agent stops, because no later agent may run on this host.
+   * @param stopVm true if the agent stops its VMs: keeps only the directories of VMs that are to start again
    */
   async releaseAtEnd(stopVm: boolean): Promise<void> {
     const { vmId, want } = this.#deps.desired()
@@ -285,9 +285,8 @@ export class Steps {
   }
 
   async crash(code: string, message: string): Promise<void> {
-    // A program that should run once has done its work.
+    // A program that exits with 0 and is not restarted has done its work: the log already has its exit code.
     const isDone = code === 'exited' && this.#deps.recordFile.record.exitCode === 0
-    // The log has its exit code already.
     if (!isDone) this.#deps.vmLog.say(`crashed: ${message}`)
     await this.#deps.recordFile.save({ crash: { generation: this.#deps.desired().generation, code, message } })
   }

@@ -29,14 +29,14 @@ test('the reason names the address and port to listen on if the app listens on n
     'nothing listens on port 1. The app must listen on $PORT at 0.0.0.0, not only at 127.0.0.1',
   ))
 
-test('the status of the health check is named, and a path to set', async () => {
+test('the reason names the status of the health check, and the setting of its path', async () => {
   expect(await unhealthyReason(at(await app(404)), '/up', never)).toBe(
     'GET /up answers 404. Set a health check path that answers 200 (health.path)',
   )
   expect(await unhealthyReason(at(await app(204)), '/up', never)).toBe('GET /up answers 204')
 })
 
-test('an app that accepts connections and does not answer is named, also if it closes them', async () => {
+test('the reason names an app that accepts connections but does not respond, also if it closes them', async () => {
   const port = await listening(createTcp(socket => void socket.destroy()))
   expect(await unhealthyReason(at(port), '/', never)).toBe(
     `it accepts connections on port ${port}, but does not answer GET /`,

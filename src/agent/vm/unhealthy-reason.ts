@@ -1,4 +1,4 @@
-/** Says why an app does not pass its health check, and what to change. */
+/** Determines why an app does not pass its health check, and what to change. */
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import type { ProbePath } from './health.ts'
@@ -9,8 +9,9 @@ const connectMs = 500
 const answerMs = 5_000
 
 /**
+ * Returns the reason as a line for the VM's log.
  * @param path of the health check; null if the app only has to accept connections
- * @param ports to try if nothing listens on that of the app
+ * @param ports to try if nothing listens on the app's port
  */
 export async function unhealthyReason(
   way: ProbePath,

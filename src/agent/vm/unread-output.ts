@@ -1,8 +1,8 @@
 const minBytes = 8192
 
 /**
- * Output of one stream that was not acknowledged yet, in one buffer: a guest can send it in parts of one byte, which as
- * objects would take a hundred times its size.
+ * The unacknowledged output of one stream, in one buffer: a guest can send parts of one byte, which would take a
+ * hundred times their size as separate objects.
  */
 export class UnreadOutput {
   #buffer = Buffer.alloc(0)
@@ -24,7 +24,7 @@ export class UnreadOutput {
     return this.#offset + this.#lostBytes + this.#end - this.#start
   }
 
-  /** @param lostBytes a gap before the data; only before the first byte */
+  /** Appends data. @param lostBytes size of the gap before the data; only the first data can have one */
   push(data: Buffer, lostBytes: number): void {
     this.#lostBytes += lostBytes
     if (this.#end + data.length > this.#buffer.length) this.#makeRoom(data.length)
@@ -54,7 +54,7 @@ export class UnreadOutput {
     return { offset: from + lostBytes, lostBytes, data }
   }
 
-  /** At least half of the buffer is free afterwards, so each byte is moved about once. */
+  /** Makes room for more bytes. At least half of the buffer is free afterwards, so each byte is moved about once. */
   #makeRoom(bytes: number): void {
     const held = this.#buffer.subarray(this.#start, this.#end)
     const wanted = Math.max(minBytes, 2 * (held.length + bytes))

@@ -66,7 +66,7 @@ export async function sessionIn(
   return 'action' in request ? sessions.serve(request) : sessions.input(request)
 }
 
-/** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
+/** Runs a program in the VM. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
 export async function execIn(
   runningVm: RunningVm | undefined,
   { record }: VmRecordFile,

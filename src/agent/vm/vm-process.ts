@@ -11,21 +11,21 @@ import { VmSessions } from './sessions.ts'
 import { timedStep } from './step-context.ts'
 import { unhealthyReason } from './unhealthy-reason.ts'
 
-/** A program that ends at once has failed to start. */
+/** A program without a health check is healthy once it has run for this time. */
 const stayUpMs = 2_000
 
-/** Most apps are healthy by then: the log says what the others lack, long before the deployment fails. */
+/** Time until the log explains why an app is not healthy yet. Most apps are healthy by then; deployments fail later. */
 const explainAfterMs = 10_000
 
 export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
   readonly vmId: string
   readonly recordFile: VmRecordFile
   readonly spec: () => VmSpec
-  /** The observed state has changed. */
+  /** Called when the observed state has changed. */
   readonly onChange: () => void
-  /** Facts have changed, so the actor has to decide again. */
+  /** Called when facts have changed, so that the actor decides again. */
   readonly onFact: () => void
-  /** The VM can only be killed, for this reason. */
+  /** Called when the VM can only be killed, for this reason. */
   readonly onBroken: (reason: string) => void
   readonly onGone: () => void
 }
@@ -93,7 +93,7 @@ export class VmProcess {
     return Value.Check(VmStats, stats) ? stats : undefined
   }
 
-  /** @param wasHealthy the app was restored from a snapshot in which it was healthy */
+  /** Records the start and watches the health. @param wasHealthy true if restored from a snapshot of a healthy app */
   async started(wasHealthy = false): Promise<void> {
     const { recordFile, vmId, spec } = this.#deps
     const { startedAtMs, restartCount } = recordFile.record
@@ -109,13 +109,13 @@ export class VmProcess {
     const path = { to: runningVm.running.prepared.endpoint, from: guard.probeFrom }
     if (spec().unprobed) return this.#health.start(async () => this.#hasStayedUp())
     const probe = probeOf(driver, runningVm, path, spec())
-    // A restored app was healthy, so only its network needs a check. A complete HTTP answer would take 50 ms longer.
+    // A restored app was healthy, so only its network needs a check. A complete HTTP response would take 50 ms longer.
     const first = wasHealthy ? probeOf(driver, runningVm, path, { ...spec(), healthCheckPath: null }) : probe
     this.#health.start(probe, first)
     if (!wasHealthy && !runningVm.probe && driver.network !== 'user') this.#explainLater(runningVm, path)
   }
 
-  /** With QEMU's user networking every connect succeeds, so nothing could be told apart. */
+  /** Logs why the app is not healthy in time. Not called with user networking, where every connect succeeds. */
   #explainLater(runningVm: RunningVm, path: ProbePath): void {
     const isStarting = () => this.#runningVm === runningVm && this.#workload === 'running' && this.#health.active
     setTimeout(() => {

@@ -1,4 +1,4 @@
-/** What happened in a project: in words, and as the audit log. */
+/** Commands that show what happened in a project: as sentences, and as the audit log. */
 import { age, listing } from '../output.ts'
 import { said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 

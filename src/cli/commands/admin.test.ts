@@ -30,7 +30,7 @@ const mote = (args: readonly string[], env: Readonly<Record<string, string>> = {
     )
   })
 
-describe('on DATABASE_URL', () => {
+describe('mote admin on the server of DATABASE_URL', () => {
   let server: Awaited<ReturnType<typeof startPrivateServer>>
   let api: Identity
   let env: Record<string, string>
@@ -51,7 +51,7 @@ describe('on DATABASE_URL', () => {
     await server?.[Symbol.asyncDispose]()
   })
 
-  it('creates an account that can sign in, once for each address', async () => {
+  it('creates an account that can sign in, and refuses a second one with the same address', async () => {
     const made = await admin('create-account', 'Grace@example.com')
     expect(made).toMatchObject({ code: 0, json: { email: 'Grace@example.com', role: 'User' } })
     const body = { email: 'grace@example.com', password: made.json.password }
@@ -80,7 +80,7 @@ describe('on DATABASE_URL', () => {
     expect((await api.call('GET', '/v1/auth/me', { token })).status).toBe(401)
   })
 
-  it('verifies the audit log and detects a change', async () => {
+  it('verifies the audit log and detects a changed row', async () => {
     const { db } = api.deps
     const unsealed = statement<{ n: number }>(
       'test.unsealed',
@@ -99,7 +99,7 @@ describe('on DATABASE_URL', () => {
     expect((await mote(['audit', 'verify'], env)).stdout).toContain('NOT intact')
   })
 
-  it('rotates the key, and reports values under an unknown key without changing them', async () => {
+  it('re-encrypts secrets with the newest key, and reports those under an unknown key', async () => {
     const { token } = await api.person()
     await api.call('GET', '/v1/auth/2fa/setup', { token })
     const keys = `another-secret-for-the-rotation-of-the-tests,${env['MOTE_SECRET_KEY']}`
@@ -141,7 +141,7 @@ describe('on DATABASE_URL', () => {
   })
 })
 
-describe('on the private server of --data', () => {
+describe('mote admin on the private server of --data', () => {
   const log = pino({ level: 'silent' })
   const reaper = startReaper()
   let data: string
@@ -153,7 +153,7 @@ describe('on the private server of --data', () => {
     await reaper.finish()
   })
 
-  it('uses the running server of another process, or starts and stops its own server', async () => {
+  it('uses the server if another process runs it, else starts and stops it', async () => {
     const dataDir = join(data, 'postgres')
     const server = await startEmbeddedPostgres({ dataDir, log, settings: { fsync: 'off' } })
     reaper.killAtEnd(server.pid())
@@ -171,7 +171,7 @@ describe('on the private server of --data', () => {
   }, 60_000)
 })
 
-it.skipIf(natsMissing !== undefined)(`nats-config: nats-server accepts it ${natsMissing ?? ''}`, async () => {
+it.skipIf(natsMissing !== undefined)(`nats-server accepts the output of nats-config ${natsMissing ?? ''}`, async () => {
   const { code, stdout } = await mote(['nats-config', '--address', 'bus.example:4222'])
   expect([code, stdout]).toEqual([
     0,

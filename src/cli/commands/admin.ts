@@ -17,7 +17,7 @@ interface Flags {
 interface Outcome {
   readonly json: unknown
   readonly text: string
-  /** False: exit code 1, although the command itself worked. */
+  /** False: the exit code is 1, although the command itself worked. */
   readonly ok?: boolean
 }
 
@@ -158,7 +158,7 @@ const alerts = () =>
 const cleanRegistry = () =>
   subcommand(
     'registry-clean',
-    'Remove images of deleted projects and apps from the registry of the installation, which must not run',
+    'Remove images of deleted projects and apps from the registry of the installation, which must be stopped',
     async ({ db, data }) => {
       const { cleanRegistry } = await import('../../programs/registry-clean.ts')
       const cleaned = await cleanRegistry(db, data)

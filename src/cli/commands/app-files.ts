@@ -1,4 +1,4 @@
-/** Files that the VMs of an app get. */
+/** Commands for files that the VMs of an app get before their program starts. */
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { everyItem, type PutAppFileRequest } from '../../client/index.ts'
@@ -9,7 +9,7 @@ import { noun, said, text, type Verb } from '../verb.ts'
 export const appFileCommands = (): Command[] => [
   noun(
     'app-files',
-    'Files that VMs of an app get before their program starts; changes apply from the next deployment',
+    'Files that the VMs of an app get before their program starts; changes apply from the next deployment',
     [list, show, set, unset],
   ),
 ]

@@ -53,7 +53,7 @@ function strategyOf(flags: Flags): Pick<UpdateAppRequest, 'strategy'> {
   return { strategy }
 }
 
-/** The given labels, with the app's for the flag that is not given. */
+/** The host labels to set: those of the flags; a flag that is not given keeps the app's current labels. */
 async function hostsOf(flags: Flags, read: () => Promise<App>): Promise<Pick<UpdateAppRequest, 'hosts'>> {
   const [require, prefer] = [text(flags, 'require'), text(flags, 'prefer')]
   if (require === undefined && prefer === undefined) return {}

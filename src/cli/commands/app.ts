@@ -1,4 +1,4 @@
-/** Commands for apps: list, scale, logs, exec. */
+/** Commands for apps: list, create, status, logs, scale. */
 import type { Command } from 'commander'
 import {
   type App,
@@ -22,7 +22,7 @@ export const appCommands = (): Command[] => [
   ...[statusOf, info, ps, logs, scale, open].map(verb),
 ]
 
-/** In one word. */
+/** The state of an app as one or two words. */
 const stateOf = ({ active_deployment_id, scale_state, failure }: App) =>
   active_deployment_id ? scale_state : failure === null ? 'not deployed' : 'failed'
 
@@ -65,7 +65,7 @@ const create: Verb = {
         port: wholeNumber(flags, 'port'),
       },
     })
-    return said(app, `App ${app.name} is there. Deploy it: mote deploy --app ${app.name} --image <image>`)
+    return said(app, `Created the app ${app.name}. Deploy it: mote deploy --app ${app.name} --image <image>`)
   },
 }
 

@@ -1,4 +1,4 @@
-/** Builds of an app and their logs. */
+/** Commands for the builds of an app, their logs and settings. */
 import type { Command } from 'commander'
 import { type App, type AppBuildRequest, shortFailure } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
@@ -11,7 +11,7 @@ export const buildCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'Newest first',
+  says: 'List builds, newest first',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -70,7 +70,7 @@ const settings: Verb = {
   },
 }
 
-/** Undefined if no flag is given. @throws Error if an argument has no value */
+/** The settings with those of the flags; undefined if no flag is given. @throws Error if an argument has no value */
 function changedSettings(flags: Flags, { build }: App): AppBuildRequest | undefined {
   const [dockerfile, args, env, secrets] = [text(flags, 'dockerfile'), ...['arg', 'env', 'secret'].map(listOf(flags))]
   if ([dockerfile, args, env, secrets].every(one => one === undefined)) return undefined

@@ -1,4 +1,4 @@
-/** Stacks of apps from compose files. */
+/** Commands for stacks: groups of apps from compose files. */
 import { noun, type Verb } from '../verb.ts'
 
 export const composeCommands = () => noun('compose', 'Apps from a compose file', [plan, up, down])
@@ -8,12 +8,12 @@ const files: readonly (readonly [string, string])[] = [
   ['--profile <name...>', 'also use services of these profiles'],
   ['--stack <name>', 'name of the stack; by default that of the file or the folder'],
 ]
-const skip = ['--skip-unsupported', 'leave out what cannot work here'] as const
+const skip = ['--skip-unsupported', 'leave out what is not supported here'] as const
 const prune = ['--prune', 'delete apps of the stack that the file no longer has'] as const
 
 const plan: Verb = {
   usage: 'plan',
-  says: 'Show what up would change, and what cannot work here; exits with 1 if anything cannot',
+  says: 'Show what mote compose up would change, and what is not supported here; exits with 1 if anything is not',
   options: [...files, skip, prune],
   example: 'mote compose plan\nmote compose plan -f compose.yaml -f compose.prod.yaml',
   async run(call) {
@@ -43,7 +43,7 @@ const up: Verb = {
 
 const down: Verb = {
   usage: 'down',
-  says: 'Delete the apps of the stack; its volumes stay',
+  says: 'Delete the apps of the stack and keep its volumes',
   options: [...files, ['--volumes', 'also delete its volumes, with their data'], ['-y, --yes', 'do not ask']],
   example: 'mote compose down --volumes --yes',
   async run(call) {
@@ -51,10 +51,10 @@ const down: Verb = {
     const { readStack } = await import('../../stack/source.ts')
     const { downStack } = await import('../compose-up.ts')
     const { file, stack: name } = call.flags
-    // Stacks of templates have no file.
+    // A stack that was created from a template has no compose file.
     if (typeof name === 'string' && file === undefined && composeFileIn('.') === undefined)
       return downStack(call, name, [])
-    // Services of all profiles may run.
+    // Select all profiles, because services of any profile may be running.
     const stack = await readStack({ ...stackSource(call.flags), profiles: ['*'] })
     const volumes = stack.volumes.filter(({ isExternal }) => !isExternal).map(volume => volume.name)
     return downStack(call, stack.name, volumes)

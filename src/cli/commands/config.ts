@@ -1,4 +1,4 @@
-/** The file of an app, `mote.toml`: check it, show it, and compare it with the installation. */
+/** Commands that check and show `mote.toml`, the file of an app, and compare it with the installation. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command } from 'commander'
@@ -53,7 +53,7 @@ const show = () =>
 
 const diff: Verb = {
   usage: 'diff',
-  says: 'Show what mote deploy would change; exits with 1 if that is anything',
+  says: 'Show what mote deploy would change; exits with 1 if there are changes',
   async run(call) {
     const { requiredFile } = await import('../app-file.ts')
     const { planFile } = await import('../deploy-file.ts')

@@ -60,7 +60,7 @@ describe.skipIf(!existsSync('/usr/bin/ssh'))('the host key of the bastion (needs
     return failed instanceof CommandError ? failed.stderr : String(failed)
   }
 
-  it('equals the key that the gateway reports', async () => {
+  it('is the key that the gateway reports', async () => {
     const line = await run('ssh-keygen', ['-y', '-f', join(dir, 'host')])
     expect(line.startsWith(`${reported[0]} `)).toBe(true)
   })
@@ -80,7 +80,7 @@ describe.skipIf(!existsSync('/usr/bin/ssh'))('the host key of the bastion (needs
     expect(logins.length).toBe(before)
   })
 
-  it('is also pinned in the command to paste', async () => {
+  it('is also pinned in the ssh command that users paste', async () => {
     const [key = ''] = reported
     const paste = (keys: readonly string[]) => {
       const command = `ssh -F /dev/null -N ${hostKeyOptions(keys)} -o NumberOfPasswordPrompts=1 -p ${bastion.port} x@127.0.0.1`

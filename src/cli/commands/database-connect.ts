@@ -1,4 +1,4 @@
-/** Connections to a managed database: commands to paste, and psql through an SSH tunnel. */
+/** Commands to connect to a managed database: psql through an SSH tunnel, and the data for other tools. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -24,15 +24,16 @@ export const connect: Verb = {
   async run(call) {
     const { id } = await databaseOf(call)
     const at = await call.client.getDatabaseConnection({ id })
-    // The account's token is not sent to the bastion; this password is valid for one login to this database.
+    // The bastion does not get the account's token, but a password that is valid for one login to this database.
     const login = await call.client.createTunnelPassword({ id, body: {} })
     return openPsql(call, at, login)
   },
 }
 
 /**
- * ssh reads its password through SSH_ASKPASS (OpenSSH 8.4, `SSH_ASKPASS_REQUIRE`), so the password is in its
- * environment, not in its arguments. The bastion must present a host key that the API has returned.
+ * Opens an SSH tunnel through the bastion and runs psql over it. ssh reads its password through SSH_ASKPASS (OpenSSH
+ * 8.4, `SSH_ASKPASS_REQUIRE`), so the password is in its environment, not in its arguments. The bastion must present a
+ * host key that the API has returned.
  */
 async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPassword): Promise<Answer> {
   if (at.ssh_host_keys.length === 0)
@@ -85,7 +86,7 @@ export const hostKeyArgs = (file: string): string[] =>
     'UpdateHostKeys=no',
   ].flatMap(option => ['-o', option])
 
-/** @param keys as returned by the API: `ssh-ed25519 AAAA...` */
+/** Writes host keys to a temporary known_hosts file. @param keys as returned by the API: `ssh-ed25519 AAAA...` */
 export async function knownHosts(keys: readonly string[]) {
   const dir = await mkdtemp(join(tmpdir(), 'mote-ssh-'))
   const file = join(dir, 'known_hosts')
@@ -95,7 +96,7 @@ export async function knownHosts(keys: readonly string[]) {
 
 const askpass = new URL('../askpass.sh', import.meta.url).pathname
 
-/** The password in the command to paste, for psql's environment. */
+/** Extracts the password from the psql command that the API returns for pasting. */
 function passwordIn(command: string): string {
   return (
     /PGPASSWORD='?([^'\s]+)'?/.exec(command)?.[1] ?? decodeURIComponent(/\/\/[^:@/]+:([^@]+)@/.exec(command)?.[1] ?? '')
@@ -166,7 +167,7 @@ export const url: Verb = {
     const { id, name } = await databaseOf(call)
     const at = await call.client.getDatabaseConnection({ id })
     const login = `${encodeURIComponent(at.database_user)}:${encodeURIComponent(passwordIn(at.psql_command))}`
-    // Not `database_host`, which only the bastion resolves.
+    // The name for apps of the project; `database_host` is resolved only by the bastion.
     const address = `postgres://${login}@${name}.internal:${at.database_port}/${at.database_name}?sslmode=require`
     return said({ url: address }, address)
   },

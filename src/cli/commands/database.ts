@@ -1,4 +1,4 @@
-/** Managed databases. */
+/** Commands for managed databases. */
 import { seconds } from '../../lib/duration.ts'
 import type { Command } from 'commander'
 import { confirmByName } from '../ask.ts'
@@ -64,7 +64,7 @@ const create: Verb = {
 
 const branches: Verb = {
   usage: 'branches <database>',
-  says: 'Its branches',
+  says: 'List the branches of a database',
   async run(call) {
     const all = await call.client.listDatabaseBranches({ id: (await databaseOf(call)).id })
     const rows = all.map(one => [one.branch_name, status(one.status), one.is_current ? 'yes' : '', age(one.created_at)])
@@ -185,7 +185,7 @@ const snapshot: Verb = {
 
 const snapshots: Verb = {
   usage: 'snapshots <database>',
-  says: 'Backup snapshots, newest first',
+  says: 'List backup snapshots, newest first',
   async run(call) {
     const all = await call.client.listDatabaseSnapshots({ id: (await databaseOf(call)).id })
     const rows = all.map(one => [one.name, status(one.status), bytes(one.size_bytes), age(one.created_at)])

@@ -103,7 +103,7 @@ const followed = async (call: Call, app: string, answer: DeployResponse): Promis
     : untilItServes(call, app, answer.job_id)
 
 /**
- * Whether the folder is uploaded: with `--upload`, or if the app was created from this folder and no other source is
+ * Whether to upload the folder: with `--upload`, or if the app was created from this folder and no other source is
  * given.
  */
 async function isUpload({ flags }: Call): Promise<boolean> {
@@ -174,7 +174,7 @@ const launch: Verb = {
   },
 }
 
-/** Deploys a folder with workers or a release command. @param file content of its mote.toml */
+/** Deploys a folder whose Procfile has workers or a release command. @param file content of the new mote.toml */
 async function launchFile(call: Call, dir: string, file: string): Promise<Answer> {
   if (call.flags.wait === false) throw new Error('Leave out --no-wait: the workers start once the app serves.')
   await writeFile(join(dir, appFileName), file)
@@ -190,7 +190,7 @@ async function launchFile(call: Call, dir: string, file: string): Promise<Answer
 
 const list: Verb = {
   usage: 'list',
-  says: 'Newest first',
+  says: 'List deployments, newest first',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -228,10 +228,18 @@ const rollback: Verb = {
 
 const changes = {
   cancel: { says: 'Cancel a deployment that is not active yet', done: 'is being cancelled', by: 'cancelDeployment' },
-  pause: { says: 'Pause its VMs and keep their memory', done: 'is being paused', by: 'pauseDeployment' },
-  resume: { says: 'Resume paused VMs', done: 'is being resumed', by: 'resumeDeployment' },
-  stop: { says: 'Stop its VMs; the app then serves no requests', done: 'is being stopped', by: 'stopDeployment' },
-  delete: { says: 'Stop it and delete its record', done: 'is being deleted', by: 'deleteDeployment' },
+  pause: {
+    says: 'Pause the VMs of a deployment and keep their memory',
+    done: 'is being paused',
+    by: 'pauseDeployment',
+  },
+  resume: { says: 'Resume the paused VMs of a deployment', done: 'is being resumed', by: 'resumeDeployment' },
+  stop: {
+    says: 'Stop the VMs of a deployment; if it is active, the app then serves no requests',
+    done: 'is being stopped',
+    by: 'stopDeployment',
+  },
+  delete: { says: 'Stop a deployment and delete its record', done: 'is being deleted', by: 'deleteDeployment' },
 } as const
 
 const change = (name: keyof typeof changes): Verb => ({

@@ -1,4 +1,4 @@
-/** Custom domains of an app. */
+/** Commands for custom domains of an app. */
 import type { Command } from 'commander'
 import type { Domain } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'

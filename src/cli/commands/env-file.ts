@@ -1,4 +1,4 @@
-/** Variables of an app as a `.env` file. */
+/** Commands that import the variables of an app from a `.env` file, and export them to one. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { everyItem } from '../../client/index.ts'
@@ -11,14 +11,14 @@ const defaultFile = '.env'
 export const importEnv: Verb = {
   usage: 'import <file>',
   says: 'Set every variable of a .env file; - reads the standard input',
-  options: [appFlag, ['--plain', 'set values that members of the project can read, as those of mote.toml']],
+  options: [appFlag, ['--plain', 'set values that members of the project can read, like those of mote.toml']],
   example: 'mote env import .env --app web\ncat .env | mote env import - --app web',
   async run(call) {
     const app_name = await appOf(call)
     const [file = ''] = call.args
     const { envEntries } = await import('../../compose/env-entries.ts')
     const given = file === '-' ? await readInput() : await readFile(file, 'utf8')
-    // Parsed as a whole first, so that a fault sets nothing.
+    // Parse the whole file first, so that no variable is set if a line is invalid.
     const entries = envEntries(given, file === '-' ? 'standard input' : file)
     for (const { name, value } of entries)
       await call.client.putAppEnv({ app_name, name, body: { value, secret: call.flags.plain !== true } })
@@ -27,7 +27,7 @@ export const importEnv: Verb = {
   },
 }
 
-/** Standard input as text. */
+/** Reads standard input as text. */
 export async function readInput(): Promise<string> {
   let all = ''
   for await (const chunk of process.stdin.setEncoding('utf8')) all += String(chunk)
@@ -58,7 +58,7 @@ export const pullEnv: Verb = {
   },
 }
 
-/** Single quotes keep every character but a single quote; double quotes need escapes. */
+/** A line of a `.env` file. Single quotes keep every character but a single quote; double quotes need escapes. */
 export const assignment = (name: string, value: string): string =>
   /^[\w./:@+,-]*$/.test(value)
     ? `${name}=${value}`

@@ -1,4 +1,4 @@
-/** Variables that several apps share, and the history of variables. */
+/** Commands for variables that several apps share, and for the history of variables. */
 import type { Command } from 'commander'
 import { everyItem, type EnvVersion } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
@@ -38,7 +38,7 @@ const create: Verb = {
   example: 'mote env-groups create shared',
   async run({ client, args: [name = ''] }) {
     const group = await client.createEnvGroup({ body: { name } })
-    return said(group, `The group ${name} is there. Set its variables: mote env-groups set ${name} NAME=value`)
+    return said(group, `Created the group ${name}. Set its variables: mote env-groups set ${name} NAME=value`)
   },
 }
 
@@ -81,7 +81,7 @@ const unset: Verb = {
 
 const attach: Verb = {
   usage: 'attach [group...]',
-  says: 'Attach exactly these groups to the app; of equal variables, those of the app win, then those of later groups',
+  says: 'Attach exactly these groups to the app; on equal names, variables of the app win, then those of later groups',
   options: [appFlag],
   example: 'mote env-groups attach shared team --app web\nmote env-groups attach --app web',
   async run(call) {

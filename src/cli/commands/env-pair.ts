@@ -1,13 +1,13 @@
-/** Variables on a command line. */
+/** Parses variables on a command line. */
 import { readInput } from './env-file.ts'
 
-/** @throws Error without a name */
+/** Splits `name=value`. @throws Error if there is no name */
 export function pairOf(pair: string): readonly [name: string, value: string] {
   const at = pair.indexOf('=')
   if (at <= 0) throw new Error(`"${pair}" does not have the form name=value`)
   return [pair.slice(0, at), pair.slice(at + 1)]
 }
 
-/** The value itself, or the standard input for `-`. */
+/** The given value, or the standard input for `-`. */
 export const valueOf = async (given: string): Promise<string> =>
   given === '-' ? (await readInput()).replace(/\n$/, '') : given

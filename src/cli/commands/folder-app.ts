@@ -1,4 +1,4 @@
-/** Commands for the app of a folder: its state, the link to it, and its removal. */
+/** Commands for the app of the current folder: show its state, link the folder to an app, delete the app. */
 import type { App, Deployment } from '../../client/index.ts'
 import { authorOf, everyItem, shortFailure, versionOf } from '../../client/index.ts'
 import { appFileName } from '../../appfile/name.ts'
@@ -79,7 +79,7 @@ const nextCommands = (steps: readonly Step[]) => {
 
 const link: Verb = {
   usage: 'link [app]',
-  says: `Link this folder to an app: writes its settings into ${appFileName}`,
+  says: `Link this folder to an app: writes the settings of the app into ${appFileName}`,
   example: 'mote link web',
   async run(call) {
     const linked = await readLink()
@@ -110,7 +110,7 @@ async function chooseApp(client: Parameters<Verb['run']>[0]['client']): Promise<
 
 const destroy: Verb = {
   usage: 'destroy [app]',
-  says: `Delete an app with its workers; without a name, the app that ${appFileName} made`,
+  says: `Delete an app with its workers; without a name, the app of ${appFileName}`,
   options: [
     appFlag,
     ['--volumes', `also delete the volumes that ${appFileName} names, with their data`],

@@ -61,7 +61,7 @@ const remove: Verb = {
   },
 }
 
-/** Lists what is left on a draining host. Running the same command again shows the progress. */
+/** Lists the VMs and volumes that are left on a draining host. */
 function leavingLines({ draining, leaving = [], leaving_volumes: volumes = [] }: HostDetails): string[] {
   if (!draining) return []
   const vmRows = leaving.map(({ app_name, job_id, state, reason }) => [app_name, job_id, state, reason])

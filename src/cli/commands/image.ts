@@ -31,7 +31,7 @@ export function imageCommands(): Command {
         })
       const name = await terminal.step(`Image of PostgreSQL ${version}`, build, seconds(40))
       out(`${name}\n`)
-      // Without this, databases are refused for want of the image, although it was built.
+      // In a data directory that no agent uses, the image would have no effect: databases would be refused without it.
       if (!existsSync(join(resolve(flags.data), 'agent')))
         err(
           `No agent has used the data directory ${resolve(flags.data)} so far. If yours has another one, run this again with --data, or in the folder where you start the cloud.\n`,

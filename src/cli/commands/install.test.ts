@@ -20,7 +20,7 @@ const canRename = await promisify(execFile)('unshare', [...asNobody, 'true']).th
 )
 
 describe('mote install', () => {
-  it('keeps existing settings, adds the given ones, and leaves the others empty', () => {
+  it('keeps existing settings, adds the given ones, and leaves missing ones empty', () => {
     expect(environment('gateway', '', [])).toBe('NATS_URL=\n')
     expect(environment('agent', 'NATS_URL=nats://a\nEXTRA=1\n', ['MOTE_HOST_ID=7'])).toBe(
       'NATS_URL=nats://a\nMOTE_HOST_ID=7\nMOTE_HOST_NAME=\nEXTRA=1\n',
@@ -28,7 +28,7 @@ describe('mote install', () => {
     expect(environment('gateway', 'NATS_URL=a\n', ['NATS_URL=b'])).toBe('NATS_URL=b\n')
   })
 
-  it.each(['lower=1', 'A B=1'])('refuses %j as a setting', set => {
+  it.each(['lower=1', 'A B=1'])('refuses the setting %j', set => {
     expect(() => environment('agent', '', [set])).toThrow(/not a valid name of a setting/)
   })
 
@@ -45,7 +45,7 @@ describe('mote install', () => {
         expect((await stat(join(root, 'etc/mote', `${program}.env`))).mode & 0o777).toBe(0o600)
         const unit = await readFile(join(root, 'etc/systemd/system', `mote-${program}.service`), 'utf8')
         expect(unit).toMatch(new RegExp(`^ExecStart="/.*/bin/mote" ${program}`, 'm'))
-        // By default systemd gives up after five starts in ten seconds; a program that fails at once reaches that limit.
+        // By default, systemd gives up after five starts in ten seconds, which a program that fails at once exceeds.
         expect(unit).toMatch(/^Restart=always\nRestartSec=1$/m)
         expect(unit).toMatch(/^\[Unit\]$[^[]*^StartLimitIntervalSec=0$/m)
       } finally {
@@ -54,11 +54,11 @@ describe('mote install', () => {
     },
   )
 
-  it('refuses to install a control plane that would have no dashboard', () => {
+  it('refuses to install a control plane without a built dashboard', () => {
     expect(() => requireDashboard('/nonexistent')).toThrow('run npm run build in /nonexistent first')
   })
 
-  it('gives each unit its own directory and restarts it without limit', async () => {
+  it('gives each unit its own state directory and no restart limit', async () => {
     const texts = await Promise.all(units.map(program => readFile(unitFile(program), 'utf8')))
     const directories = texts.map(text => /^StateDirectory=(.+)$/m.exec(text)?.[1])
     expect(new Set(directories).size).toBe(units.length)
@@ -66,7 +66,7 @@ describe('mote install', () => {
   })
 
   it.skipIf(!canRename).each(['control', 'gateway'])(
-    '%s starts as a user without name and home, like a dynamic user of systemd (needs user namespaces)',
+    '%s starts as a user without name and home, like a dynamic user in systemd (needs user namespaces)',
     async program => {
       // No server listens at this address; the program starts and reports that.
       const env = {
@@ -87,7 +87,7 @@ describe('mote install', () => {
     ['control', 2.4],
     ['gateway', 2.6],
     ['agent', 5.3],
-  ])('the exposure of %s is at most %d (needs systemd)', async (program, most) => {
+  ])('systemd-analyze rates the exposure of %s at %d or less (needs systemd)', async (program, most) => {
     const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
     try {
       await installCommand().exitOverride().parseAsync(['node', 'mote', program, '--root', root])
@@ -100,7 +100,7 @@ describe('mote install', () => {
     }
   })
 
-  it('lets the host forward packets before it starts an agent that may not change settings of the kernel', async () => {
+  it('enables packet forwarding before the agent starts, which may not change kernel settings', async () => {
     const unit = await readFile(unitFile('agent'), 'utf8')
     expect(unit).toMatch(/^ProtectKernelTunables=yes$/m)
     expect(unit).toMatch(/^ExecStartPre=\+@MOTE@ agent --enable-forwarding$/m)

@@ -25,7 +25,7 @@ export const installCommand = () =>
     .addArgument(new Argument('<program>', 'the program').choices(programs))
     .option(
       '--set <name=value>',
-      'a setting; repeat it',
+      'a setting; can be repeated',
       (value: string, all: readonly string[]) => [...all, value],
       [],
     )
@@ -66,7 +66,7 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
 }
 
 /**
- * The unit may not write into the checkout, so it cannot build the dashboard when it starts.
+ * Checks that the dashboard is built. The unit may not write into the checkout, so it cannot build it when it starts.
  * @throws Error that names the command to run
  */
 export function requireDashboard(checkout: string): void {

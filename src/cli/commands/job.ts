@@ -1,4 +1,4 @@
-/** Jobs of an app: commands that run by a schedule. */
+/** Commands for jobs of an app: programs that run by a schedule. */
 import type { Command } from 'commander'
 import { type Job, shortFailure } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
@@ -19,7 +19,7 @@ export const jobCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'With their next time',
+  says: 'List jobs with the time of their next run',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -41,7 +41,7 @@ const set: Verb = {
     ['--exec <command>', 'program and arguments, separated by spaces'],
     ['--shell <script>', 'a script for /bin/sh instead'],
     ['--zone <name>', 'IANA time zone, such as Europe/Berlin; by default UTC'],
-    ['--overlap <policy>', 'skip, allow or replace, if an earlier run has not ended; by default skip'],
+    ['--overlap <policy>', 'if an earlier run has not ended: skip, allow or replace; by default skip'],
     ['--retries <count>', 'repetitions of a failed run; by default none'],
     ['--timeout <seconds>', 'end a run after this time; by default an hour'],
   ],
@@ -70,7 +70,7 @@ const set: Verb = {
 const nextOf = ({ name, next_at }: Job) =>
   next_at === null ? `${name} is paused.` : `${name} runs next at ${next_at}.`
 
-/** @throws Error unless exactly one is given */
+/** The command from `--exec` or `--shell`. @throws Error unless exactly one is given */
 function commandOf(program: string | undefined, script: string | undefined): string[] {
   if ((program === undefined) === (script === undefined)) throw new Error('Give the command: --exec or --shell')
   return script === undefined ? (program ?? '').split(' ').filter(Boolean) : ['/bin/sh', '-c', script]
@@ -78,7 +78,7 @@ function commandOf(program: string | undefined, script: string | undefined): str
 
 const run: Verb = {
   usage: 'run <name>',
-  says: 'Run it now, beside its schedule',
+  says: 'Run a job now, in addition to its schedule',
   options: [appFlag],
   async run(call) {
     const [job_name = ''] = call.args
@@ -89,7 +89,7 @@ const run: Verb = {
 
 const history: Verb = {
   usage: 'history <name>',
-  says: 'Its runs, newest first',
+  says: 'List the runs of a job, newest first',
   options: [appFlag],
   async run(call) {
     const [job_name = ''] = call.args
@@ -104,7 +104,7 @@ const history: Verb = {
 
 const pausing = (paused: boolean): Verb => ({
   usage: `${paused ? 'pause' : 'resume'} <name>`,
-  says: paused ? 'Suspend its schedule' : 'Follow its schedule again',
+  says: paused ? 'Suspend the schedule of a job' : 'Resume the schedule of a job',
   options: [appFlag],
   async run(call) {
     const [job_name = ''] = call.args
@@ -124,7 +124,7 @@ async function change(call: Call, app_name: string, job_name: string, paused: bo
 
 const remove: Verb = {
   usage: 'delete <name>',
-  says: 'Delete its schedule; its runs stay in the history',
+  says: 'Delete a job; its runs stay in the history',
   aliases: ['rm'],
   options: [appFlag],
   async run(call) {

@@ -1,4 +1,4 @@
-/** A configuration for nats-server in which each program has only the permissions that it needs. */
+/** Prints a configuration for nats-server in which each program has only the permissions that it needs. */
 import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import { out } from '../terminal.ts'
@@ -8,7 +8,7 @@ interface Flags {
   readonly gateway: string
 }
 
-/** Needs no database: the passwords are new each time. */
+/** Generates new passwords at each call, so it needs no database. */
 export const natsConfig = () =>
   new Command('nats-config')
     .description('Print a configuration for nats-server, with new users for the control planes and the gateways')

@@ -27,7 +27,7 @@ const withSettings = (command: Command, names: readonly ProgramSettingName[]): C
   return command
 }
 
-/** For interactive use; the log output above is for programs. */
+/** Prints the addresses for people; the log lines before it are for programs. */
 function welcome({ apiUrl, gatewayPort, hostReady, registry }: AllInOne, data: string): void {
   const images =
     registry.url === '' ? (registry.note ?? 'none') : `${new URL(registry.url).host}  (mote registry login)`
@@ -38,10 +38,10 @@ function welcome({ apiUrl, gatewayPort, hostReady, registry }: AllInOne, data: s
   Apps       http://<app>-<project>.localhost:${gatewayPort}
   Registry   ${images}
   Data       ${resolve(data)}
-  Ctrl-C stops it; the data stays.
+  Ctrl-C stops Mote and keeps the data.
 
 `)
-  // Known once the host has tried its hypervisors; the first time it builds a kernel before.
+  // Known once the host has tested its hypervisors, which the first time includes building a kernel.
   hostReady().then(
     offers => {
       const offer = preferred(offers)
@@ -139,11 +139,11 @@ function agentCommand(): Command {
     'logLevel',
   ])
     .description('Run the agent of this host; needs NATS_URL')
-    .option('--stop-vms', 'stop the virtual machines too when the agent ends')
-    .option('--enable-forwarding', 'only let this host forward packets, as root; then end')
+    .option('--stop-vms', 'also stop the VMs when the agent exits')
+    .option('--enable-forwarding', 'only enable packet forwarding on this host, as root, then exit')
     .action(async (flags: Flags) => {
       if (flags.enableForwarding) {
-        // The installed unit does this first: its agent may not change settings of the kernel.
+        // The systemd unit runs this before the agent, which may not change kernel settings.
         const { enableForwarding } = await import('../../agent/net/devices.ts')
         await enableForwarding()
         return

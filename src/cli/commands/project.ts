@@ -65,7 +65,7 @@ const members: Verb = {
       ...list.members.map(one => [one.email, one.role, age(one.since)]),
       ...list.invitations.map(one => [one.email, `${one.role} (invited)`, '']),
     ]
-    return said(list, listing(['E-MAIL', 'ROLE', 'SINCE'], rows, 'Nobody.'))
+    return said(list, listing(['E-MAIL', 'ROLE', 'SINCE'], rows, 'No members.'))
   },
 }
 
@@ -146,7 +146,7 @@ const notifications: Verb = {
     const { notifications: all, unread_count } = await client.listNotifications({ query: { limit: 30 } })
     if (unread_count > 0 && !flags.keep) await client.markAllNotificationsRead()
     const rows = all.map(one => [one.is_read ? '' : '*', age(one.created_at), one.title, one.body.split('\n')[0] ?? ''])
-    return said(all, listing(['', 'AGE', 'WHAT', 'MORE'], rows, 'Nothing.'))
+    return said(all, listing(['', 'AGE', 'WHAT', 'MORE'], rows, 'No notifications.'))
   },
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { refusal } from './registry.ts'
 
-/** What Docker prints for a registry without TLS on the same computer: it tries HTTPS first. */
+/** Docker's message for a registry without TLS on the same computer, where Docker tries HTTPS first. */
 const triedHttps = 'Get "https://localhost:7050/v2/": http: server gave HTTP response to HTTPS client'
 
 it.each([
@@ -14,11 +14,11 @@ it.each([
     'mote tokens create',
   ],
   [triedHttps, 'has no TLS'],
-])('docker: %s', (message, says) => {
+])('adds advice to the Docker error "%s"', (message, says) => {
   expect(String(refusal('localhost:7050', new Error(message)))).toContain(says)
 })
 
-it('another failure stays as it is', () => {
+it('does not change another error', () => {
   const cause = new Error('permission denied while trying to connect to the Docker daemon')
   expect(refusal('localhost:7050', cause)).toBe(cause)
 })

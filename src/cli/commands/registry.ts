@@ -1,4 +1,4 @@
-/** Credentials of the project for image registries. */
+/** Commands for the credentials of the project for image registries. */
 import type { Command } from 'commander'
 import { age, listing } from '../output.ts'
 import { readAll } from '../standard-input.ts'
@@ -30,10 +30,10 @@ const login: Verb = {
   },
 }
 
-/** Programs that keep a login for registries, with the same flags. */
+/** Container tools that store logins to registries; their `login` commands have the same flags. */
 const containerTools = ['docker', 'podman', 'skopeo'] as const
 
-/** Signs the first of the installed programs in with the access token of the command line. */
+/** Signs the first installed container tool in to the installation's registry, with the access token of the CLI. */
 async function ownLogin({ client, token }: Call): Promise<Answer> {
   const own = await client.getRegistry()
   if (own.host === null)
@@ -54,7 +54,10 @@ async function ownLogin({ client, token }: Call): Promise<Answer> {
   return said(own, `docker ${args.join(' ')} < <file with an access token that may deploy>\n${usage}`)
 }
 
-/** Container tools use a registry without TLS only on the same computer, where they try HTTPS first. */
+/**
+ * Adds advice to the error of a failed login. Container tools accept a registry without TLS only on the same computer,
+ * where they try HTTPS first.
+ */
 export function refusal(host: string, cause: unknown): unknown {
   if (!(cause instanceof Error)) return cause
   if (/unauthorized|authentication required/i.test(cause.message))
@@ -88,5 +91,5 @@ const logout: Verb = {
   },
 }
 
-/** Docker also accepts a URL. */
+/** The host of a registry that may be given as a URL, which Docker accepts too. */
 const hostOf = (given: string) => given.replace(/^https?:\/\//, '').replace(/\/.*/s, '')

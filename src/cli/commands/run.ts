@@ -1,4 +1,4 @@
-/** Commands in a separate VM: mote run. */
+/** `mote run` and `mote runs`: programs that run once in a separate VM. */
 import type { Command } from 'commander'
 import type { Run } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
@@ -41,7 +41,8 @@ const run: Verb = {
       const started = await call.client.startRun({ app_name, body: { ...wanted, command: [...call.rest] } })
       return said(started, started.id)
     }
-    // The VM waits, and the command is a session: with input, a terminal, two outputs, and a connection that may break.
+    // Start a VM that only waits, and run the command in it as a session, which has input, a terminal and two outputs,
+    // and survives a lost connection.
     const started = await call.client.startRun({ app_name, body: wanted })
     try {
       return await inVm(call, app_name, await untilRunning(call, app_name, started))
@@ -84,7 +85,7 @@ function untilRunning(call: Call, app_name: string, started: Run): Promise<Run> 
 
 const list: Verb = {
   usage: 'list',
-  says: 'Newest first, release commands included',
+  says: 'List runs, including release commands, newest first',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -100,7 +101,7 @@ const list: Verb = {
 
 const log: Verb = {
   usage: 'log <run>',
-  says: 'Print the last lines of its output',
+  says: 'Print the last lines of the output of a run',
   options: [appFlag],
   async run(call) {
     const [run_id = ''] = call.args
@@ -111,7 +112,7 @@ const log: Verb = {
 
 const cancel: Verb = {
   usage: 'cancel <run>',
-  says: 'End the program and remove its VM',
+  says: 'Stop the program of a run and remove its VM',
   options: [appFlag],
   async run(call) {
     const [run_id = ''] = call.args

@@ -7,7 +7,7 @@ export function runscCommands(): Command {
   const runsc = new Command('runsc').description("gVisor's runsc, which runs apps at native speed on hosts without KVM")
   runsc
     .command('install')
-    .description('Bring runsc to this host: the official release, or built from its sources (1 to 5 minutes)')
+    .description('Install runsc on this host: the official release, or a build from its sources (1 to 5 minutes)')
     .option('--cache <dir>', 'cache directory of kernels and images (MOTE_CACHE)')
     .action(async (flags: { cache?: string }) => {
       const { installRunsc } = await import('../../agent/hypervisor/gvisor/install.ts')

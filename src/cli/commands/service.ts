@@ -1,4 +1,4 @@
-/** TCP services of an app. */
+/** Commands for the TCP services of an app: public ports that lead to ports of the app. */
 import type { Command } from 'commander'
 import type { PutTcpServiceRequest } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
@@ -23,10 +23,13 @@ const list: Verb = {
 
 const set: Verb = {
   usage: 'set <name> <port>',
-  says: 'Open a public port for a TCP port of the app, or change the latter',
+  says: 'Open a public port that leads to a TCP port of the app, or change the port of the app',
   options: [
     appFlag,
-    ['--tls <kind>', '"sni": the gateway decrypts on its shared TLS port; "none": a port of its own, unchanged'],
+    [
+      '--tls <kind>',
+      '"sni": the gateway terminates TLS on a shared port; "none": a separate port, passed on unchanged',
+    ],
   ],
   example: 'mote services set mqtt 1883 --app broker --tls sni',
   async run(call) {

@@ -1,4 +1,4 @@
-/** Signing in and out. */
+/** Commands to sign in and out. */
 import { hostname } from 'node:os'
 import { Command, Option } from 'commander'
 import type { Client } from '../../client/index.ts'
@@ -36,7 +36,7 @@ const login = () =>
       out(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n${await firstStep(client)}`)
     })
 
-/** What to do next without an app. A token that cannot list apps gets no advice. */
+/** Advice for a project without apps; empty if it has apps, or if the token cannot list them. */
 async function firstStep(client: Client): Promise<string> {
   const apps = await client.listApps({ query: { limit: 1 } }).catch(() => undefined)
   if (apps?.length !== 0) return ''
@@ -62,7 +62,7 @@ async function obtain(url: string, flags: LoginFlags): Promise<string> {
   )
 }
 
-/** Opens a session only to create the token, and ends it afterwards. */
+/** Signs in with a password to create a token, and ends the session afterwards. */
 async function passwordLogin(url: string, email: string, password: string): Promise<string> {
   const { createClient } = await import('../../client/index.ts')
   const { ask } = await import('../ask.ts')

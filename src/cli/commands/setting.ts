@@ -1,4 +1,4 @@
-/** Settings of an app besides its code: environment and firewall rules. */
+/** Commands for the environment variables and the firewall rules of an app. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { importEnv, pullEnv } from './env-file.ts'
@@ -41,7 +41,7 @@ const listEnv: Verb = {
 const setEnv: Verb = {
   usage: 'set <name=value...>',
   says: 'Set secrets; name=- reads the value from standard input',
-  options: [appFlag, ['--plain', 'set values that members of the project can read, as those of mote.toml']],
+  options: [appFlag, ['--plain', 'set values that members of the project can read, like those of mote.toml']],
   example: 'mote env set LOG_LEVEL=debug --app web\nmote env set API_KEY=- < key.txt',
   async run(call) {
     const app_name = await appOf(call)

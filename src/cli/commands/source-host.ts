@@ -1,4 +1,7 @@
-/** Repositories of the source host. Its integration is installed in a browser, not necessarily on this computer. */
+/**
+ * Commands for repositories of the source host, such as GitHub. Its integration is installed in a browser, which may
+ * run on another computer.
+ */
 import type { Command } from 'commander'
 import { listing } from '../output.ts'
 import { noun, said, type Verb } from '../verb.ts'

@@ -1,4 +1,4 @@
-/** SSH keys of the account, with which OpenSSH reaches VMs and databases. */
+/** Commands for the SSH keys of the account, with which OpenSSH connects to VMs and databases. */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Command } from 'commander'
@@ -11,7 +11,7 @@ export const sshKeyCommands = (): Command[] => [
 
 const listKeys: Verb = {
   usage: 'list',
-  says: 'Newest first',
+  says: 'List your keys, newest first',
   aliases: ['ls'],
   async run(call) {
     const all = await call.client.listSshKeys({})

@@ -1,4 +1,4 @@
-/** Volumes and their snapshots. */
+/** Commands for volumes and their snapshots. */
 import type { Command } from 'commander'
 import type { VolumeSnapshot, VolumeWithAttachments } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
@@ -95,7 +95,7 @@ const attach: Verb = {
   },
 }
 
-/** Says why a volume is still attached: a VM has to unmount it first. */
+/** Reports whether the volume is detached, or why not yet: a VM has to unmount it first. */
 export const detachText = (
   name: string,
   { status, message }: { readonly status: string; readonly message: string | null },
@@ -112,7 +112,7 @@ const detach: Verb = {
   },
 }
 
-/** @returns undefined while it is being made. @throws Error if it has failed or was deleted */
+/** Finds a snapshot. @returns undefined while it is being made. @throws Error if it has failed or was deleted */
 export function readySnapshot<T extends Pick<VolumeSnapshot, 'id' | 'name' | 'status'>>(
   all: readonly T[],
   { id, name }: Pick<VolumeSnapshot, 'id' | 'name'>,

@@ -1,4 +1,4 @@
-/** Apps from templates. */
+/** Commands to list templates and deploy apps from them. */
 import { listing } from '../output.ts'
 import { type Call, noun, said, text, type Verb } from '../verb.ts'
 import type { Template } from '../../compose/template.ts'
@@ -10,7 +10,7 @@ const catalogFlag = ['--catalog <url>', 'another catalog, over https'] as const
 
 const list: Verb = {
   usage: 'list',
-  says: 'The templates, by name',
+  says: 'List templates by name',
   aliases: ['ls'],
   options: [catalogFlag],
   async run({ flags }) {
@@ -26,7 +26,7 @@ const list: Verb = {
 
 const show: Verb = {
   usage: 'show <template>',
-  says: 'The compose file of a template',
+  says: 'Print the compose file of a template',
   options: [catalogFlag],
   example: 'mote templates show wordpress > compose.yaml',
   async run({ args: [name = ''], flags }) {
@@ -63,7 +63,7 @@ const deploy: Verb = {
       '\n',
     )
     const answer = await upStack(call, source).catch((cause: unknown) => {
-      // Apps that were created have them, and the next attempt would generate others.
+      // Print the passwords anyway: apps may already have them, and the next attempt would generate others.
       if (generated.length > 0) call.terminal.line(note)
       throw cause
     })

@@ -43,7 +43,7 @@ const copy: Verb = {
   },
 }
 
-/** `<app>:<path>`, or `:<path>` for the app of the folder. */
+/** Parses `<app>:<path>`, or `:<path>` for the app of the folder. */
 function remoteOf(given: string): { readonly app: string; readonly path: string } | undefined {
   const [, app = '', path = ''] = /^([a-z0-9-]*):(.+)$/.exec(given) ?? []
   return path === '' ? undefined : { app, path }
@@ -71,7 +71,7 @@ const list: Verb = {
 const watch: Verb = {
   usage: 'watch <path>',
   says: 'Print changes of a file or directory until Ctrl-C',
-  options: [...target, ['-r, --recursive', 'also of all directories below']],
+  options: [...target, ['-r, --recursive', 'also watch all directories below']],
   example: 'mote files watch -r /srv --json | while read -r change; do ...; done',
   async run(call) {
     const [path = ''] = call.args
@@ -116,7 +116,7 @@ const remove: Verb = {
   usage: 'delete <path>',
   says: 'Delete a file or an empty directory',
   aliases: ['rm'],
-  options: [...target, ['-r, --recursive', 'also a directory with its content']],
+  options: [...target, ['-r, --recursive', 'also delete a directory with its content']],
   run: call =>
     act(
       call,

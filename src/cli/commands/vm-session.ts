@@ -55,7 +55,7 @@ const ssh: Verb = {
   example: 'mote ssh --app web\nmote ssh --config >> ~/.ssh/config && ssh mote-web',
   async run(call) {
     if (call.flags.config) return sshConfig(call)
-    // Bash where it exists. Every image with a shell has /bin/sh.
+    // Bash if the image has it. Every image with a shell has /bin/sh.
     const shell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
     const began = performance.now()
     const answer = await runProgram(call, shell, { tty: process.stdin.isTTY, stdin: true })
@@ -65,7 +65,7 @@ const ssh: Verb = {
   },
 }
 
-/** OpenSSH as it is; its user needs a registered key: mote ssh-keys add. */
+/** The lines of ssh_config for an unmodified OpenSSH, whose user needs a registered key: mote ssh-keys add. */
 async function sshConfig(call: Call): Promise<Answer> {
   const app_name = await appOf(call)
   const ssh = await call.client.getAppSsh({ app_name })
@@ -83,12 +83,15 @@ async function sshConfig(call: Call): Promise<Answer> {
   return said(ssh, [`Host mote-${app_name}`, ...lines.map(line => `  ${line}`)].join('\n'))
 }
 
-/** Nobody types a command that is not found, and leaves the shell, in this time. */
+/**
+ * Exit code 127 within this time means that /bin/sh is missing: no user types an unknown command and leaves the shell
+ * so quickly.
+ */
 const quickMs = 1500
 
 const top: Verb = {
   usage: 'top',
-  says: "Show the processes of the app's VM; on a terminal again every two seconds, until Ctrl-C",
+  says: "Show the processes of the app's VM; on a terminal, refreshed every two seconds until Ctrl-C",
   options: [...target, ['--vm <id>', 'the VM; by default the first running one'], ['--once', 'show them once']],
   example: 'mote top --app web',
   async run(call) {
@@ -129,7 +132,7 @@ const proxy: Verb = {
   },
 }
 
-/** @throws Error for anything but one or two ports */
+/** Parses `<local>:<port>` or `<port>`. @throws Error for anything else */
 function portsOf(given: string): { readonly local: number; readonly port: number } {
   const [, first = '', second] = /^(\d{1,5})(?::(\d{1,5}))?$/.exec(given) ?? []
   const [local, port] = [Number(first), Number(second ?? first)]
@@ -163,7 +166,7 @@ async function runProgram(
   return { json: opened, text: '', code: await runRemote(call, { ...at, session_id: opened.id, tty, stdin }) }
 }
 
-/** @throws Error for a value without a name */
+/** Parses the values of `--env`. @throws Error if one has no name */
 function environmentOf({ env }: Flags): Record<string, string> {
   const pairs = Array.isArray(env) ? env.map(String) : []
   return Object.fromEntries(
@@ -181,7 +184,7 @@ async function execAtOnce(call: Call): Promise<Answer> {
   const began = performance.now()
   const body = { command: [...call.rest], timeout_seconds: seconds }
   const answer = await call.client.execInVm({ ...(await place(call)), body })
-  // A program can also exit with 124 itself.
+  // Check the duration, too: a program can also exit with 124 by itself.
   const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
   if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
   raw('stderr', answer.stderr)
@@ -193,7 +196,7 @@ async function execAtOnce(call: Call): Promise<Answer> {
 
 const list: Verb = {
   usage: 'list',
-  says: 'Newest first, with those that ended within a day',
+  says: 'List sessions, including those that ended within a day, newest first',
   aliases: ['ls'],
   options: target,
   async run(call) {
@@ -208,7 +211,7 @@ const list: Verb = {
 
 const attach: Verb = {
   usage: 'attach <session>',
-  says: 'Continue a session; an earlier client is disconnected',
+  says: 'Connect to a session again; an earlier client is disconnected',
   options: target,
   async run(call) {
     const [session_id = ''] = call.args
@@ -221,7 +224,7 @@ const attach: Verb = {
 
 const close: Verb = {
   usage: 'close <session>',
-  says: 'Kill the program and its children',
+  says: 'Kill the program of a session and its children',
   options: target,
   async run(call) {
     const [session_id = ''] = call.args

@@ -18,7 +18,7 @@ async function at(call: Call) {
   return { app_name, job_id: await deploymentOf(call, app_name) }
 }
 
-/** A field of an answer whose schema is free-form. */
+/** A field of a response whose schema is free-form, as text. */
 const field = (value: unknown, name: string): string => {
   const found: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
   return found === undefined || found === null ? '' : String(found)
@@ -26,7 +26,7 @@ const field = (value: unknown, name: string): string => {
 
 const list: Verb = {
   usage: 'list',
-  says: 'Newest first',
+  says: 'List snapshots, newest first',
   aliases: ['ls'],
   options: target,
   async run(call) {

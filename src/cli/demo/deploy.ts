@@ -4,7 +4,7 @@ import { ApiFailure, type App, type Client } from '../../client/index.ts'
 import { followDeployment } from '../follow.ts'
 import type { Terminal } from '../progress.ts'
 
-/** Longest wait for the first answer. A first start also builds the guest kernel and the base image. */
+/** Time limit for the first response. The first start also builds the guest kernel and the base image. */
 const patienceMs = 300_000
 
 /** Returns the app, creating it if necessary. */
@@ -28,7 +28,7 @@ export async function deployAndFollow(client: Client, terminal: Terminal, app: s
   await followToEnd(client, terminal, app, job_id, image)
 }
 
-/** @throws Error if the deployment fails or exceeds the demo's time limit */
+/** Waits until the deployment serves. @throws Error if it fails or exceeds the demo's time limit */
 export async function followToEnd(
   client: Client,
   terminal: Terminal,
@@ -47,8 +47,8 @@ export async function followToEnd(
 }
 
 /**
- * Polls the gateway until the app returns 200 with the wanted body. @throws Error with the last answer after the time
- * limit
+ * Polls the gateway until the app returns 200 with the wanted body.
+ * @throws Error with the last response after the time limit
  */
 export async function firstAnswer(
   gatewayPort: number,
@@ -64,7 +64,7 @@ export async function firstAnswer(
   throw new Error(`the app did not answer through the gateway; the last answer was: ${last}`)
 }
 
-/** Not fetch: `*.localhost` does not resolve on every system. */
+/** Requests the app's page from the gateway. Not with fetch, because `*.localhost` does not resolve on every system. */
 const ask = (port: number, host: string) =>
   new Promise<{ status: number; body: string }>((resolve, reject) => {
     request({ host: '127.0.0.1', port, path: '/', headers: { host } }, response => {

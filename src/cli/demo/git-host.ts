@@ -57,7 +57,7 @@ export async function startGitHost(options: GitHostOptions): Promise<GitHost> {
 
 export const basic = (auth: string) => `Basic ${Buffer.from(auth).toString('base64')}`
 
-/** Answers one request by CGI (RFC 3875). */
+/** Answers one request by running git's http-backend as a CGI program (RFC 3875). */
 function answer({ dir, onPush }: GitHostOptions, request: IncomingMessage, response: ServerResponse): void {
   const { pathname, search } = new URL(request.url ?? '/', 'http://git')
   const field = (name: string) => String(request.headers[name] ?? '')
@@ -106,7 +106,7 @@ function splitField(line: string): readonly [string, string] {
   return [line.slice(0, at), line.slice(at + 1).trim()]
 }
 
-/** The webhook of a git host after a push to the branch, signed like those of Gitea and GitHub. */
+/** The webhook request that a git host sends after a push to the branch, signed as Gitea and GitHub do. */
 export async function pushDelivery(dir: string, name: string, branch: string, secret: string) {
   const git = (...args: string[]) => run('git', ['--git-dir', join(dir, `${name}.git`), ...args])
   const after = (await git('rev-parse', `refs/heads/${branch}`)).trim()

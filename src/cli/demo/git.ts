@@ -21,7 +21,7 @@ export interface GitDemo {
 export const pushedApp = 'pushed'
 const patienceMs = 300_000
 
-/** @returns the app's host name, and its answer after each push */
+/** Pushes two commits. @returns the app's host name, and its response after each push */
 export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: string; readonly answers: string[] }> {
   const { client, terminal, data, gatewayPort } = demo
   // A separate directory for each run, so that earlier repositories remain unchanged.

@@ -32,14 +32,14 @@ export interface DemoFlags {
 
 const appName = 'hello'
 const image = `oci:${appName}`
-/** Time limit for stopping, which includes the VMs. */
+/** Time limit for stopping everything, including the VMs. */
 const stopVmsMs = 60_000
 
 export async function runDemo(flags: DemoFlags): Promise<void> {
   const startedMs = performance.now()
   const terminal = createTerminal()
   const data = flags.once ? await onceDir(resolve(flags.data)) : resolve(flags.data)
-  // A free port for the gateway implies a free port for ssh, so that no fixed port is taken.
+  // With a random gateway port, the SSH port is random too, so that the demo occupies no fixed port.
   const ssh = flags.gatewayPort === '0' ? { sshPort: '0' } : {}
   const settings = readSettings({ ...ssh, ...flags, data }, process.env)
   const log = createLog({ level: settings.logLevel, file: join(data, 'log', 'mote.log') })
@@ -50,7 +50,7 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
     await all?.stop({ stopVms: true })
     if (!flags.once) return
     await rm(data, { recursive: true, force: true })
-    // Removes the data directory if this run created it; it stays if it contains other data.
+    // Also removes the directory of `--data` if it is empty now, which it is if no other run has data in it.
     await rmdir(dirname(data)).catch(() => undefined)
   }
   const bringUp = async () => {
@@ -69,7 +69,7 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
       scope.defer(stop)
       const up = await bringUp()
       reportMore(up.account, up.all, up.hostname)
-      scope.defer(() => err('\nStopping; the data stays, and the next start finds it again ...\n'))
+      scope.defer(() => err('\nStopping. The data is kept for the next start ...\n'))
     }
     await runProgram(log, start, { releaseMs: stopVmsMs })
   } finally {
@@ -77,7 +77,10 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   }
 }
 
-/** Next to the data of other runs: a temporary directory may be limited to 10 MiB or mounted noexec. */
+/**
+ * Creates the data directory for `--once`, below `--data`: the system's temporary directory may be limited to 10 MiB or
+ * mounted noexec.
+ */
 async function onceDir(dataDir: string): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
   return mkdtemp(join(dataDir, 'once-'))

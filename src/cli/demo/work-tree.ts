@@ -24,7 +24,10 @@ const identity = {
   GIT_CONFIG_NOSYSTEM: '1',
 }
 
-/** @param header sent with each request, for a host that requires authentication */
+/**
+ * Creates a working tree that pushes to the URL.
+ * @param header sent with each request, for a host that requires authentication
+ */
 export async function workTree(dir: string, url: string, header?: string): Promise<WorkTree> {
   await mkdir(dir, { recursive: true })
   const git = (...args: string[]) => run('git', args, { env: identity, cwd: dir })

@@ -6,9 +6,12 @@ import { HypervisorName } from './vm.ts'
 export const BuildInputs = Type.Object({
   /** Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one. */
   dockerfile: Type.String(),
-  /** Arguments of a Dockerfile; variables of the commands of other builds. */
+  /** Build arguments of a Dockerfile; without a Dockerfile, environment variables of the build commands. */
   args: Type.Record(Type.String(), Type.String()),
-  /** Secrets of the steps of a Dockerfile that mount them; variables of the commands of other builds. */
+  /**
+   * Secrets for the Dockerfile steps that mount them; without a Dockerfile, environment variables of the build
+   * commands.
+   */
   secrets: Type.Record(Type.String(), Type.String()),
 })
 export type BuildInputs = Static<typeof BuildInputs>
@@ -34,11 +37,11 @@ export const BuildPut = Type.Object({
        * `url` is empty then.
        */
       upload: Type.Optional(Type.String()),
-      /** http(s), or with `ssh` also `ssh://` and `user@host:path`. */
+      /** URL of the repository: http(s), or with `ssh` also `ssh://` and `user@host:path`. */
       url: Type.String(),
-      /** Empty: the repository's default branch. */
+      /** Branch to build; empty: the repository's default branch. */
       branch: Type.String(),
-      /** Full commit id; empty: the newest of the branch. */
+      /** Full id of the commit to build; empty: the newest of the branch. */
       commit: Type.String(),
       /** HTTP basic authentication; the host neither stores it nor passes it to the VM. */
       auth: Type.Optional(Type.Object({ username: Type.String(), password: Type.String() })),
@@ -56,7 +59,7 @@ export const BuildPut = Type.Object({
     memoryMib: Type.Integer({ minimum: 64 }),
     diskMib: Type.Integer({ minimum: 64 }),
     timeLimitMs: Type.Integer({ minimum: 1 }),
-    /** How the source is built; absent: as its files say. Hosts of earlier releases ignore it. */
+    /** Build settings; absent: they are detected from the source files. Hosts of earlier releases ignore them. */
     settings: Type.Optional(BuildInputs),
     /** `registry/repository` to push to; null: an OCI layout in the host's image directory. */
     repository: Type.Union([Type.String(), Type.Null()]),
@@ -66,12 +69,12 @@ export const BuildPut = Type.Object({
 })
 export type BuildPut = Static<typeof BuildPut>
 
-/** The answer of `build.put`. Also published on `subjects.build(...)` on every change. */
+/** Reply to `build.put`. Also published on `subjects.build(...)` on every change. */
 export const BuildObserved = Type.Object({
   buildId: Type.String(),
   generation: Type.Integer(),
   state: Type.Enum(['fetching', 'building', 'pushing', 'succeeded', 'failed', 'absent']),
-  /** Pinned by digest; null before the push. */
+  /** The built image, pinned by digest; null before the push. */
   image: Type.Union([Type.String(), Type.Null()]),
   commit: Type.Union([
     Type.Object({ branch: Type.String(), hash: Type.String(), message: Type.String() }),
@@ -82,7 +85,7 @@ export const BuildObserved = Type.Object({
 })
 export type BuildObserved = Static<typeof BuildObserved>
 
-/** A request of the building host for a part of an uploaded source. */
+/** A building host's request for a part of an uploaded source. */
 export const SourceRequest = Type.Object({
   buildId: Type.String(),
   offset: Type.Integer({ minimum: 0 }),

@@ -30,7 +30,7 @@ export type HypervisorFeature = (typeof hypervisorFeatures)[number]
 export const HypervisorOffer = Type.Object({
   name: HypervisorName,
   available: Type.Boolean(),
-  /** Not known yet: the agent has just started and is still probing the hypervisor. */
+  /** The availability is not known yet: the agent has just started and is still probing the hypervisor. */
   probing: Type.Optional(Type.Boolean()),
   /** Why the hypervisor is not available, or how it runs (`kvm`, `tcg`). */
   detail: Type.String(),
@@ -44,7 +44,7 @@ export const HypervisorOffer = Type.Object({
 })
 export type HypervisorOffer = Static<typeof HypervisorOffer>
 
-/** Undefined if the agent does not report its features. */
+/** Whether the hypervisor has the feature; undefined if the agent does not report features. */
 export const offersFeature = (
   { features }: Pick<HypervisorOffer, 'features'>,
   feature: HypervisorFeature,
@@ -57,7 +57,7 @@ export const PoolOffer = Type.Object({
   kind: Type.String(),
   /** Every host with a pool of this name has access to the same volumes. */
   shared: Type.Boolean(),
-  /** Rounded down, so that heartbeats of an idle host stay equal. */
+  /** Rounded down, so that the heartbeats of an idle host do not change. */
   freeBytes: Type.Integer(),
   encrypted: Type.Boolean(),
 })

@@ -9,7 +9,7 @@ export type LogKey = Static<typeof LogKey>
 export const LogOrder = Type.Enum(['newest', 'oldest'])
 export type LogOrder = Static<typeof LogOrder>
 
-/** `logs.search`: answers LogSearchAnswer. Ids of builds count as VMs. */
+/** `logs.search`: the reply is a LogSearchAnswer. Ids of builds count as VMs. */
 export const LogSearch = Type.Object({
   vmIds: Type.Array(Type.String({ maxLength: 64 }), { maxItems: 5000 }),
   /** `newest` reads backwards in time. */
@@ -19,7 +19,7 @@ export const LogSearch = Type.Object({
   beforeUs: Type.Integer({ minimum: 0 }),
   /** Only lines beyond this position, in the direction of `order`. */
   from: Type.Optional(LogKey),
-  /** Lower case; a line that contains it in any case matches. Empty: every line. */
+  /** Text to search for, in lower case; a line that contains it in any case matches. Empty: every line. */
   text: Type.String({ maxLength: 200 }),
   streams: Type.Array(LogStream),
   limit: Type.Integer({ minimum: 1, maximum: 1000 }),
@@ -32,12 +32,12 @@ export type FoundLine = Static<typeof FoundLine>
 export const LogSearchAnswer = Type.Object({
   /** In the requested order. */
   lines: Type.Array(FoundLine),
-  /** All lines up to this position were searched: go on from here. Null: the end of the range. */
+  /** All lines up to this position were searched; the next search continues from here. Null: the end of the range. */
   reached: Type.Union([LogKey, Type.Null()]),
 })
 export type LogSearchAnswer = Static<typeof LogSearchAnswer>
 
-/** `logs.forget`: the host deletes what it retains of removed VMs of these apps. Answers `{}`. */
+/** `logs.forget`: the host deletes the logs of these apps' removed VMs. The reply is `{}`. */
 export const LogForget = Type.Object({ appIds: Type.Array(Type.String({ maxLength: 64 }), { maxItems: 1000 }) })
 export type LogForget = Static<typeof LogForget>
 

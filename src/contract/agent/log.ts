@@ -23,15 +23,15 @@ export const LogBatch = Type.Object({
 export type LogBatch = Static<typeof LogBatch>
 
 /**
- * `vm.logs`: the newest `tail` retained lines of one VM after `afterUs`. Answers `{ lines: LogLine[] }`, oldest first,
- * with `more` if they exceed one bus message: the next request continues after the last line. With `events`, an agent
- * that supports it answers the bytes of log-page.ts instead.
+ * `vm.logs`: the newest `tail` retained lines of one VM after `afterUs`. The reply is `{ lines: LogLine[] }`, oldest
+ * first, with `more` if the lines exceed one bus message: the next request continues after the last line. With
+ * `events`, an agent that supports it replies with the bytes of log-page.ts instead.
  */
 export const VmLogsRequest = Type.Object({
   vmId: Type.String(),
   tail: Type.Integer({ minimum: 0, maximum: 100_000 }),
   afterUs: Type.Integer({ minimum: 0 }),
-  /** Return the lines as events of the stream, which name this deployment. */
+  /** Return the lines encoded as server-sent events that contain this deployment id. */
   events: Type.Optional(Type.Object({ deploymentId: Type.String() })),
 })
 export type VmLogsRequest = Static<typeof VmLogsRequest>

@@ -1,21 +1,24 @@
-/** Credentials of registries, which a host asks the control plane for when it pulls an image. */
+/** Registry credentials that a host requests from the control plane to pull or push an image. */
 import { type Static, Type } from 'typebox'
 
-/** A request of the host of the VM, or of the build, for an image that the build starts from. */
+/** A host's request for registry credentials: for the image of a VM, or for a build's base images and result. */
 export const RegistryLoginRequest = Type.Object({
-  /** Or the id of a build. */
+  /** Id of the VM or of the build. */
   vmId: Type.String(),
-  /** Only for a build: one that it starts from, or the one that it pushes. Earlier control planes ignore it, and know no VM with the id of a build. */
+  /**
+   * Only for a build: a base image, or the image to push. Control planes of earlier releases ignore this field, and
+   * find no VM with the build's id.
+   */
   image: Type.Optional(Type.String()),
 })
 export type RegistryLoginRequest = Static<typeof RegistryLoginRequest>
 
 export const RegistryLogin = Type.Object({
-  /** The only registry that the credential is for. */
+  /** The only registry that the credential may be sent to. */
   host: Type.String(),
   username: Type.String(),
   password: Type.String(),
-  /** The registry is that of the installation: its address may be private. Hosts of earlier releases ignore it. */
+  /** Set for the installation's own registry, whose address may be private. Hosts of earlier releases ignore it. */
   own: Type.Optional(Type.Object({ plainHttp: Type.Boolean() })),
 })
 export type RegistryLogin = Static<typeof RegistryLogin>

@@ -6,7 +6,7 @@ import { decodeInput, decodeOutput, encodeInput, encodeOutput } from './session-
 const data = Uint8Array.from({ length: 200_000 }, (_, n) => n % 251)
 const end = { reason: 'exited', code: 3, total: { stdout: 200_007, stderr: 2 } } as const
 
-test('output arrives in parts of 64 KiB, each with room for the header of its message', () => {
+test('output is decoded in parts of 64 KiB, each with space for a message header before it', () => {
   const stderr = { stream: 'stderr', offset: 0, lostBytes: 0, data: Uint8Array.of(1, 2) } as const
   const bytes = encodeOutput({
     parts: [{ stream: 'stdout', offset: 7, lostBytes: 5, data }, stderr],
@@ -28,7 +28,7 @@ test('output arrives in parts of 64 KiB, each with room for the header of its me
   expect(messages.at(-1)).toMatchObject({ stream: 'stderr', position: 0, data: Uint8Array.of(1, 2) })
 })
 
-test('input arrives with its position, and no more than a request may have', () => {
+test('input is decoded with its position, and refused if it exceeds the maximum of one request', () => {
   const at = { vmId: 'vm-1', sessionId: 'a', offset: 9 }
   const input = decodeInput(encodeInput(at, [data.subarray(0, 10), data.subarray(10)]))
   expect(input).toMatchObject(at)
@@ -37,7 +37,7 @@ test('input arrives with its position, and no more than a request may have', () 
   expect(() => decodeInput(encodeInput({ ...at, offset: -1 }, []))).toThrow('contract')
 })
 
-test('any other bytes are an error', () => {
+test('invalid messages are refused', () => {
   const good = encodeOutput({ parts: [{ stream: 'stdout', offset: 0, lostBytes: 0, data }], end: null, windowBytes: 1 })
   expect(() => decodeOutput(good.subarray(0, -1))).toThrow('length')
   expect(() => decodeOutput(Buffer.concat([good, Buffer.from('x')]))).toThrow('length')

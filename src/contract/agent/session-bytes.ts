@@ -1,6 +1,6 @@
 /**
- * The data of sessions as bytes instead of base64, in the requests and answers of `vm.session` that have the most of
- * it. A message is the length of its head (32 bits, big endian), the head in JSON, and the data.
+ * Binary encoding, without base64, of the `vm.session` messages that carry input or output. A message consists of the
+ * length of its head (32 bits, big endian), the head in JSON, and the data.
  */
 import { type Static, type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -9,7 +9,7 @@ import { takeBytes } from '../../lib/buffer-pool.ts'
 import { maxDataBytes, messageHeaderBytes } from '../session-stream.ts'
 import { maxInputBytes, SessionAnswer, SessionInputAt } from './session.ts'
 
-/** Data of one answer to a `read`, for each stream: a message of the bus has at most 1 MiB. */
+/** Maximum data per stream in one reply to a `read`: a bus message has at most 1 MiB. */
 export const maxReadBytes = 3 << 17
 
 type ReadAnswer = Extract<SessionAnswer, { action: 'read' }>
@@ -17,19 +17,19 @@ type Part = ReadAnswer['parts'][number]
 
 export type OutputPart = Omit<Part, 'data'> & { readonly data: Uint8Array }
 
-/** `SessionAnswer` of a `read`, with bytes. */
+/** A `SessionAnswer` to a `read`, with binary data. */
 export interface SessionOutput {
   /**
-   * Those that arrive from an agent have at most 64 KiB, and before their data room for the header of a message. All are in
-   * the memory of one message.
+   * In a decoded message, each part has at most 64 KiB of data, with free space before it for the header of a WebSocket
+   * message (session-stream.ts). All parts share the memory of the decoded message.
    */
   readonly parts: readonly OutputPart[]
   readonly end: ReadAnswer['end']
-  /** Output that the VM sends before it waits for an acknowledgment. */
+  /** Bytes of output that the VM sends before it waits for an acknowledgment. */
   readonly windowBytes: number
 }
 
-/** A `SessionRequest` of the action `input`, with bytes. */
+/** A `SessionRequest` with the action `input`, with binary data. */
 export interface SessionInput {
   readonly vmId: string
   readonly sessionId: string
@@ -51,7 +51,7 @@ const OutputHead = Type.Object({
 })
 const outputHead = Compile(OutputHead)
 
-/** The message may be given back to the pool (lib/buffer-pool.ts). */
+/** Encodes output. Once the message is sent, its memory may be returned to the pool (lib/buffer-pool.ts). */
 export function encodeOutput({ parts, end, windowBytes }: SessionOutput): Uint8Array {
   const pieces = parts.flatMap(piecesOf)
   const heads = pieces.map(({ stream, offset, lostBytes, data }) => ({ stream, offset, lostBytes, bytes: data.length }))
@@ -78,7 +78,7 @@ function piecesOf(part: OutputPart): OutputPart[] {
   })
 }
 
-/** @throws Error for a message that is not valid */
+/** Decodes output. @throws Error for a message that is not valid */
 export function decodeOutput(message: Uint8Array): SessionOutput {
   const { head, data } = decode(message)
   if (!outputHead.Check(head)) throw new Error('the answer does not fit the contract')
@@ -93,14 +93,14 @@ export function decodeOutput(message: Uint8Array): SessionOutput {
 }
 
 /**
- * The message may be given back to the pool (lib/buffer-pool.ts).
- * @param data parts that follow each other
+ * Encodes input. Once the message is sent, its memory may be returned to the pool (lib/buffer-pool.ts).
+ * @param data consecutive parts of the input
  */
 export function encodeInput(at: Omit<SessionInput, 'data'>, data: readonly Uint8Array[]): Uint8Array {
   return encode(at, data)
 }
 
-/** @throws Error for a message that is not valid */
+/** Decodes input. @throws Error for a message that is not valid */
 export function decodeInput(message: Uint8Array): SessionInput {
   const { head, data } = decode(message)
   check(SessionInputAt, head)
@@ -108,7 +108,7 @@ export function decodeInput(message: Uint8Array): SessionInput {
   return { vmId: head.vmId, sessionId: head.sessionId, offset: head.offset, data }
 }
 
-/** For other messages with data. @throws Error for a message that is not valid */
+/** Used for other binary messages, too (shell.ts). @throws Error for a message that is not valid */
 export { check as checkHead, decode as decodeWithHead, encode as encodeWithHead }
 
 function check<T extends TSchema>(schema: T, value: unknown): asserts value is Static<T> {

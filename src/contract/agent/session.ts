@@ -1,4 +1,7 @@
-/** Sessions: processes in a VM with input, output and signals. All positions are byte offsets, so requests are repeatable. */
+/**
+ * Sessions: processes in a VM with input, output and signals. All positions are byte offsets, so requests are
+ * repeatable.
+ */
 import { type Static, Type } from 'typebox'
 
 const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
@@ -11,17 +14,19 @@ const SessionOffsets = Type.Object({ stdout: Bytes, stderr: Bytes })
 
 /** Longest wait of a `read`, in ms. */
 export const maxReadWaitMs = 25_000
-/** Input of one request. */
+/** Maximum input of one request, in bytes. */
 export const maxInputBytes = 1 << 19
-/** Input of one request in base64, which older agents accept. */
+/** Maximum input of one request in base64, the format for older agents. */
 export const maxTextInputBytes = 1 << 18
 const maxInputChars = Math.ceil(maxTextInputBytes / 3) * 4
-/** Output that a guest sends before it waits for an acknowledgment, if its agent does not say so. */
+/**
+ * Bytes of output that a guest sends before it waits for an acknowledgment, if its agent does not report the number.
+ */
 export const textWindowBytes = 1 << 18
 
 const of = <A extends string>(action: A) => ({ action: Type.Literal(action), sessionId: SessionId })
 
-/** Absolute; `sun_path` of unix(7) has 108 bytes with the NUL at the end. */
+/** Absolute path of a Unix socket; `sun_path` of unix(7) has 108 bytes with the NUL at the end. */
 export const SocketPath = Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 107 })
 
 export const SessionRequest = Type.Union([
@@ -31,7 +36,7 @@ export const SessionRequest = Type.Union([
     command: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 256 })),
     /** A TCP port of the guest to connect to instead of running a program. */
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-    /** Path of a socket of the guest (unix(7)) to connect to. An older init refuses it. */
+    /** Path of a Unix socket in the guest to connect to (unix(7)). An older init program refuses it. */
     socket: Type.Optional(SocketPath),
     /** `command` is a file tool of the init (guest/files.c) with its arguments. */
     fileTool: Type.Optional(Type.Boolean()),
@@ -56,7 +61,7 @@ export const SessionRequest = Type.Union([
     readerId: Type.String({ minLength: 1, maxLength: 64 }),
     from: SessionOffsets,
     acked: Type.Optional(SessionOffsets),
-    /** Answer with bytes (session-bytes.ts). Older agents answer as without it. */
+    /** Return the data as bytes (session-bytes.ts). Older agents ignore this and return base64. */
     bytes: Type.Optional(Type.Literal(true)),
     waitMs: Type.Integer({ minimum: 0, maximum: maxReadWaitMs }),
   }),
@@ -70,15 +75,15 @@ export const SessionRequest = Type.Union([
 ])
 export type SessionRequest = Static<typeof SessionRequest>
 
-/** The head of an `input` with bytes (session-bytes.ts). */
+/** Head of an `input` request with binary data (session-bytes.ts). */
 export const SessionInputAt = Type.Object({ vmId: Type.String(), sessionId: SessionId, offset: Bytes })
 
-/** Absent in answers of older agents, which take no `input` with bytes. */
+/** The agent accepts `input` with binary data. Absent: an older agent, which does not. */
 const takesBytes = Type.Optional(Type.Literal(true))
-/** The agent takes an `input` with bytes while earlier ones of the session wait for their answers. */
+/** The agent accepts an `input` with binary data while earlier ones of the same session await their replies. */
 const takesInputAhead = Type.Optional(Type.Literal(true))
 
-/** `vm.session`: answers a `SessionAnswer` of the same action. */
+/** `vm.session`: the reply is a `SessionAnswer` of the same action. */
 export const VmSession = Type.Object({ vmId: Type.String(), request: SessionRequest })
 export type VmSession = Static<typeof VmSession>
 
@@ -86,7 +91,7 @@ const SessionEnd = Type.Object({
   reason: Type.Enum(['exited', 'signaled']),
   /** Exit code, or number of the signal. */
   code: Type.Integer({ minimum: 0, maximum: 255 }),
-  /** Length of the outputs. */
+  /** Total length of each output. */
   total: SessionOffsets,
 })
 
@@ -96,7 +101,7 @@ const SessionRow = Type.Object({
   /** PID, exit code or number of the signal. */
   number: Type.Integer(),
   tty: Type.Boolean(),
-  /** Output is not dropped before a client has acknowledged it. */
+  /** The guest retains output until a client has acknowledged it. */
   held: Type.Boolean(),
   /** First retained byte of each output. */
   oldest: SessionOffsets,

@@ -9,7 +9,7 @@ export const Transfer = Type.Object({
   transferId: Type.String(),
   role: Type.Enum(['source', 'target']),
   phase: Type.Enum(['preparing', 'listening', 'copying', 'copied', 'complete', 'failed']),
-  /** Address that the target listens on; empty if a VM brings the volume along. */
+  /** Address that the target listens on; empty if a migrating VM brings the volume along. */
   uri: Type.Union([Type.String(), Type.Null()]),
   percent: Type.Number({ minimum: 0, maximum: 100 }),
   transferredBytes: Type.Integer(),
@@ -45,7 +45,7 @@ export const SnapshotPut = Type.Object({
   ),
   /** Makes the content received by this transfer valid. Without it the content must not be used. */
   arrived: Type.Optional(Type.Object({ transferId: Type.String() })),
-  /** Copy the snapshot to another host. The volumes' part of it is copied with the volumes. */
+  /** Copy the snapshot to another host. Its copies of volumes are transferred together with the volumes. */
   outgoing: Type.Optional(Type.Object({ transferId: Type.String(), uri: Type.String() })),
 })
 export type SnapshotPut = Static<typeof SnapshotPut>
@@ -62,14 +62,14 @@ export const SnapshotDisk = Type.Object({
 })
 export type SnapshotDisk = Static<typeof SnapshotDisk>
 
-/** The answer of `snapshot.put` and `snapshot.get`. Also published on `subjects.snapshot(...)` on every change. */
+/** Reply to `snapshot.put` and `snapshot.get`. Also published on `subjects.snapshot(...)` on every change. */
 export const SnapshotObserved = Type.Object({
   snapshotId: Type.String(),
   vmId: Type.String(),
   generation: Type.Integer(),
   state: Type.Enum(['creating', 'ready', 'failed', 'removing', 'absent']),
   sizeBytes: Type.Integer(),
-  /** Over memory, device state and disk; verified before each start from the snapshot. */
+  /** Checksum over memory, device state and disk; verified before each start from the snapshot. */
   sha256: Type.Union([Type.String(), Type.Null()]),
   /** Properties that must match to start from the snapshot: VMM and version, CPU model, architecture. */
   madeBy: Type.Union([Type.String(), Type.Null()]),
@@ -102,19 +102,19 @@ export const VolumePut = Type.Object({
   /** Initial content of a new volume, from this directory of the image: `/usr/share/mote/volume`. */
   image: Type.Optional(Type.String()),
   restore: Type.Optional(Type.Object({ snapshotId: Type.String(), count: Type.Integer({ minimum: 1 }) })),
-  /** As in `DiskSpec`. */
+  /** Encryption key, as in `DiskSpec`. */
   key: Type.Optional(Type.String()),
   /**
    * The volume comes from another host: this host reserves space, reports the address it listens on, and creates no
    * content of its own. With `vmId`, that VM brings the volume along as it migrates here. The volume is attached to no
-   * VM until a later desired state has `arrived`.
+   * VM until a later desired state contains `arrived`.
    */
   incoming: Type.Optional(Type.Object({ transferId: Type.String(), vmId: Type.Optional(Type.String()) })),
   /** Makes the content received by this transfer valid. Without it the content must not be used. */
   arrived: Type.Optional(Type.Object({ transferId: Type.String() })),
   /**
-   * Copy the volume, with these snapshots (oldest first), to another host. A VM may keep using it until `final`: after
-   * that it is not attached again, and once it is detached the remaining changes are sent.
+   * Copy the volume, with these snapshots (oldest first), to another host. A VM may keep using the volume until `final`
+   * is set. Then it is not attached again, and the remaining changes are sent once it is detached.
    */
   outgoing: Type.Optional(
     Type.Object({
@@ -127,7 +127,7 @@ export const VolumePut = Type.Object({
 })
 export type VolumePut = Static<typeof VolumePut>
 
-/** The answer of `volume.put` and `volume.get`. Also published on `subjects.volume(...)` on every change. */
+/** Reply to `volume.put` and `volume.get`. Also published on `subjects.volume(...)` on every change. */
 export const VolumeObserved = Type.Object({
   volumeId: Type.String(),
   generation: Type.Integer(),
@@ -153,7 +153,7 @@ export const VolumeSnapshotPut = Type.Object({
 })
 export type VolumeSnapshotPut = Static<typeof VolumeSnapshotPut>
 
-/** The answer of `volume.snapshot`. Also published on `subjects.volumeSnapshot(...)` on every change. */
+/** Reply to `volume.snapshot`. Also published on `subjects.volumeSnapshot(...)` on every change. */
 export const VolumeSnapshotObserved = Type.Object({
   snapshotId: Type.String(),
   volumeId: Type.String(),

@@ -45,7 +45,7 @@ export const VmSpec = Type.Object({
   diskMib: Type.Integer({ minimum: 16 }),
   /** Merged over the image's environment. */
   env: Type.Record(Type.String(), Type.String()),
-  /** Written before the program starts, at each boot. Hosts of earlier releases ignore them. */
+  /** Files that are written at each boot, before the program starts. Hosts of earlier releases ignore them. */
   files: Type.Optional(
     Type.Array(
       Type.Object({
@@ -59,7 +59,7 @@ export const VmSpec = Type.Object({
   ),
   /** Replaces the image's entrypoint and command. */
   command: Type.Optional(Type.Array(Type.String())),
-  /** Replaces the image's command; its entrypoint stays. Ignored with `command`. */
+  /** Replaces the image's command but not its entrypoint. Ignored with `command`. */
   arguments: Type.Optional(Type.Array(Type.String())),
   /** TCP port that the app listens on inside the guest. */
   port: Type.Integer({ minimum: 1, maximum: 65535 }),
@@ -77,7 +77,7 @@ export const VmSpec = Type.Object({
   /** Memory left to the guest; null: all of memoryMib. */
   balloonTargetMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   disks: Type.Array(DiskSpec),
-  /** Kept up to date while the VM runs; absent: no rules, the defaults apply. */
+  /** Firewall rules, updated while the VM runs; absent: no rules, the defaults apply. */
   firewall: Type.Optional(FirewallSpec),
   /**
    * Start from a snapshot on this host instead of booting. `renew`: the VM is a clone and gets a new identity (MAC,
@@ -90,8 +90,8 @@ export const VmSpec = Type.Object({
       renew: Type.Boolean(),
       alone: Type.Optional(Type.Boolean()),
       /**
-       * Volumes of the clone with the snapshot's content of other volumes (`of`). Each replaces a volume that the guest
-       * has mounted.
+       * Volumes of the clone. Each gets the content that the volume `of` had in the snapshot, and replaces that volume,
+       * which the guest has mounted.
        */
       clones: Type.Optional(Type.Array(Type.Object({ volumeId: Type.String(), of: Type.String() }))),
     }),
@@ -189,9 +189,9 @@ export type MigrationObserved = Static<typeof MigrationObserved>
 
 export const VmObserved = Type.Object({
   vmId: Type.String(),
-  /** The newest generation that the host has accepted when it observed this. */
+  /** The newest generation that the host had accepted at the time of the observation. */
   generation: Type.Integer(),
-  /** The host's clock at the observation. An answer may overtake messages: the smaller value is older. */
+  /** The host's clock at the time of the observation. Messages can arrive out of order: the smaller value is older. */
   atUs: Type.Optional(Type.Integer()),
   state: VmState,
   /** True while the health check passes. */
@@ -203,7 +203,7 @@ export const VmObserved = Type.Object({
   /** Cause of `crashed`, or the error that is being retried. `code` is stable, `message` is for people. */
   error: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()]),
   exitCode: Type.Union([Type.Integer(), Type.Null()]),
-  /** Restarts of the workload. */
+  /** Number of times that the workload was restarted. */
   restartCount: Type.Integer(),
   startedAtMs: Type.Union([Type.Number(), Type.Null()]),
   steps: Type.Array(VmStep),
@@ -213,7 +213,7 @@ export const VmObserved = Type.Object({
 })
 export type VmObserved = Static<typeof VmObserved>
 
-/** The report about a VM of which nothing is on the host. */
+/** The report about a VM that does not exist on the host. */
 export const absentVm = (vmId: string, generation: number): VmObserved => ({
   vmId,
   generation,
@@ -235,15 +235,17 @@ export const VmStats = Type.Object({
   /** Share of the VM's vCPUs in use over the last interval, percent 0..100. */
   cpuUsage: Type.Number(),
   ramUsedBytes: Type.Integer(),
-  /** Counted from the guest's side, since the VM started. */
+  /** Bytes that the guest has received since the VM started; `txBytes`: bytes that it has sent. */
   rxBytes: Type.Integer(),
   txBytes: Type.Integer(),
-  /** Guest memory left by the balloon; absent without a balloon. */
+  /** Memory that the balloon leaves to the guest; absent without a balloon. */
   balloonActualMib: Type.Optional(Type.Integer()),
 })
 export type VmStats = Static<typeof VmStats>
 
-/** `vm.exec`: runs a command in the guest through the control channel and answers when it has ended. argv, no shell. */
+/**
+ * `vm.exec`: runs a command in the guest through the control channel, without a shell, and replies once it has exited.
+ */
 export const VmExec = Type.Object({
   vmId: Type.String(),
   command: Type.Array(Type.String(), { minItems: 1, maxItems: 256 }),
@@ -252,7 +254,7 @@ export const VmExec = Type.Object({
 export type VmExec = Static<typeof VmExec>
 export const VmExecAnswer = Type.Object({
   exitCode: Type.Integer(),
-  /** Each is cut at 1 MiB; `truncated` is set then. */
+  /** `stdout` and `stderr` are cut at 1 MiB each; `truncated` is set then. */
   stdout: Type.String(),
   stderr: Type.String(),
   truncated: Type.Boolean(),

@@ -116,7 +116,7 @@ const settings = {
 }
 
 const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'vm', 'fake'] as const
-/** The sizes of a manual deployment; absent fields get the defaults of the installation. */
+/** VM size and other options of a manual deployment; absent fields get the installation's defaults. */
 const vmSize = {
   disk_mib: maybe(
     uint32({

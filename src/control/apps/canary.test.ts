@@ -14,7 +14,7 @@ afterAll(async () => system[Symbol.asyncDispose]())
 const canaryOf = async () => (await user.get('/v1/apps/shop')).body.canary
 const change = (canary: unknown, app = 'shop') => user.call('PATCH', `/v1/apps/${app}`, { port: 8080, canary })
 
-it('a canary is set with defaults, kept by other changes, listed, and removed with a share of 0', async () => {
+it('canary settings have defaults, are kept by other changes, are listed, and are removed with a share of 0', async () => {
   expect(await canaryOf()).toBeNull()
   const set = { percent: 10, seconds: 300, max_error_percent: 5, min_requests: 20 }
   expect((await change({ percent: 10 })).body.canary).toEqual(set)
@@ -31,13 +31,13 @@ it.each([
   ['a share between 0 and 1 percent', { percent: 0.5 }],
   ['less than 10 seconds', { percent: 5, seconds: 9 }],
   ['no share', { seconds: 60 }],
-])('%s is refused', async (_what, canary) => {
+])('a canary with %s is refused', async (_what, canary) => {
   const { status, body } = await change(canary)
   expect([status, body.code]).toEqual([400, 'invalid_request'])
   expect(body.details[0].field).toMatch(/^canary/)
 })
 
-it('a worker has no canary', async () => {
+it('a worker cannot have a canary', async () => {
   expect(await change({ percent: 10 }, 'mails')).toMatchObject({ status: 400 })
   const made = { name: 'more', git_url: '', kind: 'worker', canary: { percent: 10 } }
   expect(await user.post('/v1/apps', made)).toMatchObject({ status: 400 })

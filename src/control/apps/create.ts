@@ -43,7 +43,10 @@ export interface AppRequest {
   readonly scm_repo_id?: number | null
 }
 
-/** Returns the scale after a request that may omit fields. An omitted maximum follows the desired number. */
+/**
+ * Returns the scale that a request asks for. Omitted fields keep their value, but the minimum and maximum follow the
+ * desired number.
+ */
 export function scaleOf(request: Omit<AppRequest, 'name'>, now: store.Scale & Pick<store.App, 'kind'>): store.Scale {
   const desiredReplicas = request.desired_replicas ?? now.desiredReplicas
   const scale = rules.checkScale({
@@ -67,7 +70,7 @@ const initialScale: store.Scale = {
 }
 
 /**
- * Checks everything that needs no database, and returns the function that creates the app.
+ * Checks everything that needs no database, and returns a function that creates the app.
  * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
  */
 export function prepareApp(
@@ -112,8 +115,8 @@ export function prepareApp(
   return async (tx: Tx): Promise<store.App> => {
     const limits = await lockLimits(tx, project.id)
     if (app.autoscalingEnabled) assertAllowed(limits, 'autoscalingAllowed')
-    // The statements are pipelined and run in this order, which locks the project for one round trip less. A refusal
-    // rolls the row back.
+    // The statements are pipelined and run in this order, which saves a round trip while the project is locked. If the
+    // limit is exceeded, the transaction is rolled back.
     const [before, made] = await Promise.allSettled([store.count(tx, project.id), store.insert(tx, app)])
     if (before.status === 'rejected') throw before.reason
     assertWithin(limits, 'maxApps', before.value)
@@ -137,9 +140,9 @@ export interface SystemApp {
 }
 
 /**
- * Creates an app of the platform: one replica, a port without health check path, and a hostname that the gateway does
- * not serve. Users cannot find it by name (user names never contain two dashes), it does not count as an app of the
- * project, and its owner deploys it.
+ * Creates an app of the platform: one replica, a port without a health check path, and a hostname that gateways do not
+ * serve. Its name contains two dashes, so that users cannot address it. It does not count as an app of the project, and
+ * its owner deploys it.
  */
 export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: SystemApp): Promise<store.App> {
   const name = `${app.owner}--${app.ownerId}`

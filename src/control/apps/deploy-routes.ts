@@ -37,7 +37,10 @@ export const deployHandlers = (deps: Deps): Pick<Handlers<typeof appOperations>,
   },
 })
 
-/** Returns the digest of the named source after checking that it is retained; undefined when the request names none. */
+/**
+ * Returns the digest of the uploaded source that the request names, after checking that it still exists; undefined if
+ * it names none.
+ */
 async function sentSource(
   { db, config }: Deps,
   projectId: string,
@@ -53,13 +56,13 @@ async function sentSource(
   return digest
 }
 
-/** Deploys the named image, otherwise the app's repository, otherwise the previous image. */
+/** Deploys the named image, otherwise the app's repository, otherwise the image of the previous deployment. */
 const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: store.App, body: DeployBody) =>
   !body.image && app.gitUrl !== ''
     ? deployFromSource(deps, call, tx, app, { body })
     : deploy(deps, call, tx, app, { body })
 
-/** Switches the app to the repository that a deployment names. */
+/** Changes the app's repository to the one that the deployment names. */
 async function followRepository(
   tx: Tx,
   app: store.App,

@@ -4,7 +4,7 @@ import { minutes } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
 import * as store from './store.ts'
 
-/** Starts deleting an app with its workers; a workflow of each removes everything in order. Idempotent. */
+/** Starts deleting an app and its workers; each has a workflow that removes everything in order. Idempotent. */
 export async function startDeletingApp(tx: Tx, appId: string): Promise<void> {
   if (!(await store.startDeleting(tx, appId))) return
   await createWorkflow(tx, 'app', appId, 'emptying', { deadlineMs: minutes(30) })

@@ -1,6 +1,4 @@
-/**
- * Environment variables of an app. Values of secrets are never shown. VMs get variables from the next deployment.
- */
+/** Environment variables of an app. Secret values are never returned. VMs get changes with the next deployment. */
 import type { Deps } from '../base/deps.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'

@@ -3,7 +3,7 @@ import { type Sql, type Tx, statement } from '../../db/db.ts'
 export interface EnvEntry {
   readonly name: string
   readonly updatedAt: Date
-  /** Sealed value of a plain variable; null for a secret. */
+  /** Sealed value of a variable that is not a secret; null for a secret. */
   readonly plain: Buffer | null
 }
 
@@ -19,7 +19,7 @@ const putEnv = statement(
 )
 const deleteEnv = statement('apps.deleteEnv', `DELETE FROM app_env WHERE app_id = $1 AND name = $2`)
 
-/** Values of secrets are not read. */
+/** Lists the variables, without the values of secrets. */
 export const list = (sql: Sql, appId: string) => sql.rows(listEnv, [appId])
 export interface NewEntry {
   readonly name: string

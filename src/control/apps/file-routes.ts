@@ -1,4 +1,4 @@
-/** Files that the VMs of an app get. Contents of secrets are never shown. VMs get changes with the next deployment. */
+/** Files that an app's VMs get. Secret contents are never returned. VMs get changes with the next deployment. */
 import { createHash } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
@@ -78,7 +78,7 @@ async function putChecked(tx: Tx, appId: string, file: files.NewFile): Promise<v
   rules.checkFiles(await files.list(tx, appId))
 }
 
-/** @throws ApiError 400 */
+/** Validates the request, and seals the content. @throws ApiError 400 */
 function fileOf({ vault }: Pick<Deps, 'vault'>, body: PutRequest): files.NewFile {
   const { content, variable, secret } = body
   const path = rules.checkFilePath(body.path)

@@ -1,16 +1,16 @@
-/** Which files the VMs of an app may get. */
+/** Rules for the files that an app's VMs get. */
 import { invalidField } from '../http/errors.ts'
 
 export const maxFiles = 64
-/** With base64 and the environment, a VM still fits in one message of the bus. */
+/** Total size of an app's files. In base64 and together with the environment, they still fit into one bus message. */
 export const maxFileBytes = 512 << 10
-/** Longer than any real path, and short enough for a list. */
+/** Longer than any real path, and short enough to be listed. */
 export const maxPathChars = 512
 
-/** File systems of the kernel: nothing can be kept there. */
+/** Virtual file systems of the kernel, which cannot store files. */
 const kernelTrees = ['/proc', '/sys', '/dev']
 
-/** @throws ApiError 400 */
+/** Returns the path if it is allowed. @throws ApiError 400 */
 export function checkFilePath(path: string): string {
   const parts = path.split('/')
   const isNormal = parts[0] === '' && parts.length > 1 && parts.slice(1).every(part => !['', '.', '..'].includes(part))
@@ -25,7 +25,7 @@ export function checkFilePath(path: string): string {
 
 export const defaultFileMode = 0o644
 
-/** Three or four octal digits. A file cannot run as another user. @throws ApiError 400 */
+/** Parses three or four octal digits. Set-user-id and similar bits are not allowed. @throws ApiError 400 */
 export function checkFileMode(mode: string): number {
   if (!/^0?[0-7]{3}$/.test(mode)) throw invalidField('mode', 'must be three octal digits, such as 0644 or 0400')
   return Number.parseInt(mode, 8)
@@ -33,7 +33,7 @@ export function checkFileMode(mode: string): number {
 
 export const modeText = (mode: number) => `0${mode.toString(8).padStart(3, '0')}`
 
-/** @returns the content, as canonical base64. @throws ApiError 400 */
+/** Decodes the content, which must be valid base64. @throws ApiError 400 */
 export function checkContent(content: string): Buffer {
   const bytes = Buffer.from(content, 'base64')
   if (bytes.toString('base64').replace(/(?<!=)=+$/, '') !== content.replace(/(?<!=)=+$/, ''))
@@ -42,7 +42,10 @@ export function checkContent(content: string): Buffer {
   return bytes
 }
 
-/** @throws ApiError 400 if the files of an app exceed its limits, or one is in the place of a directory of another */
+/**
+ * Checks all files of an app together.
+ * @throws ApiError 400 if they exceed the limits, or if a file's path is a parent directory of another file
+ */
 export function checkFiles(files: readonly { readonly path: string; readonly sizeBytes: number }[]): void {
   if (files.length > maxFiles) throw invalidField('path', `an app can have at most ${maxFiles} files`)
   if (files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) > maxFileBytes)

@@ -1,4 +1,4 @@
-/** Operations on the files that the VMs of an app get. */
+/** Operations on the files that an app's VMs get. */
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { acknowledgement, bool, dateTime, int32, list, maybe, nullable, resource, text } from '../http/types.ts'
@@ -65,7 +65,7 @@ export const PutAppFileRequest = resource('PutAppFileRequest', {
 
 const shared = { tag: 'Apps', auth: 'bearer', project: 'selected', addition: true } as const
 const params = Type.Object({ app_name: text({ description: 'Name of the app.', examples: ['web'] }) })
-/** Without a path there is no file, as for an unknown one. */
+/** The path is optional, so that a request without one gets the same 404 as an unknown path. */
 const query = Type.Object({ path: Type.Optional(path()) })
 const files = '/v1/apps/{app_name}/files'
 

@@ -4,11 +4,11 @@ import { variablesOf } from '../base/variables.ts'
 export interface FileEntry {
   readonly path: string
   readonly mode: number
-  /** Has the value of this variable; null: it has a content of its own. */
+  /** The variable whose value is the file's content; null: the file has its own content. */
   readonly variable: string | null
-  /** 0 for a variable. */
+  /** Size of the file's own content; 0 with a variable. */
   readonly sizeBytes: number
-  /** Null: it is a secret. */
+  /** Hash of the content; null for a secret. */
   readonly sha256: string | null
   readonly updatedAt: Date
 }
@@ -34,7 +34,7 @@ const hasVariable = statement<{ ok: boolean }>(
 export interface NewFile {
   readonly path: string
   readonly mode: number
-  /** Base64, purpose `app.file`. */
+  /** Content in base64, sealed with purpose `app.file`. */
   readonly sealed: Buffer | null
   readonly variable: string | null
   readonly sizeBytes: number
@@ -42,7 +42,7 @@ export interface NewFile {
 }
 
 export const list = (sql: Sql, appId: string) => sql.rows(listFiles, [appId])
-/** The content of a secret is not read. */
+/** Returns the file, without its content if it is a secret. */
 export const one = (sql: Sql, appId: string, path: string) => sql.maybe(oneFile, [appId, path])
 export const put = (tx: Tx, appId: string, file: NewFile) =>
   tx.run(putFile, [appId, file.path, file.mode, file.sealed, file.variable, file.sizeBytes, file.sha256])

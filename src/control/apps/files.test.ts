@@ -1,4 +1,4 @@
-/** Files of an app: what the API stores and shows, and what the VMs of a deployment get. */
+/** Tests files of an app: what the API stores and returns, and what a deployment's VMs get. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const deploy = async (app = 'shop') => {
   })
   return { status, body }
 }
-/** The files that the host was asked to give to the VMs of a deployment. */
+/** Returns the files in the desired state that the host received for a deployment's VM. */
 const givenTo = async (deploymentId: string) => {
   const [host = ''] = (await readdir(system.dir)).filter(name => name.startsWith('host-'))
   const dir = join(system.dir, host, 'vms')
@@ -44,7 +44,7 @@ const givenTo = async (deploymentId: string) => {
 }
 
 describe('files of an app', () => {
-  it('can be read again, unless they are secrets, and are stored encrypted', async () => {
+  it('are returned by the API unless they are secrets, and are stored encrypted', async () => {
     const before = (await user.get('/v1/apps/shop')).body.settings_changed_at
     expect((await put({ path: '/etc/shop/a b.conf', content: base64('level = 1\n') })).body).toEqual({ status: 'set' })
     await put({ path: '/run/key', content: base64('the secret key'), mode: '0400', secret: true })
@@ -94,7 +94,7 @@ describe('files of an app', () => {
     await remove('/big')
   })
 
-  it('reach the VMs of the next deployment and of its workers, with the values of then', async () => {
+  it('reach the VMs of the next deployment and of its workers, with the contents at the time of the deployment', async () => {
     const { body } = await deploy()
     const files = [
       { path: '/etc/shop/a b.conf', mode: 0o644, data: base64('level = 1\n') },
@@ -109,7 +109,7 @@ describe('files of an app', () => {
     expect(await givenTo(body.deployment_id)).toEqual(files)
   })
 
-  it('are those of a fork too, with the variables that they have the values of', async () => {
+  it('are copied to a fork, together with the variables whose values they contain', async () => {
     await user.call('PUT', '/v1/apps/shop/env/LEVEL', { value: 'info', secret: false })
     const { body } = await deploy()
     const at = `/v1/apps/shop/deployments/${body.job_id}`
@@ -133,12 +133,12 @@ describe('files of an app', () => {
       { path: '/run/key', mode: '0400', secret: true },
       { path: '/run/token', variable: 'TOKEN' },
     ])
-    // A change of the first app does not reach the fork.
+    // Changes of the original app do not reach the fork.
     await user.call('PUT', '/v1/apps/shop/env/TOKEN', { value: 'another token' })
     expect(await givenTo((await deploy('twin')).body.deployment_id)).toEqual(files)
   })
 
-  it('with the value of a removed variable fail the next deployment at once', async () => {
+  it('make the next deployment fail at once if they use a variable that was removed', async () => {
     await user.call('DELETE', '/v1/apps/shop/env/TOKEN')
     expect(await deploy()).toMatchObject({
       status: 400,

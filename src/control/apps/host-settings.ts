@@ -1,4 +1,4 @@
-/** The labels of hosts that an app requires and prefers: their form in the API, and their rules. */
+/** The host labels that an app requires and prefers: their format in the API, and their validation. */
 import { faultOfLabels, type Labels, mostLabels } from '../../lib/labels.ts'
 import { invalidField } from '../http/errors.ts'
 import { maybe, resource, stringMap } from '../http/types.ts'
@@ -31,7 +31,7 @@ export interface HostsRequest {
   readonly prefer?: Labels | null
 }
 
-/** Returns null if there are no labels. @throws ApiError 400 */
+/** Returns the settings; null if they contain no labels. @throws ApiError 400 */
 export function hostsOf({ require, prefer }: HostsRequest): HostSettings | null {
   const settings = { require: require ?? {}, prefer: prefer ?? {} }
   for (const [field, labels] of Object.entries(settings)) {

@@ -2,7 +2,8 @@ import { expect, it } from 'vitest'
 import { testSystem } from '../../../test/support/system.ts'
 import { statement } from '../../db/db.ts'
 
-// Quotes, a backslash, a line separator, an emoji, a time with microseconds in another zone, the largest number.
+// Unusual values: quotes, a backslash, a line separator, an emoji, a time with microseconds in another zone, the
+// largest number.
 const anything = statement(
   'test.anything',
   `UPDATE app SET git_url = $1, git_branch = $1, health_check_path = $1, scm_repo_full_name = $1, git_submodules = true,
@@ -12,9 +13,9 @@ const anything = statement(
    WHERE name = 'full'`,
 )
 
-// PostgreSQL renders the list, `appView` renders one app: this test fails when a field is missing or rendered
+// PostgreSQL renders the list, but `appView` renders a single app. This test fails if a field is missing or rendered
 // differently.
-it('an app in a list equals the app read alone, for any content', async () => {
+it('an app in the list equals the app read alone, whatever its fields contain', async () => {
   await using system = await testSystem({ agents: 0 })
   const user = await system.user()
   const read = async <T>(path: string) => (await user.get<T>(path)).body
@@ -34,8 +35,8 @@ const setFailed = statement(
   `UPDATE deployment SET outcome = 'failed', error_message = 'It exited.' WHERE app_id = (SELECT id FROM app WHERE name = $1)`,
 )
 
-// An unchanged page is not rendered again, so every change must be visible in the next request.
-it('a list is always current, regardless of the kind of change and of earlier reads', async () => {
+// The server does not render an unchanged page again, so every kind of change must invalidate the cached page.
+it('the app list is always current after any kind of change', async () => {
   await using system = await testSystem({ agents: 0 })
   const user = await system.user()
   const { db } = system.database
@@ -52,7 +53,7 @@ it('a list is always current, regardless of the kind of change and of earlier re
   expect(await read()).toEqual({ a: 1 })
   await create('b')
   await db.tx(async tx => {
-    // Two changes by one transaction.
+    // Two changes in one transaction.
     await tx.run(setPort, ['b', 2])
     await tx.run(setPort, ['b', 3])
   })
@@ -68,14 +69,14 @@ it('a list is always current, regardless of the kind of change and of earlier re
   })
   await expect(undone).rejects.toThrow('undone')
   expect(await read()).toEqual({ a: 4, b: 3 })
-  // A failed deployment does not write to its app.
+  // A deployment that fails does not change its app's row.
   const failureOf = async () =>
     (await user.get('/v1/apps')).body.find(({ name }: { name: string }) => name === 'a').failure
   await user.post('/v1/apps/a/deploy', { image: 'docker.io/library/nginx:1.27' })
   expect(await failureOf()).toBeNull()
   await db.run(setFailed, ['a'])
   expect([await failureOf(), (await user.get('/v1/apps/a')).body.failure]).toEqual(['It exited.', 'It exited.'])
-  // Another project does not get the cached page.
+  // Another project must not get the cached page.
   expect((await (await system.user()).get('/v1/apps')).body).toEqual([])
   await user.delete('/v1/apps/b')
   expect(await read()).toEqual({ a: 4 })

@@ -1,4 +1,4 @@
-/** On which hosts an app runs, and how its versions replace each other, through the API. */
+/** Tests through the API on which hosts an app runs, and how its versions replace each other. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -28,8 +28,8 @@ const hostOf = async (name: string, jobId: string) => {
   return (await live()).host_id
 }
 
-describe('labels of hosts', () => {
-  it('come from the agent and from operators, who win', async () => {
+describe('host labels', () => {
+  it('come from the agent and from operators, whose labels take precedence', async () => {
     const [plain] = hosts.filter(host => Object.keys(host.labels).length === 0)
     const set = await operator.call('PUT', `/v1/admin/hosts/${plain!.id}/labels`, {
       labels: { region: 'us', disk: 'x' },
@@ -45,7 +45,7 @@ describe('labels of hosts', () => {
     hosts.splice(0, 2, ...(await operator.get('/v1/admin/hosts')).body)
   })
 
-  it('are set by operators only, and refused when they are malformed', async () => {
+  it('can be set only by operators, and are validated', async () => {
     const path = `/v1/admin/hosts/${hosts[0]!.id}/labels`
     expect((await user.call('PUT', path, { labels: {} })).status).toBe(403)
     expect(await operator.call('PUT', path, { labels: { 'A B': 'c' } })).toMatchObject({
@@ -55,14 +55,14 @@ describe('labels of hosts', () => {
     expect((await operator.call('PUT', '/v1/admin/hosts/none/labels', { labels: {} })).status).toBe(404)
   })
 
-  it('are shown to users only if the operator makes them public', async () => {
+  it('are visible to users only if the operator makes them public', async () => {
     expect((await user.get('/v1/host-labels')).body).toEqual([{ name: 'region', values: ['eu', 'us'] }])
     expect((await user.get('/v1/admin/hosts')).status).toBe(403)
   })
 })
 
 describe('an app', () => {
-  it.each(['eu', 'us'])('that requires the region %s runs there, and so do all its VMs', async name => {
+  it.each(['eu', 'us'])('runs all its VMs in the region %s if it requires that', async name => {
     const app = `in-${name}`
     const made = await create(app, { hosts: { require: { region: name } }, desired_replicas: 3, max_replicas: 3 })
     expect(made.body.hosts).toEqual({ require: { region: name }, prefer: {} })
@@ -76,7 +76,7 @@ describe('an app', () => {
     expect(rows).toEqual([{ host: region(name).id }])
   })
 
-  it('that is forked passes its labels on', async () => {
+  it('passes its required and preferred labels on to a fork', async () => {
     const { job_id } = (await user.get('/v1/apps/in-eu/deployments')).body[0]
     const at = `/v1/apps/in-eu/deployments/${job_id}/snapshot`
     await user.post(at, { snapshot_name: 'now' })
@@ -85,7 +85,7 @@ describe('an app', () => {
     expect((await user.get('/v1/apps/twin')).body.hosts).toEqual({ require: { region: 'eu' }, prefer: {} })
   })
 
-  it('whose requirement no host meets is refused at once, with the names it asked for', async () => {
+  it('is refused at once if no host has the required labels, and the error lists the public labels', async () => {
     await create('far', { hosts: { require: { region: 'mars' } } })
     const { status, body } = await deploy('far')
     expect([status, body.code]).toEqual([409, 'invalid_state'])
@@ -95,7 +95,7 @@ describe('an app', () => {
     expect((await deploy('far')).status).toBe(200)
   })
 
-  it('cannot find out labels that are not public', async () => {
+  it('cannot reveal labels that are not public', async () => {
     const answers = []
     for (const value of ['rack-7', 'rack-8']) {
       await create(`spy-${value}`, { hosts: { require: { secret: value } } })
@@ -107,13 +107,13 @@ describe('an app', () => {
     expect(answers[1]).toBe(answers[0])
   })
 
-  it('prefers a host as long as it has room', async () => {
+  it('runs on a preferred host if that has room', async () => {
     await create('near', { hosts: { prefer: { region: 'us', zone: 'none' } }, desired_replicas: 2, max_replicas: 2 })
     const { body } = await deploy('near')
     expect(await hostOf('near', body.job_id)).toBe(region('us').id)
   })
 
-  it('cannot replace versions one at a time and try them as canaries', async () => {
+  it('cannot use the strategy `one-at-a-time` together with a canary', async () => {
     const both = { strategy: 'one-at-a-time', canary: { percent: 10 } }
     expect(await create('both', both)).toMatchObject({ status: 400, body: { details: [{ field: 'strategy' }] } })
     await create('one', { strategy: 'one-at-a-time' })
@@ -124,7 +124,7 @@ describe('an app', () => {
     expect((await user.get('/v1/apps')).body).toContainEqual(now)
   })
 
-  it('that is replaced one at a time needs no room for both versions in its plan', async () => {
+  it('with the strategy `one-at-a-time` needs no room for two versions in its plan', async () => {
     const poor = await system.user()
     const { id } = (await poor.post('/v1/apps', { name: 'one', git_url: '', strategy: 'one-at-a-time' })).body
     const free = `UPDATE project SET plan = 'free' WHERE id = (SELECT project_id FROM app WHERE id = '${id}')`

@@ -42,7 +42,7 @@ describe('a worker', () => {
     ['an app that does not exist', { ...worker, name: 'a', env_of: 'none' }, 400],
     ['another worker', { ...worker, name: 'a', env_of: 'shop-mails' }, 400],
     ['an app, being a web app', { ...worker, name: 'a', kind: 'web' }, 400],
-  ])('cannot have the environment of %s', async (_what, body, status) => {
+  ])('cannot take its environment from %s', async (_what, body, status) => {
     expect(await user.post('/v1/apps', body)).toMatchObject({ status, body: { details: [{ field: 'env_of' }] } })
     expect((await user.get('/v1/apps/a')).status).toBe(404)
   })
@@ -56,12 +56,12 @@ describe('a worker', () => {
     ])
   })
 
-  it('has no domains and no variables of its own', async () => {
+  it('has no domains, and no variables of its own', async () => {
     expect((await user.post('/v1/apps/shop-mails/domains', { name: 'www.example.com' })).status).toBe(409)
     expect((await user.call('PUT', '/v1/apps/shop-mails/env/A', { value: '1' })).status).toBe(409)
   })
 
-  it('runs with its command and the environment, and is not routed', async () => {
+  it('runs with its own command and the environment of the other app, and gets no route', async () => {
     await deploy('shop')
     await deploy('shop-mails')
     expect(await desired('shop-mails')).toEqual([{ command: ['node', 'mails.js'], name: 'LEVEL' }])
@@ -73,7 +73,7 @@ describe('a worker', () => {
     expect(routes.map(({ hostname }) => hostname.split('-')[0])).toEqual(['shop'])
   })
 
-  it('keeps the command of a deployment when it is changed for the next one', async () => {
+  it('keeps the command of its deployment when the command of the app is changed', async () => {
     const before = (await user.get('/v1/apps/shop')).body
     const { body } = await user.call('PATCH', '/v1/apps/shop', { port: before.port, command: [] })
     expect(body.command).toEqual([])
@@ -81,14 +81,14 @@ describe('a worker', () => {
     expect((await desired('shop'))[0]?.command).toEqual(['node', 'server.js'])
   })
 
-  it('is deleted with its app', async () => {
+  it('is deleted together with the app whose environment it has', async () => {
     await user.call('DELETE', '/v1/apps/shop')
     await until(async () => (await user.get('/v1/apps')).body.length === 0, { what: 'no apps', timeoutMs: 10_000 })
     expect((await user.get('/v1/apps/shop-mails')).status).toBe(404)
   })
 })
 
-it('arguments keep the entrypoint of the image, and a deployment keeps them', async () => {
+it('`arguments` replace those of the image but not its entrypoint, and a deployment keeps its own', async () => {
   const body = { name: 'args', git_url: '', kind: 'worker', arguments: ['--flag', 'two\nlines'], stack: 'shop' }
   const made = await user.post('/v1/apps', body)
   expect(made.body).toMatchObject({ arguments: body.arguments, command: [], stack: 'shop', settings_changed_at: null })

@@ -1,4 +1,4 @@
-/** Resources of the app operations. */
+/** Request and response schemas of the app operations. */
 import { type Static, Type } from 'typebox'
 import {
   bool,
@@ -21,7 +21,7 @@ import { AppHosts } from './host-settings.ts'
 import { AppCanary, AppRestart, strategy } from './rollout-resources.ts'
 import { AppScaleState } from '../deployments/schema.ts'
 
-/** What an app is for. */
+/** Kinds of apps: `worker` for programs that get no requests. */
 export const appKinds = ['web', 'worker'] as const
 
 export const App = resource(

@@ -1,4 +1,4 @@
-/** Resources about how versions replace each other, and what happens when programs end. */
+/** Schemas for how versions replace each other, and what happens when programs end. */
 import { double, int32, maybe, nullable, oneOf, resource } from '../http/types.ts'
 import { restartPolicies, strategies } from '../deployments/index.ts'
 

@@ -2,7 +2,7 @@ import type { CanarySettings, RestartSettings, Strategy } from '../deployments/i
 import { invalidField } from '../http/errors.ts'
 import type { Scale } from './store.ts'
 
-/** One DNS label (RFC 1123), because it becomes part of the hostname. */
+/** An app name is a DNS label (RFC 1123), because it becomes part of the hostname. */
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/
 
 export function checkName(name: string): string {
@@ -23,7 +23,10 @@ export function hostnameOf(app: string, projectSlug: string, domain: string): st
 
 const gitSchemes = new Set(['https:', 'ssh:', 'http:', 'git:'])
 
-/** Accepts https, ssh, git or the scp form `git@host:path`; empty for apps deployed from images only. */
+/**
+ * Validates a repository URL: https, ssh, git, or the scp form `git@host:path`. Empty for apps that are deployed only
+ * from images.
+ */
 export function checkGitUrl(url: string): string {
   if (url === '') return url
   if (url.length > 2048) throw invalidField('git_url', 'must have at most 2048 characters')
@@ -36,7 +39,7 @@ export function checkGitUrl(url: string): string {
   return url
 }
 
-/** Accepts names that git accepts for a branch (git-check-ref-format(1)); empty for the repository's default branch. */
+/** Validates a branch name by the rules of git-check-ref-format(1). Empty for the repository's default branch. */
 export function checkBranch(name: string): string {
   const isOdd =
     name.length > 255 ||
@@ -46,14 +49,20 @@ export function checkBranch(name: string): string {
   return name
 }
 
-/** Accepts an absolute path on the app itself only, so that a health check cannot be pointed elsewhere. */
+/**
+ * Validates the path of the health check. It must be an absolute path without a host, so that a check cannot be pointed
+ * elsewhere.
+ */
 export function checkHealthPath(path: string): string {
   if (!/^\/[\x21-\x7e]*$/.test(path) || path.startsWith('//') || path.length > 512)
     throw invalidField('health_check_path', 'must be a path that starts with one slash, for example /health')
   return path
 }
 
-/** Fits on the disk that the guest reads it from, beside the environment. */
+/**
+ * Maximum size of a command. Command, environment and files are stored on a config disk of 1 MiB, from which the guest
+ * reads them.
+ */
 const maxCommandBytes = 16_384
 
 export function checkArguments(given: readonly string[]): readonly string[] {
@@ -74,7 +83,7 @@ export function checkEnvOf(kind: 'web' | 'worker', name: string | null): string 
   return name
 }
 
-/** @throws ApiError 400 for a worker that may sleep: no request would wake it. */
+/** Checks that a worker never scales to zero, because no request would wake it. @throws ApiError 400 */
 export function checkAwake(kind: 'web' | 'worker', scale: Scale): Scale {
   if (kind === 'worker' && scale.minReplicas < 1)
     throw invalidField('min_replicas', 'must be at least 1 for a worker, since no request wakes it')
@@ -93,9 +102,7 @@ export function checkDrainTimeout(seconds: number): number {
 
 export const maxReplicas = 100
 
-/**
- * @throws ApiError 400 naming the first field that violates `0 <= min <= desired <= max` or the threshold range 0..100.
- */
+/** Checks `0 <= min <= desired <= max` and the thresholds. @throws ApiError 400 naming the first invalid field */
 export function checkScale(scale: Scale): Scale {
   const { minReplicas: min, maxReplicas: max, desiredReplicas: desired } = scale
   if (min < 0) throw invalidField('min_replicas', 'must not be negative')
@@ -119,7 +126,7 @@ export const defaults = {
   memThreshold: 80,
 } as const
 
-/** Returns null for an empty list. @throws ApiError 400 */
+/** Validates the release command; returns null for an empty one. @throws ApiError 400 */
 export function checkCommand(command: readonly string[]): readonly string[] | null {
   if (command.some(argument => argument.includes('\0'))) throw invalidField('release_command', 'must not contain NUL')
   return command.length === 0 ? null : [...command]
@@ -132,7 +139,7 @@ export interface CanaryRequest {
   readonly min_requests?: number | null
 }
 
-/** Returns null for a share of 0. @throws ApiError 400 naming the field */
+/** Returns the canary settings with defaults; null for a share of 0. @throws ApiError 400 naming the field */
 export function canaryOf(request: CanaryRequest): CanarySettings | null {
   const { percent, seconds, max_error_percent, min_requests } = request
   if (percent === 0) return null
@@ -145,19 +152,22 @@ export function canaryOf(request: CanaryRequest): CanarySettings | null {
   }
 }
 
-/** @throws ApiError 400 for a worker: it gets no requests */
+/** Checks that the app is not a worker, which gets no requests. @throws ApiError 400 */
 export function assertCanBeCanary(kind: 'web' | 'worker'): void {
   if (kind === 'worker') throw invalidField('canary', 'must be left out for a worker, since it gets no requests')
 }
 
-/** @throws ApiError 400 */
+/** Validates the canary settings of an app. @throws ApiError 400 */
 export function checkCanary(kind: 'web' | 'worker', request: CanaryRequest): CanarySettings | null {
   const canary = canaryOf(request)
   if (canary) assertCanBeCanary(kind)
   return canary
 }
 
-/** @throws ApiError 400: a canary runs beside the active version */
+/**
+ * Checks that an app with the strategy `one-at-a-time` has no canary, which runs beside the active version.
+ * @throws ApiError 400
+ */
 export function assertOneStrategy(app: { readonly strategy: Strategy; readonly canary: CanarySettings | null }): void {
   if (app.strategy === 'one-at-a-time' && app.canary)
     throw invalidField('strategy', 'cannot be one-at-a-time together with a canary, which runs beside the old version')
@@ -168,6 +178,6 @@ export interface RestartRequest {
   readonly max_restarts?: number | null
 }
 
-/** Returns null for the settings of the installation. */
+/** Returns the restart settings; null if they equal the installation's default. */
 export const restartOf = ({ policy, max_restarts = null }: RestartRequest): RestartSettings | null =>
   policy === 'always' && max_restarts === null ? null : { policy, max_restarts }

@@ -10,30 +10,30 @@ export interface App {
   readonly projectId: string
   readonly name: string
   readonly gitUrl: string
-  /** Branch for pushes and builds; empty for the default branch. */
+  /** Branch for pushes and builds; empty: the repository's default branch. */
   readonly gitBranch: string
   readonly gitSubmodules: boolean
   readonly port: number
   readonly kind: 'web' | 'worker'
-  /** Name of the app whose environment its deployments get; null: its own. */
+  /** The app whose environment the deployments of this worker get; null: its own. */
   readonly envOf: string | null
-  /** Replaces the program of the image; empty: that of the image. */
+  /** Replaces the image's command; empty: that of the image. */
   readonly command: readonly string[]
-  /** Replaces the arguments of the image, whose entrypoint stays; empty: those of the image. */
+  /** Replaces the image's arguments but not its entrypoint; empty: those of the image. */
   readonly arguments: readonly string[]
   /** Name of the stack that the app belongs to. */
   readonly stack: string | null
   readonly healthCheckPath: string
-  /** Runs in a separate VM before a new version serves. */
+  /** Command that runs in a separate VM before a new version serves. */
   readonly releaseCommand: readonly string[] | null
   readonly drainTimeout: number
-  /** Null: a healthy new version gets all requests at once. */
+  /** Canary settings; null: a healthy new version gets all requests at once. */
   readonly canary: CanarySettings | null
   /** How a new version replaces the active one. */
   readonly strategy: Strategy
-  /** Null: any host. */
+  /** Host labels that the app requires and prefers; null: any host. */
   readonly hosts: HostSettings | null
-  /** Null: always, as often as the installation allows. */
+  /** Restart settings; null: always, as often as the installation allows. */
   readonly restart: RestartSettings | null
   readonly build: BuildSettings | null
   readonly desiredReplicas: number
@@ -48,21 +48,21 @@ export interface App {
   readonly scmInstallationId: number | null
   readonly scmRepoFullName: string | null
   readonly scmRepoId: number | null
-  /** Sealed, purpose `app.webhook`. */
+  /** Webhook secret, sealed with purpose `app.webhook`. */
   readonly scmWebhookSecret: Buffer
   readonly want: 'live' | 'deleted'
-  /** The owner of the app. Only the user's apps are listed, counted and found by name. */
+  /** Owner of the app. Users list, count and address only apps with owner `user`. */
   readonly owner: 'user' | 'database'
-  /** Workflow of kind `owner` that is poked when the app changes. */
+  /** Id of the workflow that is poked when the app changes; its kind is `owner`. */
   readonly ownerId: string | null
   readonly createdAt: Date
-  /** Why its newest deployment failed; null if it did not, or if a deployment is active. */
+  /** Error of the newest deployment, if it failed and no deployment is active. */
   readonly failure: string | null
   /** When a setting that takes effect with the next deployment last changed. */
   readonly settingsChangedAt: Date | null
 }
 
-// Only apps without an active deployment read a deployment: the newest, from the index.
+// SQL: a column of the newest deployment, which is read (from the index) only for apps without an active deployment.
 const newest = (column: string) => `CASE WHEN app.active_deployment_id IS NULL THEN (
     SELECT ${column} FROM deployment d WHERE d.app_id = app.id AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT 1) END`
 const failure = newest(`CASE WHEN d.outcome = 'failed' THEN left(coalesce(d.error_message, ''), 1000) END`)
@@ -76,11 +76,11 @@ const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_b
 
 const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' AND id < $5::uuid
   ORDER BY id DESC OFFSET $3`
-// PostgreSQL renders the page as JSON in the API's form (like `appView` for one app; a test compares them), because
-// parsing and rendering a hundred rows here took three times as long. It skips the rendering when the rows match mark
-// $4: the mark covers xmin, the transaction that wrote each row version, and the server's start time, because
-// transaction numbers repeat only in a restored backup.
-// For an app without an active deployment it covers the newest deployment too, whose failure the page shows. Checking the mark costs a seventh of rendering.
+// PostgreSQL renders the page as JSON in the API's format (like `appView`; a test compares them), because parsing and
+// rendering a hundred rows here took three times as long. It skips the rendering, seven times as expensive as the
+// check, if the rows still match mark $4. The mark covers each row's xmin (the transaction that wrote it), the newest
+// deployment of apps that show its failure, and the server's start time, because transaction numbers repeat only in a
+// restored backup.
 const listApps = statement<WrittenPage>(
   'apps.list',
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
@@ -135,7 +135,7 @@ const updateApp = statement<App>(
    WHERE id = $1
    RETURNING ${columns}`,
 )
-// Not now(): a deployment that held the lock before may have started later than this transaction.
+// Not now(): a deployment that held the lock before may have started after this transaction did.
 const touchSettings = statement(
   'apps.settingsChanged',
   `UPDATE app SET settings_changed_at = clock_timestamp() WHERE id = $1`,
@@ -169,7 +169,7 @@ export type NewApp = Omit<
   'failure' | 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt' | 'settingsChangedAt'
 >
 
-/** Returns a page in the API's form, newest first. @param mark of a cached page, or null */
+/** Returns a page in the API's format, newest first. @param mark of the cached page, or null */
 export const list = (
   db: Db,
   projectId: string,
@@ -241,7 +241,7 @@ type Changeable = Pick<
     )
   | ('scmInstallationId' | 'scmRepoFullName' | 'scmRepoId')
 >
-/** Fields that are undefined in `to` stay unchanged. */
+/** Changes the app's settings. Fields that are undefined in `to` keep their value. */
 export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]: Changeable[K] | undefined }) =>
   tx.one(updateApp, [
     app.id,
@@ -263,7 +263,7 @@ export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]:
     to.strategy ?? app.strategy,
     jsonText(to.hosts === undefined ? app.hosts : to.hosts),
   ])
-/** The app must be locked. */
+/** Records that the settings for the next deployment changed. The app must be locked. */
 export const settingsChanged = (tx: Tx, id: string) => tx.run(touchSettings, [id])
 export type Scale = Pick<
   App,
@@ -279,13 +279,13 @@ export const changeScale = (tx: Tx, id: string, s: Scale) =>
     s.minReplicas,
     s.maxReplicas,
   ])
-/** Returns false when the app is already being deleted. */
+/** Marks the app for deletion. Returns false when it already is. */
 export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteApp, [id])
 export const deployments = async (sql: Sql, appId: string) =>
   (await sql.rows(deploymentIds, [appId])).map(row => row.id)
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
-/** Apps that get the environment of this app. */
+/** Returns the ids of the workers that get this app's environment. */
 export const workersOf = async (sql: Sql, id: string) => (await sql.rows(workerIds, [id])).map(row => row.id)
 export const remaining = async (sql: Sql, projectId: string) => (await sql.one(remainingApps, [projectId])).count

@@ -1,4 +1,4 @@
-/** The workflow that deletes an app: first its deployments stop and disappear, then its row. */
+/** The workflow that deletes an app: removes its deployments, and finally its row. */
 import { done, workflow, wait } from '../../engine/workflow.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'

@@ -6,7 +6,7 @@ export interface PrincipalRow {
   readonly userId: string
   readonly email: string
   readonly role: 'Admin' | 'User'
-  /** Separated by spaces; null for a session, which has all scopes. */
+  /** Scopes separated by spaces; null for a session, which has all scopes. */
   readonly scopes: string | null
   readonly patId: string | null
   /** Expiry of an access token, if it has one. */
@@ -58,7 +58,10 @@ const joinProject = (id: string, slug: string, fallback: string, bound: string) 
       ELSE ${fallback} END
     AND (${bound})`
 
-/** What he reads goes along (docs/decisions/0073-pipelined-reads-and-writes.md). */
+/**
+ * One statement of the request (its speculative read) may follow on the same connection, in the same round trip
+ * (docs/decisions/0073-pipelined-reads-and-writes.md).
+ */
 const leads = { leads: 1 } as const
 const bySession = statement<PrincipalRow>(
   'auth.bySession',

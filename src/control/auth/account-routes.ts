@@ -104,7 +104,10 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
 
 const profileFields = new Set(['avatar_url', 'email_notifications', 'first_name', 'last_name', 'marketing_emails'])
 
-/** The avatar is loaded by other users' browsers, so it must be https without a password. @throws ApiError 400 */
+/**
+ * Checks the URL of an avatar. It is loaded by other users' browsers, so it must be https without a password.
+ * @throws ApiError 400
+ */
 function checkAvatar(address: string): void {
   if (address === '') return
   const url = URL.parse(address)
@@ -123,7 +126,10 @@ const lastAdmin = () =>
     'You are the last administrator. Make another account Admin first: mote admin set-role <e-mail> Admin',
   )
 
-/** The account existed when its credential was checked; if it is gone now, the credential is invalid. */
+/**
+ * Returns a row of the caller's account. The account existed when its credential was checked; if it is gone now, the
+ * credential is invalid.
+ */
 async function existing<Row>(row: Promise<Row | undefined>): Promise<Row> {
   const found = await row
   if (!found) throw unauthenticated()

@@ -8,7 +8,10 @@ import { endAllSessions } from './session-store.ts'
 import { account, announceRevoked, credentialsByEmail, lockedAdmins } from './store.ts'
 
 const changeRole = statement('auth.changeRole', `UPDATE account SET role = $2 WHERE id = $1`)
-/** Database access is sufficient for these operations. Their audit rows are filed under the affected account. */
+/**
+ * Named in the audit rows instead of an account, because database access is sufficient for these operations. The rows
+ * are filed under the affected account.
+ */
 const operator = 'mote admin'
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
 
@@ -40,7 +43,7 @@ export async function createAccountByOperator(
   })
 }
 
-/** @throws Error with advice if there is no such account, or it is the last Admin. */
+/** Changes the role of an account. @throws Error with advice if there is no such account, or it is the last Admin. */
 export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'User'): Promise<void> {
   await db.tx(async tx => {
     const admins = await lockedAdmins(tx)

@@ -6,7 +6,10 @@ import { addFailure, blockUntil, blockedUntil, forgetFailures } from './session-
 
 /** Delays sign-ins after repeated failures. The state is in the database, so all control planes share it. */
 export interface Backoff {
-  /** @throws ApiError `rate_limited` while the address, the account, or this e-mail from this address is blocked. */
+  /**
+   * Checks whether another attempt is allowed.
+   * @throws ApiError `rate_limited` while the address, the account, or this e-mail from this address is blocked.
+   */
   enter(email: string, ip: string): Promise<void>
   failed(email: string, ip: string): Promise<void>
   /**

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 
 const derive = promisify(pbkdf2)
 
-/** About 256 tries of 2.5 ms each on average; a check takes one. */
+/** Parameters of the proof of work: about 256 tries of 2.5 ms each on average; a check takes one try. */
 export const captchaWork = { iterations: 5000, bits: 8 } as const
 
 const salt = 'mote-captcha'

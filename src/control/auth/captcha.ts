@@ -19,7 +19,7 @@ const family = 'MoteCaptcha'
 const width = 240
 const height = 80
 const length = 6
-/** Without letters that look like another one in this font when distorted. */
+/** Characters in pictures, without those that look like another one in this font when distorted. */
 export const letters = 'ACDEFHJKLMNPRTUVWXY347'
 
 const pick = <T>(items: readonly T[]): T => {
@@ -33,7 +33,8 @@ const between = (low: number, high: number) => low + (randomInt(1_000_000) / 1_0
 export const normaliseAnswer = (text: string) => text.trim().toUpperCase()
 
 /**
- * Registers the font, because the canvas silently draws nothing without it. @throws Error if the font does not load.
+ * Loads the canvas library and registers the font, because the canvas silently draws nothing without it. @throws Error
+ * if the font does not load.
  */
 const canvas = once(async () => {
   const { createCanvas, GlobalFonts } = await import('@napi-rs/canvas')

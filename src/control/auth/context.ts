@@ -29,7 +29,7 @@ export interface Origin {
   readonly requestId: string
 }
 
-/** Audit actor without a credential (yet). */
+/** Returns the audit actor of a request without a credential (yet). */
 export const actorAt = (origin: Origin, userId: string | undefined, sessionId?: string): AuditActor => ({
   userId: userId ?? unknownAccount,
   projectId: undefined,
@@ -46,7 +46,9 @@ export async function auditFailure(deps: Pick<Deps, 'db'>, actor: AuditActor, no
   await deps.db.tx(async tx => writeAudit(tx, actor, note))
 }
 
-/** @throws ApiError 403 for a token that is bound to a project: such a token must not change the account. */
+/**
+ * Refuses a token that is bound to a project, because such a token must not change the account. @throws ApiError 403
+ */
 export function assertWholeAccount(caller: Caller): void {
   if (caller.boundProjectId === null) return
   throw forbidden('This token is bound to a project and cannot change the account.')

@@ -10,7 +10,7 @@ const secret = () => randomBytes(32).toString('base64url')
 
 export const newPat = () => patPrefix + secret()
 export const newRefreshToken = () => refreshPrefix + secret()
-/** @param bits 32 bytes that nobody without the vault can compute */
+/** Encodes derived bits as a refresh token. @param bits 32 bytes that nobody without the vault can compute */
 export const derivedRefreshToken = (bits: Buffer) => refreshPrefix + bits.toString('base64url')
 export const newLinkToken = () => linkPrefix + secret()
 

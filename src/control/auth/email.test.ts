@@ -67,13 +67,13 @@ describe('verification', () => {
 describe('a forgotten password', () => {
   const newPassword = 'quite another staple 9 horses'
 
-  it('gets the same answer with and without an account, and a mail only to the address', async () => {
+  it('gets the same response with and without an account, and only an existing account gets a mail', async () => {
     const { email } = await api.register()
     await sent()
     const answers = [
       await post('/v1/auth/password/forgot', { email }),
       await post('/v1/auth/password/forgot', { email: 'nobody@example.org' }),
-      // Less than a minute later: no new link is sent.
+      // Less than a minute later, no new link is sent.
       await post('/v1/auth/password/forgot', { email }),
     ]
     for (const { status, body } of answers) expect([status, body]).toEqual([200, { status: 'accepted' }])
@@ -96,7 +96,7 @@ describe('a forgotten password', () => {
     expect((await verify(tokenIn(all[0]))).status).toBe(400)
   })
 
-  it('link from before a password change is invalid', async () => {
+  it('cannot be reset with a link from before a password change', async () => {
     const person = await api.person()
     await post('/v1/auth/password/forgot', { email: person.email })
     const token = tokenIn(to(await sent(), person.email).at(-1))
@@ -105,7 +105,7 @@ describe('a forgotten password', () => {
     expect((await post('/v1/auth/password/reset', { token, new_password: testPassword })).status).toBe(400)
   })
 
-  it('gives an address that another person registered first to its owner', async () => {
+  it('can be reset by the owner of the address, which signs out another person who had registered it', async () => {
     const squatter = await api.person('owner-of@example.org')
     await post('/v1/auth/password/forgot', { email: squatter.email })
     const token = tokenIn(to(await sent(), squatter.email).at(-1))
@@ -155,7 +155,7 @@ describe('an invitation', () => {
   const projectsOf = async (token: string) =>
     ((await api.call('GET', '/v1/projects', { token })).body as never as unknown[]).length
 
-  it('is not accepted by merely registering the address', async () => {
+  it('is not accepted by registering the invited address without verifying it', async () => {
     const owner = await api.person()
     const invitation = await invite(owner, 'ceo@example.org')
     const squatter = await api.person('ceo@example.org')
@@ -163,7 +163,7 @@ describe('an invitation', () => {
     for (const body of [{}, { secret: 'x' }, { secret: '' }])
       expect((await post(`/v1/invitations/${invitation.id}/accept`, body, squatter.token)).status).toBe(404)
     expect(await projectsOf(squatter.token)).toBe(1)
-    // Verifying the address is what grants access.
+    // Only verifying the address grants access.
     const token = tokenIn(to(await sent(), squatter.email).find(mail => mail.subject.startsWith('Confirm')))
     expect((await verify(token)).status).toBe(200)
     expect((await api.call('GET', '/v1/invitations', { token: squatter.token })).body).toHaveLength(1)

@@ -12,7 +12,7 @@ export const email = (options: Options = {}) =>
     ...options,
   })
 export const personName = (options: Options = {}) => text({ maxLength: 100, ...options })
-/** The rules of the feature check lengths, together with the list of common passwords. */
+/** A password. Its length is checked by rules.ts, together with the list of common passwords. */
 export const password = (options: Options = {}) =>
   rawText({
     maxLength: 1024,

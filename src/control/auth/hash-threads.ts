@@ -10,12 +10,20 @@ export type HashResult =
   | { readonly ok: true; readonly value: string | boolean }
   | { readonly ok: false; readonly message: string }
 
-/** Starting a thread costs 40 ms, and an idle one holds 10 MiB: it is kept while sign-ins follow each other. */
+/** Time after which an idle thread is stopped. Starting a thread takes 40 ms, and an idle one holds 10 MiB. */
 const idleMs = seconds(30)
 
+let shared: ReturnType<typeof hashThreads> | undefined
+
+/** Computes a job in a thread of this process, which all control planes in it share. */
+export function hashInThread(job: HashJob): Promise<string | boolean> {
+  shared ??= hashThreads()
+  return shared(job)
+}
+
 /**
- * Threads that compute one job at a time, started on demand. The caller limits their number. They do not keep the
- * process alive.
+ * Returns a function that computes jobs in threads, which are started on demand and handle one job at a time. The
+ * caller limits their number. They do not keep the process alive.
  */
 export function hashThreads(): (job: HashJob) => Promise<string | boolean> {
   const idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []

@@ -1,6 +1,6 @@
 /**
- * Stores answers for 24 hours by (user, Idempotency-Key). The request's transaction inserts the row first: a second
- * request with the same key blocks on that row and then reads either the answer (commit) or nothing (rollback).
+ * Stores responses for 24 hours by (user, Idempotency-Key). The request's transaction inserts the row first: a second
+ * request with the same key blocks on that row and then reads either the response (commit) or nothing (rollback).
  */
 import { type Tx, statement } from '../../db/db.ts'
 import { hours } from '../../lib/duration.ts'

@@ -41,15 +41,15 @@ describe('a new database', () => {
   })
 })
 
-test('a rotation must keep the oldest secret: the new one is accepted in front of it, but not alone', async () => {
+test('a new secret is accepted in front of the oldest one, but not instead of it', async () => {
   await check(old)
   await check(fresh, old)
   await expect(check(fresh)).rejects.toThrow(refusal)
   await expect(check(old, fresh), 'in the wrong order tokens would not be known').rejects.toThrow(refusal)
 })
 
-describe('data of a release that recorded no secret', () => {
-  test('are checked by decrypting stored values', async () => {
+describe('a database from a release that recorded no secret', () => {
+  test('is checked by decrypting stored values', async () => {
     await seal(createVault([old]), 'a')
     await expect(check(other)).rejects.toThrow(refusal)
     await check(old)
@@ -62,7 +62,7 @@ describe('data of a release that recorded no secret', () => {
   })
 })
 
-test('a lost secret can be abandoned: the database is then bound to the secret of the next start', async () => {
+test('if a lost secret is abandoned, the database is bound to the secret of the next start', async () => {
   await seal(createVault([old]), 'a')
   await check(old)
   await database.db.run(sql.accept)

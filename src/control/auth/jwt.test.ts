@@ -15,7 +15,7 @@ const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs }
 const tokensOf = (...secrets: string[]) => createSessionTokens({ vault: createVault(secrets), clock, ttlSeconds: 3600 })
 const claims = { userId: newId(), sessionId: newId(), epoch: 7 }
 
-/** A token with a valid signature and arbitrary contents. */
+/** Returns a token with a valid signature and any contents. */
 function forged(payload: object, header: object = {}): string {
   const [key] = createVault([first]).signingKeys(purposes.session)
   if (!key) throw new Error('BUG: no key')
@@ -71,7 +71,7 @@ describe('session tokens', () => {
     expect(tokensOf(first).verify(tokensOf(second, first).sign(claims))).toBeUndefined()
   })
 
-  it('accept a token that they would have issued', () => {
+  it('are accepted with the contents of an issued token', () => {
     expect(tokensOf(first).verify(forged(good()))).toMatchObject(claims)
   })
 
@@ -87,26 +87,26 @@ describe('session tokens', () => {
     ['no session', { sid: undefined }],
     ['no epoch', { epoch: undefined }],
     ['half an epoch', { epoch: 1.5 }],
-  ])('refuse %s despite a valid signature', (_name, change) => {
+  ])('are refused with %s despite a valid signature', (_name, change) => {
     expect(tokensOf(first).verify(forged({ ...good(), ...change }))).toBeUndefined()
   })
 
   it.each([
-    ['none', { alg: 'none' }],
+    ['the algorithm none', { alg: 'none' }],
     ['another algorithm', { alg: 'HS512' }],
     ['a key from elsewhere', { jku: 'https://evil.example/keys' }],
     ['an inline key', { jwk: { kty: 'oct', k: 'AAAA' } }],
     ['another key id', { kid: 'ffffffff' }],
     ['an embedded type', { typ: 'at+jwt' }],
-  ])('refuse a header with %s despite a valid signature', (_name, header) => {
+  ])('are refused if the header has %s despite a valid signature', (_name, header) => {
     expect(tokensOf(first).verify(forged(good(), header))).toBeUndefined()
   })
 
-  it.each(['', '.', '..', 'x', 'a.b', 'a.b.c', 'svc_rt_x', '😀'])('refuse %j', text => {
+  it.each(['', '.', '..', 'x', 'a.b', 'a.b.c', 'svc_rt_x', '😀'])('do not include the text %j', text => {
     expect(tokensOf(first).verify(text)).toBeUndefined()
   })
 
-  it('refuse a change of any single character', () => {
+  it('are refused after a change of any single character', () => {
     const token = tokensOf(first).sign(claims)
     for (let i = 0; i < token.length - 1; i++) {
       const changed = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1)

@@ -21,7 +21,7 @@ export interface VerifiedClaims extends SessionClaims {
 }
 
 export interface SessionTokens {
-  /** @param claims of the session. The token is valid for `ttlSeconds`. */
+  /** Issues a token that is valid for `ttlSeconds`. @param claims of the session */
   sign(claims: SessionClaims): string
   /** Returns the claims of a currently valid token, else undefined. */
   verify(token: string): VerifiedClaims | undefined
@@ -33,7 +33,9 @@ const type = 'session'
 /** Tolerated clock difference between control planes. */
 const leewaySeconds = 5
 
-/** Tokens whose signature was already verified, by the hash of the whole token; about 300 bytes each. */
+/**
+ * Maximum number of cached tokens whose signature is verified, by the hash of the whole token; about 300 bytes each.
+ */
 const mostKnown = 10_000
 
 const headerOf = (token: string) => token.slice(0, token.indexOf('.'))

@@ -51,23 +51,28 @@ export interface NewLink {
   readonly email: string | null
   readonly now: Date
   readonly expiresAt: Date
-  /** Creation time from which on an existing link is not replaced. */
+  /** An existing link is replaced only if it was created before this time. */
   readonly olderThan: Date
 }
 
-/** @param of address of the account @returns undefined if there is no account, or its last link is too recent */
+/**
+ * Creates a link. @param of address of the account @returns undefined if there is no account, or its last link is too
+ * recent
+ */
 export const putLink = (tx: Tx, of: string, l: NewLink) =>
   tx.maybe(put, [of, l.purpose, l.hash, l.email, l.now, l.expiresAt, l.olderThan])
-/** Replaces the secret of a requested link. Undefined if there is no such link. */
+/** Replaces the secret of a requested link. Returns undefined if there is no such link. */
 export const renewLink = (tx: Tx, of: string, l: NewLink) =>
   tx.maybe(renew, [of, l.purpose, l.hash, l.now, l.expiresAt])
 export const linkByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(find, [hash, now])
-/** Undefined if the link was used in the meantime. */
+/** Deletes the link and returns it; undefined if it was used in the meantime. */
 export const takeLink = (tx: Tx, hash: Buffer, now: Date) => tx.maybe(take, [hash, now])
 export const dropLinks = (tx: Tx, accountId: string) => tx.run(dropAll, [accountId])
-/** False if the account has a different address by now. */
+/** Marks the address as verified. Returns false if the account has a different address by now. */
 export const markVerified = async (tx: Tx, accountId: string, email: string, now: Date) =>
   (await tx.run(verify, [accountId, email, now])) === 1
-/** Returns the previous address; undefined if the password was changed after the link was created. */
+/**
+ * Changes the address and returns the previous one; undefined if the password was changed after the link was created.
+ */
 export const setEmail = async (tx: Tx, accountId: string, email: string, epoch: number, now: Date) =>
   (await tx.maybe(changeEmail, [accountId, email, epoch, now]))?.before

@@ -1,4 +1,7 @@
-/** A new account with its first project. The first account of an installation gets the role Admin (`createAccount`). */
+/**
+ * Creates an account with its first project. The first account of an installation gets the role Admin
+ * (`createAccount`).
+ */
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { AuditNote } from '../http/operation.ts'
@@ -6,7 +9,7 @@ import { createProject, slugify } from '../projects/index.ts'
 import * as store from './store.ts'
 
 export interface NewPerson {
-  /** Normalised. */
+  /** Normalized. */
   readonly email: string
   readonly passwordHash: string
   readonly firstName: string | null

@@ -74,7 +74,7 @@ async function patOf({ token }: Person): Promise<string> {
 const apart = (who: string) => `${who} | test.row |`
 const together = (who: string) => `${who} test.row |`
 
-describe('a read', () => {
+describe('a speculative read', () => {
   it.each([
     ['session', 'auth.bySessionInProject', async (person: Person) => person.token],
     ['access token', 'auth.byPatInProject', patOf],
@@ -84,7 +84,7 @@ describe('a read', () => {
     for (let n = 0; n < 3; n++) expect(await ask(token)).toMatchObject({ status: 200, sent: together(who) })
   })
 
-  it('of account data, outside of a project, does so too', async () => {
+  it('of account data, outside of a project, takes one round trip', async () => {
     const { token } = await api.person()
     for (const trips of [2, 1]) {
       sent.length = 0
@@ -93,7 +93,7 @@ describe('a read', () => {
     }
   })
 
-  it('is presumed per project', async () => {
+  it('starts only for a project that was used with the credential before', async () => {
     const person = await api.person()
     const { body: other } = await api.call('POST', '/v1/projects', { token: person.token, body: { name: 'Other' } })
     const named = (project: string) =>
@@ -111,7 +111,7 @@ describe('a read', () => {
   })
 })
 
-/** Revocations and changes of rights, each with the answer to the next request. */
+/** Revocations and changes of rights, each with the status of the next request. */
 const changes: readonly (readonly [string, number, 'session' | 'pat', (person: Person) => Promise<unknown>])[] = [
   [
     'the session ended',
@@ -163,7 +163,7 @@ const changes: readonly (readonly [string, number, 'session' | 'pat', (person: P
   ],
 ]
 
-describe('the request after', () => {
+describe('the next request after', () => {
   it.each(changes)('%s gets %i, although its row was already read', async (_what, status, kind, change) => {
     const person = await api.person()
     const token = kind === 'pat' ? await patOf(person) : person.token

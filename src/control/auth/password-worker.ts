@@ -7,7 +7,10 @@ import { hashSync, verifySync } from '@node-rs/argon2'
 import { lowerOwnPriority } from '../../lib/low-priority.ts'
 import type { HashJob, HashResult } from './hash-threads.ts'
 
-/** A tenth of a core against busy neighbors: a sign-in then takes 0.1 s instead of 0.01 s, but is never starved. */
+/**
+ * Niceness of the thread. With busy neighbors it gets a tenth of a core: a sign-in then takes 0.1 s instead of 0.01 s,
+ * but is never starved.
+ */
 const niceness = 10
 
 lowerOwnPriority(niceness)

@@ -5,12 +5,15 @@
  */
 import { availableParallelism } from 'node:os'
 import { ApiError } from '../http/errors.ts'
-import { type HashJob, hashThreads } from './hash-threads.ts'
+import { type HashJob, hashInThread } from './hash-threads.ts'
 
 export interface PasswordHasher {
-  /** @throws ApiError `unavailable` with Retry-After if too many requests wait already. */
+  /** Hashes a password. @throws ApiError `unavailable` with Retry-After if too many requests wait already. */
   hash(password: string): Promise<string>
-  /** Without `stored` (no such account) it takes as long as a wrong password and returns false. Throws like `hash`. */
+  /**
+   * Verifies a password. Without `stored` (no such account) it takes as long as a wrong password and returns false.
+   * Throws like `hash`.
+   */
   verify(password: string, stored: string | undefined): Promise<boolean>
 }
 
@@ -28,7 +31,7 @@ export interface PasswordHasherOptions {
 
 export function createPasswordHasher(options: PasswordHasherOptions = {}): PasswordHasher {
   const gate = createGate(options.concurrency ?? Math.max(1, availableParallelism() - 1), options.queue ?? 100)
-  const compute = options.compute ?? hashThreads()
+  const compute = options.compute ?? hashInThread
   const hash = async (password: string) => String(await compute({ kind: 'hash', password, parameters }))
   let dummy: Promise<string> | undefined
   return {

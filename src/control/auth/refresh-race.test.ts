@@ -6,7 +6,7 @@ import { newRefreshToken, purposes } from './credentials.ts'
 
 const tokens = 1_000
 const atOnce = 8
-/** Tokens that race at the same time: so few that a busy machine still serves all requests in time. */
+/** Number of tokens that are raced at the same time: few enough for a busy machine to serve all requests in time. */
 const lanes = 8
 
 const addAccounts = statement(

@@ -1,4 +1,4 @@
-/** Schemas of the bodies and answers of identity operations. */
+/** Schemas of the request and response bodies of identity operations. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, list, maybe, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 

@@ -78,7 +78,7 @@ describe('passwords', () => {
   })
 })
 
-describe('the gate', () => {
+describe('the queue for password hashing', () => {
   it('admits a limited number at once, queues a limited number, and refuses the rest', async () => {
     const gate = createGate(2, 3)
     let inside = 0
@@ -110,8 +110,8 @@ describe('the gate', () => {
   })
 })
 
-describe('rules', () => {
-  it('include lower scopes and ignore unknown ones', () => {
+describe('sign-in rules', () => {
+  it('expand scopes to those that they include, and ignore unknown ones', () => {
     expect([...expandScopes(['deploy'])].sort()).toEqual(['deploy', 'read'])
     expect([...expandScopes(['admin'])].sort()).toEqual(['admin', 'deploy', 'exec', 'read', 'write'])
     expect([...expandScopes(['toString', 'root'])]).toEqual([])

@@ -21,7 +21,7 @@ export function passwordFault(password: string, about: { readonly email: string 
 
 const isScope = (text: string): text is Scope => Object.hasOwn(includedScopes, text)
 
-/** Scopes as stored, with everything they include. */
+/** Returns the stored scopes with all scopes that they include. */
 export function expandScopes(stored: readonly string[]): ReadonlySet<Scope> {
   return new Set(stored.filter(isScope).flatMap(scope => includedScopes[scope]))
 }

@@ -10,7 +10,7 @@ import { resealAll, sealedColumns } from './sealed.ts'
 
 const newSecret = 'a-new-secret-that-is-long-enough-for-us'
 
-/** The purpose in the source text: a literal, a member of `purposes`, or a constant of the same file. */
+/** Finds the purpose in the source text: a literal, a member of `purposes`, or a constant of the same file. */
 function purposeOf(expression: string, source: string): string | undefined {
   const literal = /^'([^']+)'$/.exec(expression)?.[1]
   const shared = /^purposes\.(\w+)$/.exec(expression)?.[1]
@@ -102,7 +102,7 @@ it('encrypts everything with the new key, once', async () => {
   expect(stranger.map(({ resealed, unreadable }) => [resealed, unreadable])).toEqual(rows.map(count => [0, count]))
 })
 
-/** Like the key of a volume in an encrypted pool. */
+/** Stores a key like that of a volume in an encrypted pool. */
 async function keepVolumeKey(
   { db, vault }: Pick<Deps, 'db' | 'vault'>,
   volume: Record<string, unknown>,
@@ -113,7 +113,7 @@ async function keepVolumeKey(
   ])
 }
 
-/** Like a certificate that a certificate authority has issued. */
+/** Stores a certificate as if a certificate authority had issued it. */
 async function keepCertificate({ db, vault }: Pick<Deps, 'db' | 'vault'>): Promise<void> {
   await db.run(
     statement(

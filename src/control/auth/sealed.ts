@@ -43,17 +43,17 @@ export const sealedColumns: readonly SealedColumn[] = [
 export interface ResealCount {
   /** `table.column`. */
   readonly column: string
-  /** Encrypted again with the current key. */
+  /** Number of values encrypted again with the current key. */
   readonly resealed: number
-  /** Already encrypted with the current key. */
+  /** Number of values already encrypted with the current key. */
   readonly current: number
-  /** Encrypted with a key that is not configured, or damaged: left unchanged. */
+  /** Number of values encrypted with a key that is not configured, or damaged: left unchanged. */
   readonly unreadable: number
 }
 
 /**
- * Encrypts everything with the newest key, after that key was put first. Safe to repeat and to run while the
- * installation is in use, because a row is replaced only if it is unchanged since it was read.
+ * Encrypts everything with the newest key, which must already be the first configured one. Safe to repeat and to run
+ * while the installation is in use, because a row is replaced only if it is unchanged since it was read.
  */
 export async function resealAll(db: Db, vault: Vault): Promise<ResealCount[]> {
   const counts: ResealCount[] = []

@@ -106,7 +106,7 @@ async function checkPassword(
 ): Promise<CredentialRow> {
   await ctx.backoff.enter(email, origin.ip)
   const account = await credentialsByEmail(ctx.db, email)
-  // Always verified, against a dummy hash if there is no account, so that the answer takes equally long.
+  // Always verified, against a dummy hash if there is no account, so that both responses take equally long.
   const matches = await ctx.passwords.verify(password, account?.passwordHash)
   if (account && matches) return account
   await refuse(ctx, origin, email, account?.id, 'password')
@@ -125,16 +125,16 @@ async function refuse(ctx: AuthContext, origin: Origin, email: string, accountId
 
 type RefreshOutcome = { readonly token: string; readonly refresh_token: string } | 'refused'
 
-/** Fewer characters cannot hold the 128 random bits that make a key hard to guess. */
+/** Minimum length of a key: fewer characters cannot hold the 128 random bits that make it hard to guess. */
 const shortestKey = 22
 
 /**
- * Runs in its own transaction: if the token was already used, the revocation of all sessions must commit although the
- * request fails.
+ * Exchanges a refresh token. Runs in its own transaction: if the token was already used, the revocation of all sessions
+ * must commit although the request fails.
  *
  * With an `Idempotency-Key`, the new token is derived from the key and the spent token, so the same request can be
- * repeated if its answer was lost (a page that reloads, a broken connection), and no answer has to be stored. A repeat
- * counts as reuse once the new token has been used, or if its key is a different one.
+ * repeated if its response was lost (a page that reloads, a broken connection), and no response has to be stored. A
+ * repeat counts as reuse once the new token has been used, or if its key is a different one.
  */
 async function refresh(
   ctx: AuthContext,

@@ -88,7 +88,10 @@ export interface NewSession {
   readonly createdAt: Date
 }
 
-/** Returns false if the account is deleted or its password changed since `epoch` was read. */
+/**
+ * Creates a session with its refresh token. Returns false if the account is deleted or its password changed since
+ * `epoch` was read.
+ */
 export async function openSession(tx: Tx, s: NewSession): Promise<boolean> {
   const row = await tx.maybe(insertSession, [s.id, s.accountId, s.epoch, s.ip, s.userAgent, s.createdAt])
   if (!row) return false
@@ -96,18 +99,18 @@ export async function openSession(tx: Tx, s: NewSession): Promise<boolean> {
   return true
 }
 
-/** Returns the continued session; undefined if the token cannot be used (any more). */
+/** Exchanges a refresh token. Returns the continued session; undefined if the token cannot be used (any more). */
 export const rotateRefresh = (tx: Tx, spent: Buffer, fresh: Buffer, now: Date, expiresAt: Date) =>
   tx.maybe(rotate, [spent, fresh, now, expiresAt])
 export const refreshByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(findRefresh, [hash, now])
 export const endSession = (tx: Tx, id: string) => tx.run(revokeSession, [id])
 export const liveSessions = (sql: Sql, accountId: string, now: Date) => sql.rows(listLive, [accountId, now])
-/** Returns false if the session has already ended or belongs to another account. */
+/** Ends a session of the account. Returns false if it has already ended or belongs to another account. */
 export const endOwnSession = async (tx: Tx, id: string, accountId: string) =>
   (await tx.run(revokeOwnSession, [id, accountId])) === 1
 export const endAllSessions = (tx: Tx, accountId: string) => tx.run(revokeSessions, [accountId])
 export const sessionBeganAt = async (sql: Sql, id: string) => (await sql.maybe(sessionBegan, [id]))?.createdAt
-/** `any`: the account has signed in before; `familiar`: from this address. */
+/** Returns whether the account has signed in before (`any`), and from this address (`familiar`). */
 export const signInsBefore = (sql: Sql, accountId: string, ip: string) => sql.one(familiarAddress, [accountId, ip])
 
 const insertCaptcha = statement(

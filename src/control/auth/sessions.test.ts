@@ -46,7 +46,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('GET', '/v1/auth/me', { token: bystander.token })).status).toBe(200)
   })
 
-  it('repeats a refresh whose answer was lost, only with the same random Idempotency-Key and until the new token is used', async () => {
+  it('repeats a refresh whose response was lost, with the same random Idempotency-Key, until the new token is used', async () => {
     const person = await api.person()
     const refresh = (refresh_token: unknown, key?: string) =>
       api.call('POST', '/v1/auth/refresh', {
@@ -108,7 +108,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('POST', '/v1/auth/login', { body: login })).status).toBe(200)
   })
 
-  it('gives the same answer for an unknown e-mail and a wrong password', async () => {
+  it('gives the same response for an unknown e-mail and a wrong password', async () => {
     const { email } = await api.register()
     const wrong = await api.call('POST', '/v1/auth/login', { body: { email, password: 'wrong wrong' } })
     const unknown = await api.call('POST', '/v1/auth/login', {
@@ -120,8 +120,8 @@ describeEachPostgres('sessions', which => {
     expect(a).toEqual(b)
   })
 
-  // passwords.test.ts checks that the work is the same; timing on a busy machine could not show it.
-  it('also verifies a password for an unknown e-mail, in the same queue', async () => {
+  // passwords.test.ts checks that the work is the same: response times on a busy machine could not show it.
+  it('verifies a password even for an unknown e-mail, in the same queue', async () => {
     const replies = await Promise.all(
       Array.from({ length: 140 }, (_, n) =>
         api.call('POST', '/v1/auth/login', {

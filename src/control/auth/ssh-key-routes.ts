@@ -54,12 +54,12 @@ export const sshKeyHandlers = (ctx: AuthContext): SshKeyHandlers => ({
   },
 })
 
-/** Without RSA with SHA-1 and without DSA. */
+/** Key types that an account may register. DSA is not among them. */
 const kinds = ['ssh-ed25519', 'ssh-rsa', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521']
 
 /**
  * Parses a line `<kind> <base64> [comment]`.
- * @returns RFC 4253, 6.6, in base64
+ * @returns the key in the format of RFC 4253, 6.6, in base64
  * @throws ApiError 400
  */
 export function parsePublicKey(line: string): string {

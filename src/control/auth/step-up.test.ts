@@ -41,7 +41,7 @@ interface Factor {
   readonly secret: string
 }
 
-/** A user who has started to set up the second factor, or has enabled it. */
+/** A user who has only started to set up the second factor, or has enabled it. */
 async function settled(isOn: boolean): Promise<Factor> {
   const person = await api.person()
   const { body } = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
@@ -54,7 +54,7 @@ async function settled(isOn: boolean): Promise<Factor> {
 }
 const codeOf = (secret: string) => new TOTP({ secret }).generate({ timestamp: api.clock.now().getTime() })
 
-/** For each operation: how to call it with this proof, and the required state of the account. */
+/** How to call each operation with a proof, and whether the second factor must be enabled for it. */
 const cases = {
   deleteMe: {
     method: 'DELETE',
@@ -102,7 +102,7 @@ it('each operation that requires a proof is tested below', () => {
 describe.each(Object.entries(cases))('%s', (_, { method, path, isOn, body }) => {
   const refused = (status: number) => status === 403 || status === 400
 
-  it.each(['session', 'token'] as const)('with an old %s requires the password', async kind => {
+  it.each(['session', 'token'] as const)('with an old %s requires a valid password', async kind => {
     const { person, secret } = await settled(isOn)
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
     api.clock.advance(11 * 60_000)
@@ -117,7 +117,7 @@ describe.each(Object.entries(cases))('%s', (_, { method, path, isOn, body }) => 
     expect((await send(testPassword)).status).toBe(200)
   })
 
-  it('with a new token also requires it', async () => {
+  it('with a newly created token requires a proof, too', async () => {
     const { person, secret } = await settled(isOn)
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
     const sent = body(undefined, secret)

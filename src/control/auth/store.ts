@@ -14,13 +14,13 @@ export interface AccountRow {
   readonly totpEnabled: boolean
   /** A mailed link to the address was opened. */
   readonly emailVerified: boolean
-  /** Prefix of the default project. */
+  /** IPv6 prefix of the default project's network. */
   readonly ipv6Prefix: string | null
 }
 
 export interface CredentialRow extends AccountRow {
   readonly passwordHash: string
-  /** Encrypted. Set but not enabled: the setup is not verified yet. */
+  /** Encrypted. If it is set but `totpEnabled` is false, the setup is not verified yet. */
   readonly totpSecret: Buffer | null
 }
 
@@ -134,7 +134,7 @@ export interface ProfileChange {
 export const changeProfile = (tx: Tx, id: string, c: ProfileChange) =>
   tx.run(updateProfile, [id, c.emailNotifications, c.firstName, c.lastName, c.marketingEmails, c.avatarUrl])
 
-/** Returns false if the epoch has changed in the meantime. */
+/** Sets the password. Returns false if the epoch has changed in the meantime. */
 export const setPassword = async (tx: Tx, id: string, epoch: number, passwordHash: string) =>
   (await tx.run(changePassword, [id, epoch, passwordHash])) === 1
 

@@ -58,7 +58,7 @@ describe('personal access tokens', () => {
     expect((await api.call('GET', '/v1/auth/me', { token: body['token'] })).status).toBe(200)
   })
 
-  it('are limited to their scopes, and cannot grant more than these', async () => {
+  it('are limited to their scopes, and cannot create tokens with more scopes', async () => {
     const { body: reader } = await create({ name: 'r', scopes: ['read'] })
     const token = reader['token']
     expect((await api.call('GET', '/v1/projects', { token })).status).toBe(200)

@@ -74,7 +74,7 @@ describe('two-factor authentication', () => {
       body: { email, password: testPassword, ...(code === undefined ? {} : { code }) },
     })
 
-  it('is not enabled before it is verified, and a setup changes nothing once it is enabled', async () => {
+  it('is enabled only by verifying a code, and a second setup cannot replace it', async () => {
     const person = await api.person()
     const setup = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
     expect((await login(person.email)).body['requires_2fa']).toBe(false)
@@ -88,7 +88,7 @@ describe('two-factor authentication', () => {
     expect((await login(person.email)).body).toMatchObject({ requires_2fa: true, token: null, refresh_token: null })
   })
 
-  it('accepts each code once, and no earlier code', async () => {
+  it('accepts each code once, and no code from before it', async () => {
     const { person, secret } = await enrolled()
     const used = codeNow(secret)
     expect((await login(person.email, used)).status).toBe(401)

@@ -4,7 +4,7 @@ import { Secret, TOTP } from 'otpauth'
 
 export const issuer = 'Mote'
 const periodSeconds = 30
-/** RFC 4226, section 4, R6: 160 bits recommended. */
+/** Size of a secret. RFC 4226, section 4, R6: 160 bits recommended. */
 const secretBytes = 20
 
 /** 6 digits, SHA-1, 30 s: authenticators use these whatever the URL contains. */

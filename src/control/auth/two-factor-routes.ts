@@ -44,7 +44,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
         if (account.totpEnabled) throw alreadyOn()
         const sealed = account.totpSecret
         if (sealed === null) throw invalidState('Two-factor authentication is not set up. Ask for a secret first.')
-        // Otherwise an attacker with a stolen credential could enable it and lock the owner out.
+        // Without a proof, an attacker with a stolen credential could enable it and lock the owner out.
         await assertStepUp(ctx, call, account, { password: call.body.password ?? null })
         await ctx.backoff.enter(account.email, call.ip)
         const code = totpCode(call.body.code)

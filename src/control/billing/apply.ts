@@ -1,5 +1,6 @@
 /**
- * Applies billing events and fetched states: updates rows, and from them the plan of the project, in one transaction.
+ * Applies billing events and fetched subscriptions: updates the subscription rows and derives the project's plan from
+ * them, in one transaction.
  */
 import type { Tx } from '../../db/db.ts'
 import { hours } from '../../lib/duration.ts'
@@ -14,7 +15,7 @@ import * as store from './store.ts'
 
 export type ApplyDeps = Pick<Deps, 'config'> & { readonly provider: Pick<BillingProvider, 'name'> }
 
-/** Effect of an event; `ignored`: about another installation, or older than the stored state. */
+/** Effect of an event. `ignored`: it concerns another installation, or is older than the stored state. */
 export type Effect = 'applied' | 'ignored'
 
 export async function applyEvent(deps: ApplyDeps, tx: Tx, event: BillingEvent, now: Date): Promise<Effect> {
@@ -42,35 +43,35 @@ async function applySubscription(
   now: Date,
 ): Promise<Effect> {
   const { name } = deps.provider
-  // A subscription stays with the project it was first recorded for.
+  // A subscription stays with the project for which it was first recorded.
   const owner = (await store.subscription(tx, name, next.id))?.projectId ?? named
   const projectId = owner ?? (next.customerId && (await store.projectOfCustomer(tx, next.customerId)))
   if (!projectId || !(await store.isKnown(tx, projectId))) return 'ignored'
-  // Locks the project, so that later reads see the newest state.
+  // Lock the project first, so that the reads below return the newest state.
   const plan = await lockedPlan(tx, projectId)
   await store.rememberCustomer(tx, projectId, next.customerId)
   const known = await store.subscription(tx, name, next.id)
   if (known && !isNewer(next, known)) return 'ignored'
   await store.putSubscription(tx, name, projectId, next)
-  // Without a plan the project is deleted or being deleted; a sweep ends its subscriptions.
+  // Without a plan, the project is deleted or being deleted. A sweep ends its subscriptions.
   if (plan === undefined) return 'applied'
   await reportTrouble(tx, projectId, known, next)
   await settle(deps, tx, projectId, plan, now)
   return 'applied'
 }
 
-/** The subscriptions of a project, fetched from the provider. */
+/** Input of `applyFetched`: a project's subscriptions as fetched from the provider. */
 interface Fetched {
   readonly projectId: string
   readonly fetched: readonly FetchedSubscription[]
-  /** The rows as they were before the call. */
+  /** The stored subscriptions before the request to the provider. */
   readonly before: readonly Subscription[]
   readonly now: Date
 }
 
 /**
- * Applies a fetched state. If the provider does not report its time, the state counts only if no event arrived during
- * the call.
+ * Applies subscriptions that were fetched from the provider. If the provider does not report when they changed, they
+ * count only if no event arrived during the request. Returns how many rows changed.
  */
 export async function applyFetched(
   deps: ApplyDeps,
@@ -115,8 +116,9 @@ export function rulesOf({ config }: Pick<Deps, 'config'>, planOf: Rules['planOf'
 }
 
 /**
- * Gives the project the plan of its subscriptions. Needs the lock of the project, and at least one subscription,
- * current or past: other projects keep their initial plan. A smaller plan deletes nothing.
+ * Gives the project the plan that its subscriptions grant. Returns whether the plan changed. The project must be
+ * locked. Without any subscription, current or past, the project keeps its initial plan. A smaller plan deletes
+ * nothing.
  */
 export async function settle(deps: ApplyDeps, tx: Tx, projectId: string, from: string, now: Date): Promise<boolean> {
   const { name } = deps.provider
@@ -148,7 +150,7 @@ async function notifyPlanLost(tx: Tx, projectId: string, from: string, to: Plan)
   })
 }
 
-/** Notifies once per change for the worse. */
+/** Notifies the project when a payment fails or the subscription is cancelled, once per change. */
 async function reportTrouble(
   tx: Tx,
   projectId: string,

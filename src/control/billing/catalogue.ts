@@ -1,4 +1,4 @@
-/** The products on sale, as last read from the provider. */
+/** The price list: the products on sale, as last read from the provider. */
 import type { Sql } from '../../db/db.ts'
 import type { ControlConfig } from '../base/config.ts'
 import { invalidField, invalidState } from '../http/errors.ts'
@@ -18,7 +18,7 @@ export async function readCatalogue(sql: Sql, provider: string, settings: Settin
   return catalogueOf(await productsOf(sql, provider), settings)
 }
 
-/** @param products cheapest first */
+/** Builds the price list. @param products sorted by price, the cheapest first */
 export function catalogueOf(products: readonly Product[], settings: Settings): Catalogue {
   const planOf = (productId: string) => {
     const plan = settings.plans.get(productId) ?? products.find(p => p.id === productId)?.plan ?? ''
@@ -29,7 +29,7 @@ export function catalogueOf(products: readonly Product[], settings: Settings): C
   return { products, planOf, defaultProduct: chosen ?? sold.find(p => planOf(p.id) !== undefined) }
 }
 
-/** @throws ApiError 400 if unknown, 409 if archived */
+/** Returns the product to sell. @throws ApiError 400 if unknown, 409 if archived */
 export function productToSell({ products }: Catalogue, id: string): Product {
   const product = products.find(p => p.id === id)
   if (!product) throw invalidField('product_id', 'is not one of GET /v1/billing/products')

@@ -1,6 +1,6 @@
 /**
- * Derives a project's plan from the newest states of its subscriptions. Pure functions, so the order of events does not
- * matter.
+ * Derives a project's plan from the newest states of its subscriptions. These functions are pure, so the order in which
+ * events arrive does not matter.
  */
 import { hours } from '../../lib/duration.ts'
 import type { Plan } from '../projects/index.ts'
@@ -17,8 +17,8 @@ const progress = {
 } as const satisfies Record<SubscriptionState, number>
 
 /**
- * Whether `next` replaces `known`. States of the same instant (Stripe uses seconds) are ordered too; otherwise repeated
- * and reordered events would not lead to the same final state.
+ * Returns whether `next` replaces `known`. States with the same timestamp (Stripe's have a resolution of one second)
+ * are ordered by their content, so that repeated and reordered events lead to the same final state.
  */
 export function isNewer(next: Subscription, known: Subscription): boolean {
   const later = next.modifiedAt.getTime() - known.modifiedAt.getTime()
@@ -41,19 +41,19 @@ const fingerprint = (s: Subscription) =>
 export interface Rules {
   readonly graceMs: number
   readonly defaultPlan: Plan
-  /** Undefined for a product without a known plan. */
+  /** Returns undefined for a product without a known plan. */
   readonly planOf: (productId: string) => Plan | undefined
 }
 
 /**
- * Whether the subscription grants its plan now. The grace of a failed payment starts with the unpaid period instead of
- * the event, so repeated failures do not extend it.
+ * Returns whether the subscription grants its plan now. The grace period of a failed payment starts with the unpaid
+ * period, not with the event, so that repeated failures do not extend it.
  */
 export function grants(s: Subscription, now: Date, graceMs: number): boolean {
   switch (s.state) {
     case 'trialing':
     case 'active':
-      // The event of the end may arrive late, but it is not waited for longer than for a payment.
+      // The event that ends the subscription may be late, but the plan is granted for at most 24 hours longer.
       return !s.cancelAtPeriodEnd || s.periodEnd === null || now.getTime() < s.periodEnd.getTime() + endSlackMs
     case 'past_due':
       return now.getTime() < (s.periodStart ?? s.modifiedAt).getTime() + graceMs
@@ -70,7 +70,10 @@ const planRank = { free: 0, pro: 1, business: 2, unlimited: 3 } as const satisfi
 
 export interface Decision {
   readonly plan: Plan
-  /** The subscription for the summary: the granting one, else the last changed one. Undefined: never subscribed. */
+  /**
+   * The subscription that `GET /v1/billing` shows: the one that grants the plan, otherwise the last changed one.
+   * Undefined if the project never had any.
+   */
   readonly shown: Subscription | undefined
 }
 
@@ -86,7 +89,7 @@ export function decide(subscriptions: readonly Subscription[], now: Date, rules:
   }
 }
 
-/** The state's name in the summary. */
+/** Maps a subscription's state to the `status` in the response of `GET /v1/billing`. */
 export const wireStatus = {
   incomplete: 'none',
   trialing: 'trialing',

@@ -1,4 +1,4 @@
-/** Reads JSON of providers field by field: a missing field is null, one of another type throws `BadEvent`. */
+/** Reads the provider's JSON field by field. A missing field is null; a field of the wrong type throws `BadEvent`. */
 import { BadEvent } from './provider.ts'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -39,13 +39,13 @@ export function maybeObject(from: Json, name: string): Json | null {
 }
 export const object = (from: Json, name: string): Json => required(name, maybeObject(from, name))
 
-/** The objects in a list. */
+/** Returns the objects in the list, without its other elements. */
 export function objects(from: Json, name: string): readonly Json[] {
   const value = from[name]
   return Array.isArray(value) ? value.filter(isJson) : []
 }
 
-/** An int32, as in the summary. */
+/** Reads an integer of at most 32 bits: the API declares amounts as int32. */
 export function maybeInteger(from: Json, name: string): number | null {
   const value = from[name]
   if (value === undefined || value === null) return null
@@ -66,14 +66,14 @@ export function maybeInstant(from: Json, name: string): Date | null {
 }
 export const instant = (from: Json, name: string): Date => required(name, maybeInstant(from, name))
 
-/** Seconds since 1970. */
+/** Reads a time in seconds since 1970. */
 export function maybeUnixTime(from: Json, name: string): Date | null {
   const seconds = maybeInteger(from, name)
   return seconds === null ? null : new Date(seconds * 1000)
 }
 export const unixTime = (from: Json, name: string): Date => required(name, maybeUnixTime(from, name))
 
-/** Null if the value is not text; metadata is always text. */
+/** Returns the plan in the product's metadata; null if there is none. */
 export function planIn(product: Json): string | null {
   const value = maybeObject(product, 'metadata')?.['mote_plan']
   return typeof value === 'string' ? value : null

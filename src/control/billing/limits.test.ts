@@ -1,4 +1,4 @@
-/** Of a thousand concurrent requests for the last place of a plan, exactly one succeeds. */
+/** Tests plan limits: of a thousand concurrent requests for the last free slot, exactly one succeeds. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -18,7 +18,7 @@ afterAll(() => api[Symbol.asyncDispose]())
 
 const tries = Array.from({ length: 1000 }, (_, n) => n)
 
-it('never has more apps than the plan allows', { timeout: 120_000 }, async () => {
+it('a project never has more apps than its plan allows', { timeout: 120_000 }, async () => {
   const { token } = await owner(api)
   const create = (name: string) => api.call('POST', '/v1/apps', { token, body: { name, git_url: '' } })
   for (const name of ['first', 'second']) expect((await create(name)).status).toBe(200)
@@ -28,7 +28,7 @@ it('never has more apps than the plan allows', { timeout: 120_000 }, async () =>
   for (const reply of replies.filter(other => other.status !== 200)) expect(reply).toMatchObject(refused)
 })
 
-it('never has more members than the plan allows, even if the plan becomes smaller', { timeout: 120_000 }, async () => {
+it('a project never has more members than its plan allows, even after a downgrade', { timeout: 120_000 }, async () => {
   const { token, slug, projectId } = await owner(api)
   const now = api.clock.now()
   await deliver(api, `evt_${projectId}_1`, { type: 'subscription.active', data: subscriptionData(projectId, now) })

@@ -1,9 +1,12 @@
-/** Converts Polar's objects (API 2026-10, snake_case). The sandbox uses the same format. */
+/**
+ * Converts Polar's objects (API 2026-10, snake_case) to those of `BillingProvider`. The sandbox provider uses Polar's
+ * format, too.
+ */
 import { isUuid } from '../../lib/ids.ts'
 import * as json from './json.ts'
 import type { BillingEvent, FetchedSubscription, Product, Subscription, SubscriptionState } from './provider.ts'
 
-/** Polar may add values; unknown ones grant nothing. */
+/** Polar's subscription states. Polar may add some; unknown states grant no plan. */
 const states: Readonly<Record<string, SubscriptionState>> = {
   incomplete: 'incomplete',
   incomplete_expired: 'canceled',
@@ -28,7 +31,7 @@ export function subscriptionOf(data: json.Json): FetchedSubscription & Subscript
     periodStart: json.maybeInstant(data, 'current_period_start'),
     periodEnd: json.maybeInstant(data, 'current_period_end'),
     cancelAtPeriodEnd: json.isTrue(data, 'cancel_at_period_end'),
-    // Null until the first change.
+    // `modified_at` is null until the first change.
     modifiedAt: json.maybeInstant(data, 'modified_at') ?? createdAt,
     createdAt,
   }
@@ -51,7 +54,7 @@ export function productOf(data: json.Json): Product {
   }
 }
 
-/** Our project id, from the customer's external id or the metadata of the checkout. */
+/** Returns the project's id, from the customer's external id or the metadata of the checkout. */
 function projectOf(data: json.Json): string | null {
   const external = json.maybeObject(data, 'customer')?.['external_id'] ?? data['external_id']
   const id = external ?? json.maybeObject(data, 'metadata')?.['project_id']

@@ -1,7 +1,10 @@
-/** Interface of a billing provider. Provider-specific terms are translated only in its implementations. */
+/** Interface of billing providers. Only its implementations know a provider's own terms. */
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** `unpaid`: the provider has stopped collecting. `canceled`: already ended. */
+/**
+ * State of a subscription. `unpaid`: the provider no longer tries to collect the payment. `canceled`: the subscription
+ * has ended.
+ */
 export type SubscriptionState = 'incomplete' | 'trialing' | 'active' | 'past_due' | 'unpaid' | 'paused' | 'canceled'
 
 export interface Subscription {
@@ -9,14 +12,14 @@ export interface Subscription {
   readonly customerId: string | null
   readonly productId: string
   readonly state: SubscriptionState
-  /** In the smallest unit of the currency. */
+  /** Amount in the smallest unit of the currency. */
   readonly amountCents: number | null
-  /** ISO 4217, lower case. */
+  /** ISO 4217 code in lower case. */
   readonly currency: string | null
   readonly periodStart: Date | null
   readonly periodEnd: Date | null
   readonly cancelAtPeriodEnd: boolean
-  /** Time of the change by the provider's clock: later states win, in whatever order they arrive. */
+  /** Time of the last change by the provider's clock. The latest state wins, in whatever order states arrive. */
   readonly modifiedAt: Date
 }
 
@@ -25,9 +28,9 @@ export interface Product {
   readonly name: string
   readonly description: string | null
   readonly isArchived: boolean
-  /** Metadata `mote_plan`, unchecked. */
+  /** The product's metadata `mote_plan`, not validated. */
   readonly plan: string | null
-  /** Id of the price, for providers that sell prices instead of products. */
+  /** Id of the price, for providers that sell prices instead of products (Stripe). */
   readonly priceId: string | null
   readonly priceAmountCents: number | null
   readonly currency: string | null
@@ -38,16 +41,16 @@ export type BillingEvent =
   | {
       readonly kind: 'subscription'
       readonly subscription: Subscription
-      /** Null if the event does not contain it; the project is then found by its customer. */
+      /** Null if the event does not name the project, which is then found through its customer. */
       readonly projectId: string | null
     }
   | { readonly kind: 'customer'; readonly projectId: string; readonly customerId: string }
   | { readonly kind: 'catalogue' }
   | { readonly kind: 'other' }
 
-/** A delivery with a valid signature. */
+/** A webhook delivery with a valid signature. */
 export interface Delivery {
-  /** Unchanged in repeated deliveries. */
+  /** Identifies the delivery; the same when it is repeated. */
   readonly id: string
   readonly type: string
   readonly event: BillingEvent
@@ -66,9 +69,9 @@ export interface CheckoutRequest {
   readonly customerId: string | null
   readonly product: Product
   readonly email: string
-  /** URL for the browser to return to. */
+  /** URL to which the provider's page sends the browser back. */
   readonly returnUrl: string
-  /** The same for every try of one request. */
+  /** Idempotency key: the same for all attempts of one request. */
   readonly key: string
 }
 
@@ -78,7 +81,7 @@ export interface PortalRequest {
   readonly returnUrl: string
 }
 
-/** Current state of a subscription. `modifiedAt` null: the provider does not report the time. */
+/** Current state of a subscription. `modifiedAt` is null if the provider does not report it. */
 export type FetchedSubscription = Omit<Subscription, 'modifiedAt'> & {
   readonly modifiedAt: Date | null
   readonly createdAt: Date
@@ -87,16 +90,16 @@ export type FetchedSubscription = Omit<Subscription, 'modifiedAt'> & {
 export interface BillingProvider {
   readonly name: 'sandbox' | 'polar' | 'stripe'
   readonly isTestMode: boolean
-  /** Hosts of its pages; `.example.com` includes all subdomains. */
+  /** Hosts of the provider's checkout and portal pages; `.example.com` includes all subdomains. */
   readonly pageHosts: readonly string[]
-  /** Verifies the signature over the bytes as sent, then parses. @throws BadSignature, BadEvent */
+  /** Verifies the signature over the raw body, then parses the body. @throws BadSignature, BadEvent */
   open(raw: Buffer, headers: DeliveryHeaders, now: Date): Promise<Delivery>
   products(): Promise<readonly Product[]>
-  /** Returns the URL of the page. */
+  /** Returns the URL of a checkout page. */
   checkout(request: CheckoutRequest): Promise<string>
-  /** Undefined if the provider does not know the customer. */
+  /** Returns the URL of the customer's portal page; undefined if the provider does not know the customer. */
   portal(request: PortalRequest): Promise<string | undefined>
   subscriptionsOf(projectId: string, customerId: string | null): Promise<readonly FetchedSubscription[]>
-  /** Ends a subscription at once. Ending one again is not an error. */
+  /** Ends a subscription immediately. Succeeds if it has already ended. */
   end(subscriptionId: string): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Polar and Stripe with their own libraries, against servers that imitate theirs. */
+/** Tests the Polar and Stripe providers with the vendors' own libraries, against fake servers. */
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -24,7 +24,7 @@ afterEach(async () => {
   }
 })
 
-/** Answers by method and path; unknown requests get 500. */
+/** Starts a fake server with these responses by method and path; other requests get 500. */
 async function fake(answers: Answers | 'silent') {
   const asked: Asked[] = []
   const server = createServer(async (request, response) => {
@@ -101,7 +101,7 @@ describe('Polar', () => {
     expect(JSON.parse(asked[1]?.body ?? '')).toMatchObject({ external_customer_id: projectId })
   })
 
-  it('reports an unknown customer and an ended subscription', async () => {
+  it('treats an unknown customer and an ended subscription as expected responses', async () => {
     const { polar } = await start({
       'POST /v1/customer-sessions/': { status: 422, body: { detail: [] } },
       'DELETE /v1/subscriptions/sub_1': { status: 403, body: { error: 'AlreadyCanceledSubscription', detail: '' } },
@@ -117,10 +117,10 @@ describe('Polar', () => {
     expect(found).toMatchObject({ id: 'sub_1', state: 'unpaid', modifiedAt: new Date(at) })
   })
 
-  it('opens the breaker after failures, but not after refusals', async () => {
+  it('opens the circuit breaker after server errors, but not after refused requests', async () => {
     const down = await start({})
     for (let n = 0; n < 3; n++) await expect(down.polar.products()).rejects.toMatchObject({ code: 'unavailable' })
-    // Two calls of two tries; the third call was not made.
+    // Two calls of two attempts each; the breaker blocked the third call.
     expect(down.asked.length).toBe(4)
     const refusing = await start({ 'GET /v1/products/': { status: 401, body: { error: 'invalid_token' } } })
     for (let n = 0; n < 3; n++) await expect(refusing.polar.products()).rejects.toMatchObject({ code: 'unavailable' })
@@ -128,7 +128,7 @@ describe('Polar', () => {
   })
 })
 
-it('times out on an unresponsive provider, and tries again after the breaker closes', async () => {
+it('a call to an unresponsive provider times out, and the circuit breaker allows a new call after its open time', async () => {
   let aheadMs = 0
   const clock = { ...systemClock, monotonicMs: () => aheadMs }
   const limited = createGuard(clock, { timeoutMs: 20, tries: 1, failures: 1, openMs: 1000 })
@@ -195,7 +195,7 @@ describe('Stripe', () => {
     expect(await stripe.portal({ ...request, customerId: 'cus_1' })).toBe('https://billing.stripe.com/p/1')
   })
 
-  it('reads subscriptions with the period of their item', async () => {
+  it('reads subscriptions with the billing period of their item', async () => {
     const body = {
       object: 'list',
       has_more: false,
@@ -236,4 +236,4 @@ it.each([
   ['https://polar.sh:8443/x', false],
   ['http://localhost:7070/x', true],
   ['http://localhost:7071/x', false],
-])('redirects to %s: %s', (url, allowed) => expect(isAllowed(url, ['.polar.sh', 'localhost:7070'])).toBe(allowed))
+])('isAllowed(%s) is %s', (url, allowed) => expect(isAllowed(url, ['.polar.sh', 'localhost:7070'])).toBe(allowed))

@@ -7,7 +7,7 @@ import { stripeProvider } from './stripe.ts'
 
 export type ProviderDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault'>
 
-/** The configured provider; undefined if there is none. Each has its own circuit breaker. */
+/** Creates the configured billing provider, with its own circuit breaker; undefined if none is configured. */
 export function createProvider(deps: ProviderDeps): BillingProvider | undefined {
   const { provider, apiKey, apiUrl, webhookSecrets } = deps.config.billing
   const guard = createGuard(deps.clock)

@@ -1,4 +1,4 @@
-/** Receives a webhook delivery: verifies the signature, removes duplicates, applies the effect. */
+/** Receives a webhook delivery: verifies the signature, ignores duplicates, and applies the event. */
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { ApiError, notFound, unauthenticated } from '../http/errors.ts'
@@ -8,13 +8,14 @@ import { recordDelivery } from './store.ts'
 
 export type ReceiveDeps = Pick<Deps, 'config' | 'clock' | 'log'> & { readonly provider: BillingProvider | undefined }
 
-/** Providers send at most some ten KiB. */
+/** Maximum body size. Providers send at most several ten KiB. */
 const maxBytes = 1 << 20
 
 export type Received = 'applied' | 'ignored' | 'duplicate'
 
 /**
- * @returns the rest of the work, for one transaction: the delivery's id and its effect are stored together
+ * Verifies and parses a delivery.
+ * @returns the rest of the work, to be run in one transaction that stores the delivery's id together with its effect
  * @throws ApiError 401: invalid signature, 404: no provider, 413
  */
 export async function receive(
@@ -34,7 +35,10 @@ export async function receive(
   }
 }
 
-/** Undefined for a signed body that is not a valid event: refusing it would only make the provider repeat it. */
+/**
+ * Returns the delivery; undefined for a signed body that is not a valid event. An error response would only make the
+ * provider repeat it.
+ */
 async function opened(
   { log }: Pick<Deps, 'log'>,
   provider: BillingProvider,

@@ -1,7 +1,10 @@
-/** Restricts redirects of browsers to pages of the provider. */
+/** Restricts redirects to pages of the billing provider. */
 import { ApiError } from '../http/errors.ts'
 
-/** @param hosts names with an optional port; `.example.com` includes all subdomains */
+/**
+ * Returns whether browsers may be sent to this URL.
+ * @param hosts names with an optional port; `.example.com` includes all subdomains
+ */
 export function isAllowed(url: string, hosts: readonly string[]): boolean {
   if (!URL.canParse(url)) return false
   const { protocol, username, password, host, hostname } = new URL(url)
@@ -14,7 +17,7 @@ export function isAllowed(url: string, hosts: readonly string[]): boolean {
   })
 }
 
-/** @throws ApiError 503 if the page is on another host, e.g. because the provider moved its pages */
+/** Returns the URL. @throws ApiError 503 if it is on another host, for example because the provider moved its pages */
 export function requireAllowed(url: string, hosts: readonly string[]): string {
   if (isAllowed(url, hosts)) return url
   const cause = new Error('the provider answered with a page on a host that is not in MOTE_BILLING_REDIRECT_HOSTS')

@@ -1,4 +1,4 @@
-/** Schemas of the bodies and answers of billing operations. */
+/** Request and response schemas of the billing operations. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int32, int64, list, maybe, nullable, resource, text } from '../http/types.ts'
 

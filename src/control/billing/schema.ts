@@ -20,7 +20,7 @@ const ProductChoice = resource(
 
 const shared = { tag: 'Billing', auth: 'bearer', project: 'selected' } as const
 
-/** Anyone with the link can open these pages, as with other providers. */
+/** Anyone with the link can open the sandbox's pages, as with real providers. */
 const sandboxPage = {
   tag: 'Billing',
   auth: 'none',

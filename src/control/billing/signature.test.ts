@@ -22,8 +22,8 @@ const headers = (change: Record<string, string | undefined> = {}) => ({
 const check = (change: Record<string, string | undefined> = {}, secret = official.secret, body = official.body) =>
   verify([standardKey(secret)], body, headers(change), at(official.timestamp))
 
-describe('Standard Webhooks', () => {
-  it('accepts the official vector, with and without the prefix', () => {
+describe('a Standard Webhooks signature', () => {
+  it('is valid in the official test vector, with and without the prefix of the secret', () => {
     expect(check()).toBe(official.id)
     expect(check({}, official.secret.slice('whsec_'.length))).toBe(official.id)
     expect(sign(standardKey(official.secret), official.id, at(official.timestamp), official.body)).toBe(
@@ -31,7 +31,7 @@ describe('Standard Webhooks', () => {
     )
   })
 
-  it('accepts a valid signature among others', () => {
+  it('is accepted among other signatures in the header', () => {
     const wrong = 'v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc='
     const other = 'v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
     expect(check({ 'webhook-signature': `${wrong} ${other} ${official.signature} ${wrong}` })).toBe(official.id)
@@ -48,9 +48,9 @@ describe('Standard Webhooks', () => {
     ['a timestamp that is not a number', { 'webhook-timestamp': 'hello' }],
     ['another timestamp', { 'webhook-timestamp': '1614265331' }],
     ['another id', { 'webhook-id': 'msg_other' }],
-  ])('refuses %s', (_, change) => expect(() => check(change)).toThrow(BadSignature))
+  ])('is refused with %s', (_, change) => expect(() => check(change)).toThrow(BadSignature))
 
-  it('refuses another body, another secret and an empty one', () => {
+  it('is refused for another body, another secret, and an empty secret', () => {
     expect(() => check({}, official.secret, Buffer.from('{"test": 2432232315}'))).toThrow(BadSignature)
     expect(() => check({}, official.secret, Buffer.alloc(0))).toThrow(BadSignature)
     expect(() => check({}, 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD')).toThrow(BadSignature)
@@ -58,7 +58,7 @@ describe('Standard Webhooks', () => {
     expect(() => check({ 'webhook-signature': forged }, '')).toThrow(BadSignature)
   })
 
-  it('has a tolerance of five minutes both ways, to the second', () => {
+  it('is accepted for five minutes before and after its timestamp, to the second', () => {
     const after = (seconds: number) => () =>
       verify([standardKey(official.secret)], official.body, headers(), at(official.timestamp, seconds))
     expect(after(300)()).toBe(official.id)
@@ -70,7 +70,7 @@ describe('Standard Webhooks', () => {
 
 const guard = <T>(call: () => Promise<T>) => call()
 
-describe('Polar', () => {
+describe('a Polar signature', () => {
   const body = Buffer.from('{"type":"subscription.active"}')
   const vector = {
     'webhook-id': 'evt_1',
@@ -81,13 +81,13 @@ describe('Polar', () => {
   const polar = (...webhookSecrets: string[]) =>
     polarProvider({ accessToken: 'x', apiUrl: undefined, webhookSecrets, guard })
 
-  it('signs with the bytes of the whole secret', () =>
+  it('has the literal bytes of the secret as its key', () =>
     expect(verify([literalKey('polar_whs_test')], body, vector, at(1_700_000_000))).toBe('evt_1'))
 
   it.each([
     ['literal', literalKey],
     ['standard', standardKey],
-  ])('is accepted with the %s key, and any of several secrets', async (_, keyOf) => {
+  ])('is accepted with the %s key, and with any of several configured secrets', async (_, keyOf) => {
     const now = at(1_700_000_000)
     const signature = sign(keyOf(official.secret), 'evt_2', now, raw)
     const sent = { 'webhook-id': 'evt_2', 'webhook-timestamp': '1700000000', 'webhook-signature': signature }
@@ -97,7 +97,7 @@ describe('Polar', () => {
   })
 })
 
-describe('Stripe', () => {
+describe('a Stripe signature', () => {
   const vector = {
     body: Buffer.from('{"id":"evt_test_webhook","object":"event"}'),
     secret: 'whsec_test_secret',
@@ -110,8 +110,8 @@ describe('Stripe', () => {
       at(1_700_000_000, plus),
     )
 
-  it('accepts the vector of the library, at most 300 s old', async () => {
-    // The vector has no type, which is checked only after the signature.
+  it('is valid in the test vector of the library, for at most 300 seconds', async () => {
+    // The test vector has no event type, which is checked only after the signature.
     await expect(open(vector.header)).rejects.toThrow('type is missing')
     await expect(open(vector.header, 300)).rejects.toThrow('type is missing')
     await expect(open(vector.header, 0, ['whsec_newer', vector.secret])).rejects.toThrow('type is missing')
@@ -126,9 +126,9 @@ describe('Stripe', () => {
     ['another timestamp', vector.header.replace('t=1700000000', 't=1700000001')],
     ['only the test scheme', vector.header.replace('v1=', 'v0=')],
     ['half a signature', vector.header.slice(0, -8)],
-  ])('refuses %s', (_, header) => expect(open(header)).rejects.toThrow(BadSignature))
+  ])('is refused with %s', (_, header) => expect(open(header)).rejects.toThrow(BadSignature))
 
-  it('refuses an old signature, another body and another secret', async () => {
+  it('is refused if it is old, or for another body or another secret', async () => {
     await expect(open(vector.header, 301)).rejects.toThrow(BadSignature)
     await expect(open(vector.header, 0, [vector.secret], Buffer.from('{}'))).rejects.toThrow(BadSignature)
     await expect(open(vector.header, 0, ['whsec_other'])).rejects.toThrow(BadSignature)

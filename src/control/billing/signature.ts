@@ -1,14 +1,14 @@
-/** Standard Webhooks (standardwebhooks.com, version 1): symmetric signatures, `v1`. */
+/** Standard Webhooks signatures (standardwebhooks.com, version 1): symmetric, scheme `v1`. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { minutes } from '../../lib/duration.ts'
 import { BadSignature, type DeliveryHeaders } from './provider.ts'
 
-/** Tolerance in both directions, as in the reference implementations. */
+/** Accepted clock difference in both directions, as in the reference implementations. */
 const toleranceMs = minutes(5)
 
-/** Key of a secret by the standard: base64 after an optional `whsec_`. */
+/** Returns the signing key as in the standard: base64 after an optional `whsec_`. */
 export const standardKey = (secret: string) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
-/** Key as Polar's server uses it: the bytes of the text itself. */
+/** Returns the signing key as Polar's servers use it: the literal bytes of the secret. */
 export const literalKey = (secret: string) => Buffer.from(secret, 'utf8')
 
 export function sign(key: Buffer, id: string, at: Date, raw: Buffer): string {
@@ -17,7 +17,8 @@ export function sign(key: Buffer, id: string, at: Date, raw: Buffer): string {
 }
 
 /**
- * @returns the id of the delivery, which is the same for every repetition
+ * Verifies the signature of a delivery.
+ * @returns the delivery's id, which is the same when it is repeated
  * @throws BadSignature
  */
 export function verify(keys: readonly Buffer[], raw: Buffer, headers: DeliveryHeaders, now: Date): string {
@@ -31,7 +32,7 @@ export function verify(keys: readonly Buffer[], raw: Buffer, headers: DeliveryHe
     .filter(part => part.startsWith('v1,'))
     .map(part => Buffer.from(part.slice(3), 'base64'))
   const isGood = keys
-    // Anyone could sign with an empty key.
+    // Anyone can sign with an empty key.
     .filter(key => key.length > 0)
     .map(key => digest(key, id, timestamp, raw))
     .some(expected => offered.some(mac => mac.length === expected.length && timingSafeEqual(mac, expected)))

@@ -56,7 +56,7 @@ export const putSubscription = (tx: Tx, provider: string, projectId: string, s: 
   ])
 /** Subscriptions of live projects, with each project's current plan. */
 export const liveSubscriptions = (db: Db, provider: string) => db.rows(all, [provider])
-/** Subscriptions that have not ended although their project has. */
+/** Subscriptions that are still running although their project is deleted. */
 export const orphanedSubscriptions = (db: Db, provider: string) => db.rows(orphans, [provider])
 export const markOrphanCanceled = (db: Db, provider: string, id: string) => db.run(cancelOrphan, [provider, id])
 
@@ -74,7 +74,8 @@ const select = statement(
   `INSERT INTO billing_account (project_id, selected_product_id) VALUES ($1, $2)
    ON CONFLICT (project_id) DO UPDATE SET selected_product_id = $2`,
 )
-// Stripe may create several customers for a project; the order of arrival must not decide which one is stored.
+// Stripe may create several customers for a project. Store the greatest id, so that the result does not depend on the
+// order of events.
 const putCustomer = statement(
   'billing.putCustomer',
   `INSERT INTO billing_account (project_id, customer_id, check_at) VALUES ($1, $2, now() + interval '6 hours')
@@ -109,7 +110,9 @@ export const checkAgainAt = (sql: Sql, projectId: string, at: Date | null) => sq
 export const dueForCheck = (db: Db, now: Date, limit: number) => db.rows(due, [now, limit])
 export const projectOfCustomer = async (sql: Sql, customerId: string) =>
   (await sql.maybe(byCustomer, [customerId]))?.projectId
-/** Whether it is or was a project of this installation; other installations may share the provider account. */
+/**
+ * Returns whether this is or was a project of this installation. Other installations may share the provider account.
+ */
 export const isKnown = async (sql: Sql, projectId: string) => (await sql.one(known, [projectId])).known
 
 const projectPlan = statement<{ plan: string }>('billing.projectPlan', `SELECT plan FROM project WHERE id = $1`)
@@ -120,7 +123,10 @@ const record = statement(
   `INSERT INTO billing_delivery (provider, id, kind, received_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 )
 const forget = statement('billing.forgetDeliveries', `DELETE FROM billing_delivery WHERE received_at < $1`)
-/** Returns false if the delivery was already applied. Waits for a concurrent transaction with the same delivery. */
+/**
+ * Records the delivery. Returns false if it was already applied. Waits for a concurrent transaction with the same
+ * delivery.
+ */
 export const recordDelivery = async (tx: Tx, provider: string, id: string, kind: string, now: Date) =>
   (await tx.run(record, [provider, id, kind, now])) === 1
 export const forgetDeliveries = (db: Db, before: Date) => db.run(forget, [before])
@@ -157,11 +163,14 @@ const markStale = statement(
   `INSERT INTO billing_catalogue (provider, stale) VALUES ($1, true) ON CONFLICT (provider) DO UPDATE SET stale = true`,
 )
 
-/** Products on sale first, cheapest first. */
+/** The price list: products on sale first, each part sorted by price. */
 export const productsOf = (sql: Sql, provider: string) => sql.rows(products, [provider])
 export const catalogueOf = (sql: Sql, provider: string) => sql.maybe(catalogue, [provider])
 export const catalogueChanged = (sql: Sql, provider: string) => sql.run(markStale, [provider])
-/** Stores the list as read at `now`. Missing products are archived, because subscriptions may still refer to them. */
+/**
+ * Stores the price list as read at `now`. Products missing from it are archived, not deleted, because subscriptions may
+ * refer to them.
+ */
 export async function replaceProducts(tx: Tx, provider: string, list: readonly Product[], now: Date): Promise<void> {
   // Lock first, to serialize concurrent refreshes.
   await tx.run(lockCatalogue, [provider, now])

@@ -1,4 +1,7 @@
-/** Converts Stripe's objects. Periods are on the items since API 2025-03-31, on the subscription before. */
+/**
+ * Converts Stripe's objects to those of `BillingProvider`. Billing periods are fields of subscription items since API
+ * 2025-03-31, of subscriptions before.
+ */
 import { isUuid } from '../../lib/ids.ts'
 import * as json from './json.ts'
 import type { BillingEvent, Delivery, FetchedSubscription, Product, SubscriptionState } from './provider.ts'
@@ -14,7 +17,7 @@ const states: Readonly<Record<string, SubscriptionState>> = {
   canceled: 'canceled',
 }
 
-/** An id, or the id of an expanded object. */
+/** Returns the id in a field that holds an id or an expanded object. */
 function idIn(from: json.Json, name: string): string | null {
   const value = from[name]
   return json.isJson(value) ? json.text(value, 'id') : json.maybeText(from, name)
@@ -40,7 +43,7 @@ export function fetchedOf(data: json.Json): FetchedSubscription {
     periodStart: json.maybeUnixTime(item, 'current_period_start') ?? json.maybeUnixTime(data, 'current_period_start'),
     periodEnd: json.maybeUnixTime(item, 'current_period_end') ?? json.maybeUnixTime(data, 'current_period_end'),
     cancelAtPeriodEnd: json.isTrue(data, 'cancel_at_period_end') || typeof data['cancel_at'] === 'number',
-    // Only Stripe's events contain the time of a change, its subscriptions do not.
+    // Stripe reports the time of a change only in events, not in subscriptions.
     modifiedAt: null,
     createdAt: json.unixTime(data, 'created'),
   }

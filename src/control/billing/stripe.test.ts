@@ -1,4 +1,4 @@
-/** Stripe's deliveries over HTTP. */
+/** Tests Stripe webhook deliveries over HTTP. */
 import Stripe from 'stripe'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
@@ -41,7 +41,7 @@ const subscription = (id: string, change: object) => ({
   ...change,
 })
 
-it('finds the project by the metadata, or by the customer of the checkout', async () => {
+it('an event finds its project by the metadata, or by the customer of the checkout', async () => {
   const [first, second] = [await owner(api), await owner(api)]
   const tier = async (token: string) => (await api.call('GET', '/v1/billing', { token })).body['tier_slug']
   const named = subscription('sub_a', { metadata: { project_id: first.projectId } })
@@ -55,7 +55,7 @@ it('finds the project by the metadata, or by the customer of the checkout', asyn
   expect(await tier(second.token)).toBe('pro')
 })
 
-it('never returns to an older state, and orders changes within a second', async () => {
+it('an older event never replaces a newer state, and events of the same second are ordered by their state', async () => {
   const { token, projectId } = await owner(api)
   const metadata = { project_id: projectId }
   const send = (type: string, created: number, status: string) =>

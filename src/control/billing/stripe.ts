@@ -1,4 +1,4 @@
-/** The Stripe provider, using its own client. */
+/** The Stripe provider, based on Stripe's own client. */
 import type Stripe from 'stripe'
 import { isUuid } from '../../lib/ids.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -8,7 +8,7 @@ import { isJson, parseObject } from './json.ts'
 import { BadSignature, type BillingProvider, type DeliveryHeaders } from './provider.ts'
 import * as format from './stripe-format.ts'
 
-/** Tolerance of signatures: the library's default, for past times only. */
+/** Maximum age of signatures in seconds, the library's default. It does not apply to timestamps in the future. */
 const toleranceSeconds = 300
 const timeoutMs = seconds(5)
 const maxPages = 10
@@ -21,7 +21,7 @@ export interface StripeOptions {
 }
 
 export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: StripeOptions): BillingProvider {
-  // The guard retries already.
+  // No retries in the client, because the guard retries.
   const client = once(async () => {
     const { default: Client } = await import('stripe')
     return new Client(apiKey, { ...addressOf(apiUrl), maxNetworkRetries: 0, timeout: timeoutMs, telemetry: false })
@@ -106,7 +106,10 @@ export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: Stripe
   }
 }
 
-/** A customer may have subscriptions of another installation. */
+/**
+ * Returns whether the subscription belongs to the project. A customer may also have subscriptions of another
+ * installation.
+ */
 function isOf(projectId: string, data: Readonly<Record<string, unknown>>): boolean {
   const named = format.projectOf(data)
   return isUuid(projectId) && (named === null || named === projectId)

@@ -1,4 +1,4 @@
-/** Background work of billing: recovers from lost webhooks and outages, and ends grace periods. */
+/** Background work of billing: recovers from lost webhooks and provider outages, and ends grace periods. */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
@@ -13,15 +13,20 @@ import * as store from './store.ts'
 
 const catalogueLifeMs = hours(1)
 const recheckMs = hours(6)
-/** Delay after a failed check. */
+/** Delay before a failed check is repeated. */
 const retryMs = minutes(10)
 const checksPerRun = 50
-/** Providers repeat deliveries for three days at most; the timestamp check refuses older ones much earlier. */
+/**
+ * How long delivery ids are stored. Providers repeat deliveries for at most three days, and the timestamp check refuses
+ * much younger ones.
+ */
 const deliveriesKeptMs = hours(24 * 30)
 
 type SweepDeps = Deps & { readonly provider: BillingProvider | undefined }
 
-/** Applies expired grace periods and periods, for which there is no event. Calls no external service. */
+/**
+ * Updates plans whose grace period or paid period has expired, for which there is no event. Calls no external service.
+ */
 export function billingPlans(deps: Deps, provider = createProvider(deps)): Sweep {
   return {
     name: 'billing-plans',
@@ -58,7 +63,10 @@ async function settleAll(deps: SweepDeps, provider: BillingProvider, now: Date):
   return changed
 }
 
-/** Calls the provider: products, possibly missed subscriptions, and the end of those without a project. */
+/**
+ * Calls the provider: refreshes the price list, fetches subscriptions whose events may be lost, and ends subscriptions
+ * of deleted projects.
+ */
 export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep {
   return {
     name: 'billing-sync',
@@ -66,7 +74,7 @@ export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep 
     async run({ now, signal }) {
       if (!provider) return {}
       const counts = { products: 0, checked: 0, changed: 0, ended: 0, failed: 0 }
-      /** A failure must not delay the others. */
+      /** Runs one task; its failure must not delay the others. */
       const attempt = async (what: string, work: () => Promise<unknown>) => {
         if (signal.aborted) return
         await work().catch((err: unknown) => {
@@ -115,7 +123,7 @@ async function checkProject(
   return deps.db.tx(async tx => {
     const changed = await applyFetched({ config: deps.config, provider }, tx, { projectId, fetched, before, now })
     const isOver = fetched.every(s => s.state === 'canceled')
-    // Checks once more after an unpaid checkout, and repeatedly while a subscription is active.
+    // Check once more after a checkout that was not paid, and every six hours while a subscription runs.
     await store.checkAgainAt(tx, projectId, isOver && before.length > 0 ? null : new Date(now.getTime() + recheckMs))
     return changed
   })

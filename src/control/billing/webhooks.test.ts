@@ -1,4 +1,4 @@
-/** Deliveries over HTTP: signature, de-duplication, effect, and independence of order and repetition. */
+/** Tests webhook deliveries over HTTP: signatures, duplicates, effects, and independence of the order of events. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -25,7 +25,7 @@ const rows = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM billing_delivery WHERE id = $1`,
 )
 
-it('refuses an invalid signature first, without storing anything', async () => {
+it('a delivery with an invalid signature is refused, and nothing is stored', async () => {
   const { projectId, token } = await owner(api)
   const payload = event('subscription.active', subscriptionData(projectId, api.clock.now()))
   expect(await deliver(api, 'evt_bad', payload, 'polar_whs_guessed')).toMatchObject({ status: 401 })
@@ -35,7 +35,7 @@ it('refuses an invalid signature first, without storing anything', async () => {
   expect(await summaryOf(token)).toMatchObject({ status: 'none', tier_slug: 'free', has_billing_record: false })
 })
 
-it('applies the plan with the first delivery and answers duplicate to the second', async () => {
+it('the first delivery of an event applies the plan, and a repeated one returns `duplicate`', async () => {
   const { projectId, token, slug } = await owner(api)
   const payload = event('subscription.active', subscriptionData(projectId, api.clock.now()))
   expect((await deliver(api, 'evt_dup', payload)).body).toEqual({ status: 'applied' })
@@ -66,7 +66,7 @@ it('applies the plan with the first delivery and answers duplicate to the second
   )
 })
 
-it('accepts signed events of unknown types, foreign projects and invalid contents', async () => {
+it('signed events with unknown types, unknown projects or invalid content are accepted and ignored', async () => {
   expect((await deliver(api, 'evt_new', event('galaxy.created', {}))).body).toEqual({ status: 'ignored' })
   const stranger = subscriptionData('0190a0a0-0000-7000-8000-000000000000', api.clock.now())
   expect((await deliver(api, 'evt_foreign', event('subscription.active', stranger))).body).toEqual({
@@ -76,7 +76,7 @@ it('accepts signed events of unknown types, foreign projects and invalid content
   expect(await deliver(api, 'evt_empty', event('subscription.active', { id: 7 }))).toMatchObject({ status: 200 })
 })
 
-it('keeps the plan during the grace of a failed payment, then downgrades without deleting anything', async () => {
+it('the plan stays during the grace period of a failed payment; the downgrade afterwards deletes nothing', async () => {
   await using own = await startWholeApi({
     env: { ...polarEnvironment, MOTE_BILLING_GRACE_DAYS: '7', ACCESS_TOKEN_TTL_SECS: '2592000' },
   })
@@ -140,7 +140,7 @@ function history(random: () => number, now: Date): Planned[] {
       product_id: pick(['prod_pro', 'prod_business', 'prod_unknown']),
       cancel_at_period_end: random() < 0.2,
       amount: Math.floor(random() * 5000),
-      // Whole seconds, so that many events have the same instant.
+      // Whole seconds, so that many events have the same timestamp.
       modified_at: new Date(
         Math.floor(now.getTime() / 1000) * 1000 - 60_000 + Math.floor(sequence / 20) * 1000,
       ).toISOString(),
@@ -154,7 +154,7 @@ const states = statement<Record<string, unknown>>(
    FROM billing_subscription s JOIN project p ON p.id = s.project_id WHERE s.project_id = $1 ORDER BY 1`,
 )
 
-it('reaches the same state when 1,000 deliveries arrive twice and shuffled', { timeout: 120_000 }, async () => {
+it('500 events delivered twice and shuffled lead to the same state as in order', { timeout: 120_000 }, async () => {
   const now = api.clock.now()
   const random = numbers(7)
   const planned = history(random, now)

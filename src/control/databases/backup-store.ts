@@ -63,7 +63,7 @@ const finishDrill = statement(
 )
 
 export const ofBranch = (sql: Sql, branchId: string) => sql.maybe(stateOfBranch, [branchId])
-/** Returns the ids of branches that were not checked for that long, or that wait for a backup. */
+/** Returns the ids of branches that were not checked for `everySeconds`, or that wait for a backup. */
 export const due = async (db: Db, everySeconds: number, limit: number) =>
   (await db.rows(dueBranches, [everySeconds, limit])).map(row => row.id)
 export const record = (
@@ -81,7 +81,7 @@ export const record = (
   ])
 export const drills = (db: Db) => db.rows(drillsUnderWay)
 export const nextToDrill = async (db: Db, everyHours: number) => (await db.maybe(nextDrill, [everyHours]))?.branchId
-/** Returns false when another drill has started in the meantime. */
+/** Records the start of a drill. Returns false when another drill has started in the meantime. */
 export const startDrill = async (tx: Tx, branchId: string, drillBranchId: string) =>
   (await tx.run(beginDrill, [branchId, drillBranchId])) === 1
 export const endDrill = (tx: Tx, branchId: string, drillBranchId: string, error: string | null) =>

@@ -35,7 +35,10 @@ export interface TargetRequest {
   readonly ca_certificate?: string | null
 }
 
-/** @throws ApiError 400 naming the field. Accepted values cannot break out of a configuration line. */
+/**
+ * Validates a requested target, so that its values cannot break out of a configuration line.
+ * @throws ApiError 400 naming the field
+ */
 export function targetOf(request: TargetRequest): BackupTarget {
   const { bucket, access_key: accessKey, secret_key: secretKey } = request
   const [region, prefix] = [request.region ?? 'us-east-1', request.prefix ?? 'mote']
@@ -68,9 +71,7 @@ export function openTarget(vault: Vault, sealed: Buffer): BackupTarget {
   return Value.Parse(BackupTarget, JSON.parse(vault.open(purpose, sealed)))
 }
 
-/**
- * The path of a branch's backups. The backups stay when the branch is deleted, because the bucket belongs to the user.
- */
+/** The path of a branch's backups. They are kept when the branch is deleted, because the bucket belongs to the user. */
 const pathOf = ({ prefix }: BackupTarget, databaseId: string, branchId: string) =>
   `/${prefix}/${databaseId}/${branchId}`
 

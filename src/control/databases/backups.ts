@@ -1,6 +1,6 @@
 /**
- * Full backups of databases. The server itself archives the log continuously; this sweep starts full backups and
- * records the state of the repository.
+ * Full backups of databases. PostgreSQL itself archives its log continuously; this sweep starts full backups and
+ * records the state of the backup repository.
  */
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -15,7 +15,7 @@ import * as store from './store.ts'
 const everyMs = seconds(10)
 const lookEverySeconds = 300
 const atOnce = 50
-/** A backup that is not running this long after its start has died. */
+/** Time that a started backup has to appear in the repository. After that it is assumed to have died. */
 const beginningMs = minutes(2)
 
 export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
@@ -40,7 +40,7 @@ export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
   },
 })
 
-/** The fields that we use of `pgbackrest info --output=json` (pgBackRest 2.45, command reference). */
+/** The members of `pgbackrest info --output=json` that are used here (pgBackRest 2.45, command reference). */
 const Info = Type.Array(
   Type.Object({
     status: Type.Object({
@@ -69,7 +69,7 @@ export interface Repository {
   readonly busy: boolean
 }
 
-/** @throws Error when the document has another format */
+/** Parses the output of `pgbackrest info`. @throws Error when the document has another format */
 export function readRepository(json: string): Repository {
   const [stanza] = Value.Parse(Info, JSON.parse(json))
   const all = stanza?.backup ?? []
@@ -117,7 +117,7 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
   const failed = state.includes('failed')
   const finished = known?.startedAt && (failed || (observed.newestAt !== null && observed.newestAt >= known.startedAt))
   const error = failed ? 'The newest backup failed; see the log of the database.' : null
-  // A backup that started before the VM's last start died with it.
+  // A backup that was started before the VM's last start has died with the previous VM.
   const startedAt = finished || !state.includes('begun') ? null : (known?.startedAt ?? null)
   const due = backupDue(observed, { startedAt, restoredAt, now }, deps.config.databases.backupHours)
   await backups.record(deps.db, branch.id, { ...observed, error, startedAt: due ? wholeSecond(now) : startedAt })

@@ -23,9 +23,9 @@ export interface BranchDeps extends DatabaseDeps {
   readonly storageOf: (b: Branch) => Storage
 }
 
-/** The first start of a branch from backups may replay a day of log. */
+/** Time limit of a start. The first start of a branch from backups may replay a day of log. */
 export const startLimitMs = minutes(30)
-/** Hosts report changes; this poll checks that a client can still connect. */
+/** Poll interval of a running branch: hosts report changes, but not whether a client can still connect. */
 const answerPollMs = seconds(15)
 const retryAfterMs = minutes(5)
 /** How long the client in the VM waits for a starting server before it gives up. */
@@ -74,7 +74,7 @@ export async function running(
   return wait(settled ? answerPollMs : seconds(1), tx => recordAnswer(tx, b, answers))
 }
 
-/** The spare branch is ready and paused until a user claims it; a claimed one resumes without a start. */
+/** A spare branch is ready and paused until a user claims it. The claimed branch is resumed, which needs no start. */
 export async function standing({ subject: b }: Step<Branch>): Promise<Next<'starting'>> {
   if (b.kind === 'spare') return wait(minutes(10))
   return go('starting', tx => setBranchPaused(tx, b, false), startLimitMs)

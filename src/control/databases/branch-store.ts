@@ -87,7 +87,7 @@ export const provision = async (
   const row = [id, appId, dataVolumeId, backupVolumeId, now.revision, now.passwordRevision]
   return (await tx.run(provisionBranch, row)) === 1
 }
-/** Makes failed branches start again, as if their shape were outdated, because the change may fix the failure. */
+/** Makes failed branches start again, by marking their settings as outdated, because the change may fix the failure. */
 export const tryAgain = (tx: Tx, databaseId: string) => tx.run(startFailedAnew, [databaseId])
 /** Records the revisions of settings and password that the VM is started with. */
 export const runsRevision = (tx: Tx, id: string, now: Revisions) =>

@@ -9,7 +9,7 @@ import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 import { growDisks } from './volume-storage.ts'
 
-/** Null or absent: unchanged. */
+/** Members that are null or absent remain unchanged. */
 interface DatabaseChange {
   readonly vcpus?: number | null
   readonly memory_mib?: number | null

@@ -67,7 +67,7 @@ export interface NewBranch {
 }
 
 /**
- * Creates a branch. A branch of a snapshot takes the spare branch if there is one.
+ * Creates a branch. A branch of a snapshot takes over the spare branch of that snapshot, if there is one.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`, `invalid_state`
  */
 export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranch): Promise<Branch> {

@@ -1,4 +1,4 @@
-/** The database API on a simulated host: answers, refusals and deletion. */
+/** The database API on a simulated host: responses, refusals and deletion. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -26,7 +26,7 @@ const snapshotReady = (id: string, name: string) =>
     { everyMs: 50, timeoutMs: 90_000, what: `snapshot ${name} is ready` },
   )
 
-describe('create', { timeout: 200_000 }, () => {
+describe('creating a database', { timeout: 200_000 }, () => {
   it('returns the whole database at once, before it accepts connections', async () => {
     const { status, body } = await create('shop', { settings: { work_mem: '8MB' } })
     expect(status).toBe(200)
@@ -59,13 +59,13 @@ describe('create', { timeout: 200_000 }, () => {
     [{ postgres_version: 18 }, 'postgres_version'],
     [{ settings: { fsync: 'off' } }, 'settings/fsync'],
     [{ settings: { work_mem: "8MB'; archive_command = 'x" } }, 'settings/work_mem'],
-  ])('refuses %j, naming %s', async (more, field) => {
+  ])('is refused for %j, naming %s', async (more, field) => {
     const { status, body } = await create('wrong', more)
     expect(status).toBe(400)
     expect(body.details[0].field).toBe(field)
   })
 
-  it('accepts a name once per project, and hides the database from other users', async () => {
+  it('requires a name that is unique in the project, and hides the database from other users', async () => {
     expect((await create('shop')).body.code).toBe('name_taken')
     const other = await system.user()
     const [mine] = (await user.get('/v1/databases')).body
@@ -120,7 +120,7 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
     })
   })
 
-  it('suspends, resumes, and restarts for new settings', async () => {
+  it('suspends and resumes a database, and restarts it for new settings', async () => {
     const { id } = (await create('night')).body
     await running(id)
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: true })
@@ -161,7 +161,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   const connect = () => user.get(`/v1/databases/${id}/connection`)
   const password = async () => /mote:(\w+)@/.exec((await connect()).body.psql_command)?.[1]
 
-  it('disks grow while the database runs, and never shrink', async () => {
+  it('disks grow while the database runs, and cannot shrink', async () => {
     id = (await create('growing')).body.id
     await running(id)
     const grown = await user.call('PATCH', `/v1/databases/${id}`, { disk_mib: 1536 })
@@ -174,7 +174,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     expect((await user.get(`/v1/databases/${id}`)).body.disk_mib).toBe(1536)
   })
 
-  it('a rotated password takes effect once the server has it, and after a restart from suspension', async () => {
+  it('a rotated password takes effect once the server has it, or when a suspended database starts', async () => {
     const before = await password()
     const rotated = await user.post(`/v1/databases/${id}/rotate-password`)
     expect(rotated.body, 'the password does not work yet').toMatchObject({ id, status: 'unavailable' })
@@ -226,7 +226,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     [{ region: 'a\nb' }, 'region'],
     [{ secret_key: 'two words' }, 'secret_key'],
     [{ ca_certificate: 'no certificate' }, 'ca_certificate'],
-  ])('refuses the target %j, naming %s', async (change, field) => {
+  ])('the backup target %j is refused, naming %s', async (change, field) => {
     const { status, body } = await user.call('PUT', `/v1/databases/${id}/backups/target`, { ...target, ...change })
     expect(status).toBe(400)
     expect(body.details[0].field).toBe(field)
@@ -240,8 +240,8 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   })
 })
 
-describe('up-calls', { timeout: 200_000 }, () => {
-  it('exclude databases on volumes, which are no tenants of a page server', async () => {
+describe('requests of page servers', { timeout: 200_000 }, () => {
+  it('do not return databases on volumes', async () => {
     const before = (await user.get('/v1/databases')).body[0]
     expect((await system.api.post('/re-attach')).body).toEqual({ tenants: [] })
     expect((await system.api.post('/re-attach', { node_id: 7 })).status).toBe(404)
@@ -249,8 +249,8 @@ describe('up-calls', { timeout: 200_000 }, () => {
   })
 })
 
-describe('delete', { timeout: 200_000 }, () => {
-  it('deletes everything', async () => {
+describe('deleting all databases', { timeout: 200_000 }, () => {
+  it('leaves no VM, volume or app', async () => {
     for (const { id } of (await user.get('/v1/databases')).body)
       expect((await user.delete(`/v1/databases/${id}`)).body).toBeNull()
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {

@@ -5,7 +5,7 @@ import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
 
 export interface History {
-  /** `none`: nothing was written yet. `lost`: the page server does not answer, or does not have the branch. */
+  /** `none`: nothing was written yet. `lost`: the page server does not respond, or does not have the branch. */
   readonly state: 'none' | 'kept' | 'lost'
   readonly sizeBytes: number
   readonly checkedAt: Date
@@ -14,7 +14,7 @@ export interface History {
 
 const lookMs = 3_000
 
-/** Queries the page server. Returns undefined for a database on volumes. */
+/** Queries the page server for the branch's history. Returns undefined for a database on volumes. */
 export async function historyOf(
   deps: Pick<DatabaseDeps, 'config' | 'log'>,
   b: Branch,

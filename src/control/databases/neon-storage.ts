@@ -1,4 +1,6 @@
-/** Storage of a branch on a page server: the data is a timeline; a copy is a new timeline with an ancestor. */
+/**
+ * Storage of a branch on a page server: the data is a timeline, and a copy is a new timeline with that one as ancestor.
+ */
 import type { Tx } from '../../db/db.ts'
 import { randomBytes } from 'node:crypto'
 import type { DatabaseDeps } from './deps.ts'
@@ -47,8 +49,8 @@ export function neonStorage(deps: DatabaseDeps): Storage {
 
     async release(b, signal): Promise<Progress> {
       const { tenantId } = b.database
-      // Deleting the database deletes the whole tenant, starting with whichever branch is first; a single timeline with
-      // descendants cannot be deleted.
+      // If the database is being deleted, the first of its branches deletes the whole tenant, because a single timeline
+      // with descendants cannot be deleted.
       const gone =
         b.databaseWant === 'deleted'
           ? await serverOf(b).deleteTenant(tenantId, signal)
@@ -63,7 +65,7 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       return { state: 'ready', made: { sizeBytes, lsn: timeline.last_record_lsn } }
     },
 
-    // The snapshot is only a log position: nothing to remove.
+    // The snapshot is only a log position, so there is nothing to remove.
     dropSnapshot: async (_tx: Tx) => undefined,
   }
 

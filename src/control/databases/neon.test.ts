@@ -1,4 +1,4 @@
-/** Databases on a page server: the calls, their order, and recovery from lost answers. */
+/** Databases on a page server: the requests, their order, and recovery from lost responses. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -39,7 +39,7 @@ const running = (id: string) =>
     what: 'the database runs',
   })
 
-it('requires the URL of the page server', () =>
+it('requires the URL of the page server in the configuration', () =>
   expect(() => parseControlConfig({ MOTE_SECRET_KEY: 'x'.repeat(32), MOTE_DATABASE_BACKEND: 'neon' })).toThrow(
     'MOTE_PAGESERVER_URL',
   ))
@@ -119,7 +119,8 @@ it('distributes tenants over the page servers and never moves them', { timeout: 
   ]
   const reAttach = async (body?: object) => (await system.api.post('/re-attach', body)).body.tenants
 
-  // Without a body: node 1. Each answer lists exactly the tenants of the node, and raises only their generations.
+  // Without a body, the request is for node 1. Each response lists exactly the tenants of the node, whose generations
+  // it raises.
   expect(await reAttach()).toEqual(attached(one, 2))
   expect([await generation(one), await generation(two)]).toEqual([2, 1])
   expect(await reAttach({ node_id: 2 })).toEqual(attached(two, 2))
@@ -141,7 +142,7 @@ it('distributes tenants over the page servers and never moves them', { timeout: 
   expect([...server.tenants.keys()]).toEqual([tenantId])
 })
 
-it('eight concurrent calls get eight generations, and only the newest is valid', async () => {
+it('eight concurrent re-attach requests get eight generations, and only the newest is valid', async () => {
   const answers = await Promise.all(Array.from({ length: 8 }, () => system.api.post('/re-attach', { node_id: 2 })))
   const tenants = answers.map(({ body }) => body.tenants[0])
   const gens: number[] = tenants.map(({ gen }) => gen).toSorted((a, b) => a - b)
@@ -158,7 +159,7 @@ it('eight concurrent calls get eight generations, and only the newest is valid',
   expect(body.tenants.map((one: { valid: boolean }) => one.valid)).toEqual([true, false, false, false, true])
 })
 
-it("accepts an existing timeline as its own, and reports the server's refusals", async () => {
+it('an existing timeline counts as created, and refusals of the page server are reported', async () => {
   const client = pageserver(server.url)
   const { signal } = new AbortController()
   const [tenantId, timelineId] = ['a'.repeat(32), 'b'.repeat(32)]

@@ -13,11 +13,11 @@ test.each([
   ['only versions that a host has, in configured order', [16, 14, 15], [['postgres:15'], ['postgres:14']], [14, 15]],
   ['not a version that is not configured', [15], [['postgres:15', 'postgres:17']], [15]],
   ['none', [15], [[]], []],
-])('%s', (_what, configured, hosts, offered) => {
+])('available versions: %s', (_what, configured, hosts, offered) => {
   expect(availableVersions('postgres', configured, hosts)).toEqual(offered)
 })
 
-test('hosts report their images in heartbeats; a refusal names the available versions', async () => {
+test('offers the versions whose images the hosts report in heartbeats, and names them in a refusal', async () => {
   const host = await world.addHost()
   const has = (databaseImages: string[]) => recordHeartbeat(world.db, { ...host.heartbeat(), databaseImages }, 1)
   await has(['postgres:15'])

@@ -1,4 +1,4 @@
-/** Decides which versions are offered: configured versions whose image a host has. */
+/** Decides which database versions are offered: the configured versions whose image a host has. */
 import { type Sql, statement } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { type EngineName, engines } from './rules.ts'
@@ -28,7 +28,10 @@ export async function offeredVersions(sql: Sql, engine: EngineName, configured: 
   )
 }
 
-/** @param hosts images of each host; null when the host does not report them */
+/**
+ * Returns the configured versions whose image a host has. @param hosts images of each host; null when the host does not
+ * report them
+ */
 export function availableVersions(
   engine: EngineName,
   configured: readonly number[],

@@ -10,7 +10,11 @@ const setPasswordKnown = statement(
   `UPDATE branch SET password_revision = $2, updated_at = now() WHERE id = $1 AND password_revision < $2`,
 )
 
-/** @param sealed purpose `database.password`; `restarts`: its VMs restart to get the new password */
+/**
+ * Stores a new password.
+ * @param sealed the password, encrypted for the purpose `database.password`
+ * @param restarts the VMs restart to get the new password
+ */
 export const rotatePassword = (tx: Tx, id: string, sealed: Buffer, restarts: boolean) =>
   tx.run(setPassword, [id, sealed, restarts ? 1 : 0])
 /** Records that the running server has the new password. */

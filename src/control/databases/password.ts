@@ -1,4 +1,4 @@
-/** The owner's password. Servers get only its verifier. */
+/** The password of a database's owner. Servers get only its SCRAM verifier. */
 import { randomBytes } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
@@ -11,7 +11,9 @@ import type { Branch, Database } from './store.ts'
 import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 
-/** Returns a sealed password. It contains only letters and digits, because users paste it into shells and URLs. */
+/**
+ * Returns a new password, encrypted. It contains only letters and digits, because users paste it into shells and URLs.
+ */
 export const newPassword = ({ vault }: Pick<DatabaseDeps, 'vault'>): Buffer =>
   vault.seal('database.password', randomBytes(24).toString('hex'))
 
@@ -21,16 +23,17 @@ export async function rotatePassword(
   tx: Tx,
   database: Pick<Database, 'id' | 'backend'>,
 ): Promise<void> {
-  // The compute image of a page server belongs to the operator and gets the password through its environment.
+  // The compute image of a page server is the operator's own, and gets the verifier only through its environment at a
+  // start.
   await passwords.rotatePassword(tx, database.id, newPassword(deps), database.backend === 'neon')
   await branchStore.tryAgain(tx, database.id)
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
 }
 
 /**
- * Sets the password on the running server, which disconnects clients that used the old one. Returns undefined when that
+ * Sets the password on the running server, which disconnects clients that used the old one. Returns undefined if that
  * failed; try again later.
- * @throws BusError when its host does not answer
+ * @throws BusError when its host does not respond
  */
 export async function reportPassword(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Write | undefined> {
   const { passwordRevision } = b.database

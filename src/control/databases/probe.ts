@@ -26,7 +26,8 @@ export async function runInside(
 
 /**
  * Returns whether the owner can use the database: a client in its VM signs in as the owner and runs `SELECT 1`.
- * @param waitMs how long the client waits for a starting server; it notices within 5 ms, which saves repeated calls
+ * @param waitMs how long the client waits for a starting server. It notices the server within 5 ms, so that repeated
+ * calls are not needed
  */
 export async function doesAnswer(
   deps: Pick<DatabaseDeps, 'bus'>,
@@ -38,7 +39,7 @@ export async function doesAnswer(
     const command = ['/usr/local/bin/mote-ready', String(waitMs)]
     return (await runInside(deps, b, command, signal, waitMs + timeoutMs))?.exitCode === 0
   } catch (cause) {
-    // When the host does not answer, or the VM just ended, the database is unreachable, too.
+    // If the host does not respond, or the VM has just ended, the database is unreachable, too.
     if (cause instanceof BusError) return false
     throw cause
   }

@@ -32,7 +32,7 @@ export function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { imag
   return { image: backend === 'neon' ? deps.config.databases.neonImage : `${image}:${version}`, port }
 }
 
-/** The environment contains only the verifier of the owner's password, never the password. */
+/** Returns the environment of the VM. It contains only the verifier of the owner's password, never the password. */
 async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): Promise<Record<string, string>> {
   const { database } = b
   const env = {

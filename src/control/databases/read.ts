@@ -3,7 +3,7 @@ import type { Database } from './store.ts'
 import * as store from './store.ts'
 import { databaseView } from './view.ts'
 
-/** Reads the current branch, too. */
+/** Renders the database with its current branch. */
 export async function viewOf(sql: Parameters<typeof store.current>[0], database: Database) {
   return databaseView(database, (await store.current(sql, [database.id])).get(database.id))
 }

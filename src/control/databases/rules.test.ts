@@ -30,7 +30,7 @@ const running: BranchFacts = {
   database: { passwordRevision: 2 },
 }
 
-describe('status', () => {
+describe('the status', () => {
   const cases: [string, Partial<BranchFacts>][] = [
     ['running', {}],
     ['unavailable', { answers: false }],
@@ -50,11 +50,11 @@ describe('status', () => {
   ]
   it.each(cases)('is %s for %j', (status, change) => expect(statusOf({ ...running, ...change })).toBe(status))
 
-  it.each(cases)('a branch is ready exactly when its database would be running: %s for %j', (status, change) =>
+  it.each(cases)('of a branch is ready exactly if that of its database would be running: %s for %j', (status, change) =>
     expect(branchStatusOf({ ...running, ...change })).toBe(status === 'running' ? 'ready' : status),
   )
 
-  it('is never running before a client could connect', () => {
+  it('is running only after a client could connect', () => {
     const phases: BranchPhase[] = ['preparing', 'starting', 'halting', 'keeping', 'rewinding', 'resting', 'failing']
     for (const phase of phases) expect(statusOf({ ...running, phase })).not.toBe('running')
     expect(branchStatusOf(running)).toBe('ready')
@@ -62,7 +62,7 @@ describe('status', () => {
 })
 
 describe('settings', () => {
-  it('are written as lines of postgresql.conf', () =>
+  it('are rendered as lines of postgresql.conf', () =>
     expect(configLines({ work_mem: '8MB', log_statement: 'ddl' })).toBe("log_statement = 'ddl'\nwork_mem = '8MB'"))
 
   it.each([
@@ -73,15 +73,15 @@ describe('settings', () => {
     'ssl',
     'hba_file',
     'shared_preload_libraries',
-  ])('rejects %s', name => expect(() => checkSettings({ [name]: 'off' })).toThrow(name))
+  ])('do not allow %s', name => expect(() => checkSettings({ [name]: 'off' })).toThrow(name))
 
-  it.each(Object.keys(allowedSettings))('rejects line breaks and quotes in %s', name => {
+  it.each(Object.keys(allowedSettings))('do not allow line breaks and quotes in %s', name => {
     for (const value of ["1'", '1\nfsync = off', '\\', '']) expect(() => checkSettings({ [name]: value })).toThrow(name)
   })
 })
 
-describe('shape', () => {
-  it('applies defaults', () =>
+describe('the requested shape', () => {
+  it('gets defaults for sizes and version', () =>
     expect(shapeOf({ engine: 'postgres' }, [16, 15])).toMatchObject({ version: 16, vcpus: 1, memoryMib: 512 }))
 })
 
@@ -98,17 +98,17 @@ describe('generations', () => {
     expect(validOf([{ id: 'b'.repeat(32), gen: 3 }], known)[0]?.valid).toBe(false))
 })
 
-describe('names and instants', () => {
-  it('every database has its own host name', () => {
+describe('connection details and instants', () => {
+  it('databases and branches have their own host names', () => {
     expect(hostOf('shop', 'acme', undefined)).toBe('shop.acme.db.internal')
     expect(hostOf('shop', 'acme', 'trial')).toBe('trial.shop.acme.db.internal')
   })
-  it('the local port is stable', () => {
+  it('the local port of a database is stable', () => {
     const id = '0198c7e2-0000-7000-8000-0000000a1b2c'
     expect(localPortOf(id)).toBe(localPortOf(id))
     expect(localPortOf(id)).toBeGreaterThanOrEqual(20_000)
   })
-  it('parses instants, and refuses the future', () => {
+  it("instants are converted to PostgreSQL's format, and refused in the future", () => {
     const now = new Date('2026-01-02T00:00:00Z')
     expect(momentOf('2026-01-01T12:00:00+01:00', now)).toBe('2026-01-01 11:00:00.000+00')
     expect(() => momentOf('2026-01-03T00:00:00Z', now)).toThrow('future')
@@ -116,7 +116,7 @@ describe('names and instants', () => {
   })
 })
 
-describe('backups', () => {
+describe('a backup', () => {
   const now = new Date('2026-01-02T00:00:00Z')
   const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000)
   const observed = (newestAt: Date | null, busy = false) => ({
@@ -128,15 +128,15 @@ describe('backups', () => {
   const minuteAgo = new Date(now.getTime() - 60_000)
 
   it.each([
-    ['there is none', null, null, null, false, true],
-    ['the first is running', hoursAgo(1), null, null, true, false],
-    ['the first has just started', minuteAgo, null, null, false, false],
-    ['the first died with its VM', hoursAgo(1), null, null, false, true],
-    ['the newest is recent', null, hoursAgo(3), null, false, false],
-    ['the newest is old', null, hoursAgo(25), null, false, true],
-    ['the newest is old and the next is running', hoursAgo(1), hoursAgo(25), null, true, false],
-    ['the newest predates a restore', null, hoursAgo(3), hoursAgo(1), false, true],
-  ] as const)('when %s', (_, startedAt, newestAt, restoredAt, busy, due) =>
+    ['is due if there is none', null, null, null, false, true],
+    ['is not due while the first is running', hoursAgo(1), null, null, true, false],
+    ['is not due if the first has just started', minuteAgo, null, null, false, false],
+    ['is due if the first died with its VM', hoursAgo(1), null, null, false, true],
+    ['is not due if the newest is recent', null, hoursAgo(3), null, false, false],
+    ['is due if the newest is old', null, hoursAgo(25), null, false, true],
+    ['is not due if the newest is old but the next is running', hoursAgo(1), hoursAgo(25), null, true, false],
+    ['is due if the newest predates a restore', null, hoursAgo(3), hoursAgo(1), false, true],
+  ] as const)('%s', (_, startedAt, newestAt, restoredAt, busy, due) =>
     expect(backupDue(observed(newestAt, busy), { startedAt, restoredAt, now }, 24)).toBe(due),
   )
 

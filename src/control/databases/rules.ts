@@ -137,7 +137,7 @@ const forms = {
 
 const isAllowed = (name: string): name is keyof typeof allowedSettings => Object.hasOwn(allowedSettings, name)
 
-/** @throws ApiError 400 naming the setting and its valid values */
+/** Checks the settings of a database. @throws ApiError 400 naming the setting and its valid values */
 export function checkSettings(settings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   for (const [name, value] of Object.entries(settings)) {
     if (!isAllowed(name))
@@ -160,7 +160,7 @@ export const configLines = (settings: Readonly<Record<string, string>>): string 
     .map(([name, value]) => `${name} = '${value}'`)
     .join('\n')
 
-/** Compares for equality only: a newer generation is as wrong as an older one. Unknown tenants are not valid. */
+/** Returns which generations are current. A newer one is as invalid as an older one, and so is an unknown tenant. */
 export function validOf(
   asked: readonly { readonly id: string; readonly gen: number }[],
   known: readonly { readonly id: string; readonly gen: number }[],
@@ -169,7 +169,7 @@ export function validOf(
   return asked.map(({ id, gen }) => ({ id, valid: current.get(tenantOf(id)) === gen }))
 }
 
-/** Returns the tenant of a shard; `<32 hex>-<shard><count>` is one of several shards. */
+/** Returns the tenant id of a shard id. `<32 hex>-<shard><count>` is one of several shards of a tenant. */
 const tenantOf = (id: string) => id.replace(/-[0-9a-f]{4}$/, '')
 
 export type BranchPhase =
@@ -227,7 +227,7 @@ export function statusOf(b: BranchFacts): DatabaseStatus {
 
 export type BranchStatus = Exclude<DatabaseStatus, 'running'> | 'ready'
 
-/** A branch has the status `ready` where a database has `running`. */
+/** Returns the status of a branch, which is `ready` where that of a database is `running`. */
 export function branchStatusOf(b: BranchFacts): BranchStatus {
   const status = statusOf(b)
   return status === 'running' ? 'ready' : status

@@ -22,7 +22,7 @@ const ofBranch = Type.Object({
   branch_name: text({ description: 'Name of the branch.', examples: ['trial'] }),
 })
 
-/** The schema leaves the settings open; those that rules.ts allows have about 10 KiB. */
+/** Declared because the schema does not limit the settings. All settings that rules.ts allows have about 10 KiB. */
 const maxRequestBytes = bytesPerRequest
 
 const ownOperations = operations({

@@ -58,7 +58,7 @@ const usersOfSnapshot = statement<{ count: number }>(
 )
 
 export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
-/** Newest first. */
+/** Returns the snapshots of a database, newest first. */
 export const list = (sql: Sql, databaseId: string) => sql.rows(snapshotsOf, [databaseId])
 export const lock = (tx: Tx, databaseId: string, name: string) => tx.maybe(lockByName, [databaseId, name])
 export const insert = (

@@ -10,7 +10,7 @@ export const sparesSweep = 'database-spares'
 
 /**
  * Turns the spare branch into the requested one and resumes it. A spare that is still starting is taken as well,
- * because it is ahead of a new branch. Its VM and disks count toward the plan from here on.
+ * because it is ahead of a new branch. From here on, the spare's VM and disks count toward the plan.
  * @returns its id; undefined when the snapshot has no spare
  * @throws ApiError 403 `plan_limit_exceeded`; the unique index's error when the database has a branch of this name
  */

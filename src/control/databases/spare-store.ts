@@ -8,8 +8,8 @@ export interface SpareTarget {
   readonly parentId: string
 }
 
-// The spares to have: for the newest snapshot of a database, for some time after it was taken or branched from, on the
-// host with its content.
+// The spares that should exist: one for the newest snapshot of each database, if that was taken or branched from within
+// the last `$1` minutes, while the host with its content accepts VMs.
 const desiredStates = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branch_id AS parent_id, d.revision, d.password_revision, d.disk_mib, d.memory_mib,
      h.memory_mib AS host_mib, h.used_memory_mib AS host_used_mib
    FROM (SELECT id FROM database_snapshot WHERE kind = 'user' AND created_at > now() - make_interval(mins => $1)
@@ -36,7 +36,7 @@ const needlessSpares = statement<{ id: string }>(
      SELECT FROM (${desiredStates}) w WHERE w.snapshot_id = b.from_snapshot_id AND w.revision = b.revision AND w.password_revision <= b.password_revision
        AND w.disk_mib = v.size_mib AND w.host_used_mib <= w.host_mib * $2::float8)`,
 )
-// The spare may have been claimed since it was found unneeded; it belongs to the user then.
+// The spare may have been claimed since it was found unneeded; then it belongs to the user and is not dropped.
 const dropSpare = statement(
   'databases.dropSpare',
   `UPDATE branch SET want = 'deleted', updated_at = now() WHERE id = $1 AND kind = 'spare' AND want = 'live'`,
@@ -46,7 +46,7 @@ const sparesOfDatabase = statement<{ id: string }>(
   `SELECT id FROM branch WHERE database_id = $1 AND kind = 'spare' AND want = 'live'`,
 )
 // A failed spare is not claimed: the next branch is created from scratch, and reports its own failure. A paused spare
-// does not have a newer password, so it must have the current one.
+// cannot receive a new password, so it must already have the current one.
 const claimSpare = statement<{ id: string }>(
   'databases.claimSpare',
   `UPDATE branch b SET kind = 'user', name = $3, answers = false, ready_at = NULL, created_at = now(), updated_at = now()
@@ -57,7 +57,7 @@ const claimSpare = statement<{ id: string }>(
      AND m.kind = 'database' AND m.id = b.id AND m.phase IN ('starting', 'running', 'standing')
    RETURNING b.id`,
 )
-// A placement in progress commits first; a later one sees the branch's new owner.
+// Waits for a placement in progress. Later placements find that the branch belongs to a user.
 const holdPlacing = statement(
   'databases.holdPlacing',
   `SELECT id FROM deployment WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`,
@@ -69,7 +69,7 @@ const beginUsage = statement(
    ON CONFLICT DO NOTHING`,
 )
 
-/** @param fullest share of the host's memory that may be used including the spare */
+/** Returns the spares to create. @param fullest maximum share of the host's memory in use, including the spare */
 export const missing = (db: Db, minutes: number, fullest: number) => db.rows(missingSpares, [minutes, fullest])
 /**
  * Returns spares that are no longer wanted, for example because their snapshot is outdated or their host is fuller than
@@ -79,7 +79,7 @@ export const needless = async (db: Db, minutes: number, fullest: number) =>
   (await db.rows(needlessSpares, [minutes, fullest])).map(row => row.id)
 export const idsOf = async (tx: Tx, databaseId: string) =>
   (await tx.rows(sparesOfDatabase, [databaseId])).map(row => row.id)
-/** Returns false when the spare is gone or was claimed. */
+/** Marks a spare for deletion. Returns false when it is gone or was claimed. */
 export const drop = async (tx: Tx, id: string) => (await tx.run(dropSpare, [id])) === 1
 /** Assigns the spare branch of the snapshot to the user under this name; undefined when there is none. */
 export const claim = async (

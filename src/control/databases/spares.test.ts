@@ -77,7 +77,7 @@ beforeEach(async () => {
 })
 
 describe('a spare branch', { timeout: 60_000 }, () => {
-  it('exists for the newest snapshot, paused, hidden and not billed', async () => {
+  it('is created for the newest snapshot, and is paused, hidden and not billed', async () => {
     expect(await sweep()).toEqual({ needless: 0, made: 0 })
     await snapshot('one')
     const used = await planUse()
@@ -89,7 +89,7 @@ describe('a spare branch', { timeout: 60_000 }, () => {
     expect(await sweep()).toEqual({ needless: 0, made: 0 })
   })
 
-  it('becomes the next branch of the snapshot in the same VM; then another spare is created', async () => {
+  it('becomes the next requested branch of the snapshot in the same VM, and another spare is created', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const vm = await vmOf(id)
@@ -115,7 +115,7 @@ describe('a spare branch', { timeout: 60_000 }, () => {
     expect((await vmOf(id))?.want).toBe('running')
   })
 
-  it('goes to one of two concurrent requests; the other request creates its own branch', async () => {
+  it('goes to only one of two concurrent requests; the other request creates its own branch', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const both = await Promise.all(['a', 'b'].map(name => ask(snapshotId, name)))
@@ -123,17 +123,17 @@ describe('a spare branch', { timeout: 60_000 }, () => {
     expect(new Set(both.map(one => one.id)).size).toBe(2)
   })
 
-  it('is not removed by the sweep when it was claimed in the meantime', async () => {
+  it('is not removed by the sweep if it was claimed in the meantime', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
-    // The sweep has found the spare unneeded; the claim commits before the sweep acts.
+    // The sweep has found the spare unneeded, but the claim commits before the sweep removes it.
     expect((await ask(snapshotId, 'mine')).id).toBe(id)
     expect(await db.tx(tx => spares.drop(tx, id))).toBe(false)
     expect(await sweep(0)).toEqual({ needless: 0, made: 0 })
     expect((await store.branch(db, id))?.want).toBe('live')
   })
 
-  it('must fit into the plan when it is claimed', async () => {
+  it('can be claimed only if it fits into the plan', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const plan = async (name: string) =>
@@ -160,7 +160,7 @@ describe('a spare branch is removed', { timeout: 60_000 }, () => {
     expect((await store.branch(db, (await spareOf(databaseId)) ?? ''))?.fromSnapshotId).toBe(newer)
   })
 
-  it('when its time is over after the snapshot and the last branch', async () => {
+  it('half an hour after the snapshot or the last branch from it was created', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     await world.rows(
@@ -207,7 +207,7 @@ describe('a spare branch is removed', { timeout: 60_000 }, () => {
     expect((await ask(snapshotId, 'trial')).id).not.toBe(id)
   })
 
-  it('with the database, and when the database is changed', async () => {
+  it('if the database is deleted or its shape changes', async () => {
     await snapshot('one')
     const id = await standing()
     expect(await db.tx(tx => dropSpares(tx, databaseId))).toEqual([id])

@@ -1,7 +1,7 @@
 /**
- * A branch of a snapshot that somebody has just taken is likely to be asked for. One is made ahead, hidden like a drill's:
- * it starts, answers, and is paused. Whoever asks for a branch of the snapshot gets that one, and the next is made.
- * docs/decisions/0053-spare-branches.md
+ * Spare branches. After a snapshot was taken, a branch of it is likely to be requested, so one is created in advance:
+ * hidden from users, it starts, accepts connections, and is paused. A request for a branch of the snapshot takes over
+ * the spare, and the next spare is created (docs/decisions/0053-spare-branches.md).
  */
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
@@ -44,7 +44,7 @@ async function make(deps: DatabaseDeps, { snapshotId, ...of }: spares.SpareTarge
   }
 }
 
-/** Removes the spares of a database whose shape changes. @returns their ids */
+/** Removes the spares of a database whose size or settings change. @returns their ids */
 export async function dropSpares(tx: Tx, databaseId: string): Promise<string[]> {
   const ids = await spares.idsOf(tx, databaseId)
   for (const id of ids) await drop(tx, id)

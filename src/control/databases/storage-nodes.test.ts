@@ -27,7 +27,7 @@ it('chooses the node with the fewest tenants, among nodes with an address', () =
   ).toBe(2)
 })
 
-it('finds the node of each tenant', () => {
+it("returns the address of a tenant's node", () => {
   expect(pageserverOf(databases, 1)).toBe('http://one:9898')
   expect(pageserverOf(databases, 2)).toBe('http://two:9898')
   for (const node of [3, 4, null]) expect(() => pageserverOf(databases, node)).toThrow('MOTE_STORAGE_NODES')

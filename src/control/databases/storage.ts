@@ -1,4 +1,4 @@
-/** The storage of a branch: two implementations of one interface; a column of the database selects which. */
+/** Storage of a branch: an interface with two implementations, selected by a column of the database. */
 import type { Tx } from '../../db/db.ts'
 import type { Write } from '../../engine/workflow.ts'
 import type { DatabaseDeps } from './deps.ts'

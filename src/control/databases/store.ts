@@ -12,11 +12,11 @@ export interface Database {
   readonly memoryMib: number
   readonly diskMib: number
   readonly settings: Readonly<Record<string, string>>
-  /** Sealed, purpose `database.password`. */
+  /** Encrypted for the purpose `database.password`. */
   readonly password: Buffer
   /** Revision of the owner's password. */
   readonly passwordRevision: number
-  /** Sealed, purpose `database.backup_target`; null: each branch has a backup volume. */
+  /** Encrypted for the purpose `database.backup_target`; null: each branch has a backup volume. */
   readonly backupTarget: Buffer | null
   readonly tenantId: string
   readonly tenantGen: number
@@ -35,7 +35,7 @@ export interface Branch extends BranchFacts {
   readonly databaseName: string
   readonly projectId: string
   readonly name: string
-  /** `drill`: proves a backup. `spare`: is ready for the next branch of its snapshot. */
+  /** `drill`: tests a backup by restoring it. `spare`: created in advance for the next branch of its snapshot. */
   readonly kind: 'user' | 'drill' | 'spare'
   readonly isCurrent: boolean
   readonly timelineId: string
@@ -51,14 +51,14 @@ export interface Branch extends BranchFacts {
   readonly restoreSnapshotId: string | null
   /** Instant to restore to, instead of a snapshot. */
   readonly restoreMoment: string | null
-  /** Backups before this time belong to another history. */
+  /** When the branch was last restored. Older backups contain the history before the restore. */
   readonly restoredAt: Date | null
   readonly revision: number
   readonly error: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly database: Omit<Database, 'password' | 'backupTarget' | 'createdAt' | 'updatedAt'>
-  /** Sealed. */
+  /** Encrypted, as in `Database`. */
   readonly password: Buffer
   readonly backupTarget: Buffer | null
   /** Revision of the password that the server has. */
@@ -191,24 +191,27 @@ export const insert = (
 /** Counts the tenants of each page server. */
 export const tenantCounts = async (tx: Tx, nodes: readonly number[]): Promise<ReadonlyMap<number, number>> =>
   new Map((await tx.rows(tenantsOfNodes, [nodes])).map(({ node, count }) => [node, count]))
-/** `restarts`: the VMs restart. */
+/** Changes a database. `restarts`: its VMs restart. */
 export const change = (
   tx: Tx,
   id: string,
   to: Pick<Database, 'vcpus' | 'memoryMib' | 'diskMib' | 'settings' | 'want'> & { readonly restarts: boolean },
 ) => tx.run(changeDatabase, [id, to.vcpus, to.memoryMib, { ...to.settings }, to.want, to.restarts ? 1 : 0, to.diskMib])
-/** Returns false when the database was already being deleted. */
+/** Marks the database for deletion. Returns false when it was already being deleted. */
 export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countDatabases, [projectId])).count
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
 export const remaining = async (db: Db, projectId: string) => (await db.one(remainingDatabases, [projectId])).count
-/** Call `lockForRemoval` first: otherwise two branches that end at the same time would each still see the other. */
+/**
+ * Deletes the row of a database that has no branches. Call `lockForRemoval` first: otherwise two branches that are
+ * removed at the same time would each still find the other.
+ */
 export const removeWhenEmpty = (tx: Tx, id: string) => tx.run(removeEmpty, [id])
 export const lockForRemoval = (tx: Tx, id: string) => tx.rows(lockById, [id])
 
 export const branch = (sql: Sql, id: string) => sql.maybe(branchById, [id])
-/** Newest first. */
+/** Returns the branches of a database, newest first. */
 export const branches = (sql: Sql, databaseId: string) => sql.rows(branchesOfDatabase, [databaseId])
 /** Returns the current branches, by id of their database. */
 export const current = async (sql: Sql, databaseIds: readonly string[]) =>

@@ -1,4 +1,4 @@
-/** Logs and live numbers of a database, of the VM of its current branch. */
+/** Streams of the logs and metrics of a database, read from the VM of its current branch. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { StreamEvent } from '../../../test/support/api.ts'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
@@ -57,7 +57,7 @@ describe('streams of a database', { timeout: 120_000 }, () => {
     expect((await again.until('the same line', ({ event }) => event === 'log')).id).toBe(first.id)
   })
 
-  it("send the VM's numbers each second", async () => {
+  it("send the VM's metrics each second", async () => {
     await using numbers = await listen(`/v1/databases/${id}/metrics/stream`)
     const { data } = await numbers.until('a snapshot', ({ event }) => event === 'snapshot')
     expect(data.deployments).toHaveLength(1)

@@ -12,7 +12,10 @@ const forgetBackups = statement(
    WHERE branch_id IN (SELECT id FROM branch WHERE database_id = $1)`,
 )
 
-/** Changes the backup target from the next start of the VMs. @param sealed null: backup volumes */
+/**
+ * Changes the backup target from the next start of the VMs.
+ * @param sealed the encrypted target; null: backup volumes
+ */
 export async function changeTarget(tx: Tx, databaseId: string, sealed: Buffer | null): Promise<void> {
   await tx.run(setTarget, [databaseId, sealed])
   await tx.run(forgetBackups, [databaseId])

@@ -1,4 +1,4 @@
-/** Access to tunnels, requested the way a bastion does. */
+/** Access to tunnels, requested as a bastion does. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -40,7 +40,7 @@ const token = async (by: TestUser, more: object = {}) =>
   (await by.post('/v1/auth/tokens', { name: 'tunnel', ...more })).body
 
 describe('a token', { timeout: 60_000 }, () => {
-  it('opens its database only', async () => {
+  it('opens tunnels to its database only', async () => {
     const grant = (await byToken((await token(user)).token)) ?? ''
     expect((await open(grant)).endpoint).toMatchObject({ port: expect.any(Number) })
     expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null, reason: expect.stringContaining(host) })
@@ -74,7 +74,7 @@ describe('a token', { timeout: 60_000 }, () => {
 describe('a password for one login', { timeout: 60_000 }, () => {
   const make = async (by: TestUser, of = id) => by.post(`/v1/databases/${of}/tunnel-password`, {})
 
-  it('opens its database once, and nothing else', async () => {
+  it('opens its database once, and is not accepted by the API', async () => {
     const { status, body } = await make(user)
     expect([status, body.ssh_user]).toEqual([200, id])
     expect(body.password).toMatch(/^svc_tun_[\w-]{43}$/)
@@ -83,7 +83,7 @@ describe('a password for one login', { timeout: 60_000 }, () => {
     expect((await open(grant)).endpoint).not.toBeNull()
     expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null })
     expect(await byToken(body.password)).toBeNull()
-    // The password is no API credential.
+    // The password does not work as an API credential.
     const asToken = await fetch(`${system.control.url}/v1/auth/me`, {
       headers: { authorization: `Bearer ${(await make(user)).body.password}` },
     })
@@ -94,7 +94,7 @@ describe('a password for one login', { timeout: 60_000 }, () => {
     expect((await make(await system.user())).status).toBe(404)
   })
 
-  it.each(['session', 'token'] as const)('is void without the %s that requested it', async kind => {
+  it.each(['session', 'token'] as const)('becomes invalid with the %s that requested it', async kind => {
     const { email, password } = user
     const login = (await system.api.post('/v1/auth/login', { email, password })).body
     const made = await token(user)
@@ -111,7 +111,7 @@ describe('a password for one login', { timeout: 60_000 }, () => {
   })
 })
 
-it('returns the keys that the bastions have reported, and pins one in the pasted command', async () => {
+it('the connection lists the host keys of the bastions, and its SSH command accepts only those', async () => {
   const connection = async () => (await user.get(`/v1/databases/${id}/connection`)).body
   const publicKey = `ssh-ed25519 ${key}`
   expect((await connection()).ssh_host_keys).toEqual([])
@@ -126,7 +126,7 @@ it('returns the keys that the bastions have reported, and pins one in the pasted
   expect((await connection()).ssh_host_keys).toEqual([publicKey])
 })
 
-it('accepts no forged grant', async () => {
+it('a forged grant is refused', async () => {
   const grant = (await byToken((await token(user)).token)) ?? ''
   const [body = '', mac] = grant.split('.')
   const forged = Buffer.from(Buffer.from(body, 'base64url').toString().replace(id, crypto.randomUUID())).toString(
@@ -136,7 +136,7 @@ it('accepts no forged grant', async () => {
   expect((await open('nonsense')).endpoint).toBeNull()
 })
 
-it('accepts a key while it is registered', { timeout: 60_000 }, async () => {
+it('an SSH key is accepted while it is registered', { timeout: 60_000 }, async () => {
   const line = `ssh-ed25519 ${key} me@laptop`
   const asked = { kind: 'key', publicKey: key, proven: true } as const
   expect(await logIn(asked)).toBeNull()
@@ -148,7 +148,7 @@ it('accepts a key while it is registered', { timeout: 60_000 }, async () => {
   })
   expect((await user.post('/v1/auth/ssh-keys', { name: 'again', public_key: line })).body.code).toBe('name_taken')
   expect((await user.post('/v1/auth/ssh-keys', { name: 'x', public_key: 'ssh-dss AAAA' })).status).toBe(400)
-  // An unproven key may query, but not open.
+  // A login with a key that is not proven gets a grant, but cannot open a tunnel.
   expect((await open((await logIn({ ...asked, proven: false })) ?? '')).endpoint).toBeNull()
   const grant = (await logIn(asked)) ?? ''
   expect((await open(grant)).endpoint).not.toBeNull()

@@ -1,4 +1,4 @@
-/** Answers SSH bastions: whether a login may reach a database, and where its tunnels lead. */
+/** Answers requests of SSH bastions: whether a login may reach a database, and to which address its tunnels lead. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { type TunnelLogin, TunnelOpen, type TunnelOpenAnswer, gatewaySubjects } from '../../contract/gateway.ts'
@@ -66,7 +66,7 @@ async function bySecret(
   if (!isTunnelPassword(secret)) return personOfToken(deps.security, secret, asked)
   if (!target) return undefined
   const person = await takeTunnelPassword(deps.db, deps.vault, secret, user, deps.clock.now())
-  // The right to the database may have ended after the password was created.
+  // Access to the database may have ended after the password was created.
   return person && (await isGranted(deps.db, person)) ? person : undefined
 }
 

@@ -10,8 +10,8 @@ export interface UpcallOrigin {
 }
 
 /**
- * Headers that proxies and browsers add. A forwarded request has the proxy's address, and a request by another site's
- * page has its visitor's address.
+ * Headers that proxies and browsers add. The address of such a request is that of a proxy, or of a visitor of another
+ * site's page, so it does not identify a storage node.
  */
 const marks = [
   'forwarded',

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: several thousand workflow steps, on any server.
+// Runs on one PostgreSQL only: the test takes several thousand workflow steps, which are the same on every server.
 /**
  * Runs every verb of databases, their branches and snapshots in every phase: before a step, and in busy phases also
  * during one and while the host is unreachable. The verb takes effect eventually, or is refused with a reason.
@@ -40,7 +40,7 @@ await world.rows(
 const caller = { userId: accountId, via: { kind: 'session', sessionId: newId() } }
 const { handlers } = databaseFeature({ ...deps, live: createLiveStats(deps.clock) })
 
-/** Calls a write handler like the HTTP server does. */
+/** Calls a write handler as the HTTP server does. */
 async function call(operation: keyof typeof databaseOperations, s: Subject, given: object = {}, params: object = {}) {
   const handler = Object(handlers[operation])
   const work = await handler.write({
@@ -67,7 +67,7 @@ const name = () => `n${++made}`
 const branchOf = (id: string) => store.branch(db, id)
 const current = async ({ id }: Pick<Subject, 'id'>) => (await store.current(db, [id])).get(id)
 const otherOf = async (s: Subject) => (await store.branches(db, s.id)).find(one => one.name === s.other)
-/** One subject after another, because they share few sessions. */
+/** Handles one subject after another, because they share few database sessions. */
 const forEach = async (all: readonly Subject[], act: (s: Subject) => Promise<unknown>) => {
   for (const s of all) await act(s)
   return all
@@ -87,7 +87,7 @@ const fresh = async (count: number): Promise<readonly Subject[]> => {
   }
   return all
 }
-/** Running, with the snapshot `one` and a full backup. */
+/** Creates running databases with the snapshot `one` and a full backup. */
 const running = async (count: number) => {
   const all = await fresh(count)
   const runs = async ({ mainId }: Subject) => {
@@ -119,7 +119,7 @@ const othersMove = async () => {
   await world.hostsMove()
   await world.run('vm', 'deployment', 'app', 'volume', 'volumeSnapshot', 'databaseSnapshot')
 }
-/** Runs each branch until it is in the phase, and no further. */
+/** Runs each branch until it is in the phase, but no further. */
 const stepInto = async (ids: readonly string[], phase: string) => {
   const ahead = async () => {
     const phases = await Promise.all(ids.map(async id => ({ id, phase: (await branchOf(id))?.phase })))
@@ -188,7 +188,7 @@ const broken =
     return all
   }
 
-/** How each phase is reached; several ways when they differ. */
+/** Creates databases in each phase. A phase appears several times if it can be reached in different ways. */
 const states: Readonly<Record<string, Bring>> = {
   starting: fresh,
   running,
@@ -220,7 +220,7 @@ interface Verb {
   readonly hasEffect: Effect
 }
 
-/** Nothing is in progress. */
+/** Whether nothing is in progress. */
 const settled = (b: store.Branch | undefined): b is store.Branch =>
   b !== undefined && (statusOf(b) === 'running' || statusOf(b) === 'suspended') && b.restores === b.restored
 const settledAnd =
@@ -229,7 +229,7 @@ const settledAnd =
     const b = await current(s)
     return settled(b) && (await holds(b, s))
   }
-/** A suspended database gets the current shape at its next start. */
+/** Whether the branch runs with the current size and settings. A suspended one gets them at its next start. */
 const isCurrent = (b: store.Branch) => statusOf(b) === 'suspended' || b.revision >= b.database.revision
 const snapshotOf = async (s: Subject, wanted: string) =>
   (await snapshots.list(db, s.id)).find(one => one.name === wanted)
@@ -368,7 +368,7 @@ const applyAll = async (cases: readonly Case[]) => {
   for (const one of cases) if (!one.outcome) await apply(one)
 }
 
-/** Runs the verb between the load and the commit of a step of the branch's workflow. */
+/** Applies the verb between the load and the commit of a step of the branch's workflow. */
 async function during(cases: readonly Case[]): Promise<void> {
   const workflow: AnyWorkflow = world.workflows.branch
   const byBranch = new Map(cases.map(one => [one.s.mainId, one]))
@@ -386,7 +386,7 @@ async function during(cases: readonly Case[]): Promise<void> {
   await applyAll(cases)
 }
 
-/** The host stops answering before the verb and comes back a few rounds later. */
+/** Makes the host unreachable before the verb, and reachable again a few rounds later. */
 async function whileAway(cases: readonly Case[]): Promise<void> {
   host.reachable = false
   try {
@@ -401,7 +401,7 @@ async function whileAway(cases: readonly Case[]): Promise<void> {
 }
 const moments = { 'before a step': applyAll, 'during a step': during, 'while its host is unreachable': whileAway }
 
-/** Returns why a refusal is wrong; undefined when it is right. */
+/** Returns a fault if the verb was refused for a wrong reason; otherwise undefined. */
 function faultOf({ what, outcome }: Case): string | undefined {
   if (!outcome || !('refused' in outcome)) return undefined
   const { refused } = outcome
@@ -413,8 +413,8 @@ function faultOf({ what, outcome }: Case): string | undefined {
 }
 
 /**
- * All other states need only the case before a step: nothing is in progress on a host, or the same as in one of these. Each
- * change runs the two in which most is in progress.
+ * States that are tested at all moments, not only before a step. In the other states nothing is in progress on a host,
+ * or the same as in one of these. Only the nightly run tests more than the two states in which most is in progress.
  */
 const statesOfAllMoments: readonly string[] = [
   'halting, for new sizes',
@@ -449,19 +449,19 @@ describe.each(Object.entries(states))('%s', (state, bring) => {
       waiting.map(({ what }) => what),
       'accepted verbs without effect',
     ).toEqual([])
-    // That a database can be deleted in each state is one of the verbs; here, that it can be after each verb.
+    // The verb `delete` tests deletion in each state. This tests deletion after each verb.
     if (state !== 'running') return
     await forEach(subjects, remove)
     await world.until(() => every(subjects, async s => (await store.byId(db, s.id)) === undefined))
   })
 })
 
-it('covers every phase', () => {
+it('every phase of the workflow is tested', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.branch.phases)))
 })
 
-it('covers every verb of the contract', () => {
+it('every verb of the contract is tested', () => {
   const asked = new Set(Object.values(verbs).map(({ operation }) => operation))
   const writes = Object.entries(databaseOperations).filter(([id]) => 'write' in Object(handlers[id]))
   const apart = ['createDatabase', 'deleteDatabaseBackupTarget', 'reAttach', 'validate']

@@ -14,7 +14,7 @@ import type {
 import type { DatabaseSnapshot } from './snapshot-store.ts'
 import type { Branch, Database } from './store.ts'
 
-/** @param current the current branch; undefined while the last branch is being removed */
+/** Renders a database. @param current the current branch; undefined while the last branch is being removed */
 export const databaseView = (d: Database, current: Branch | undefined): DatabaseShape => ({
   id: d.id,
   name: d.name,
@@ -50,7 +50,7 @@ export const branchView = (b: Branch): DatabaseBranch => ({
   ...storageOf(b),
 })
 
-/** @param ssh address of the bastion */
+/** Describes how to connect to a branch. @param ssh address of the bastion */
 export function connectionView(
   b: Branch,
   password: string,
@@ -98,7 +98,10 @@ export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotS
   error: s.error,
 })
 
-/** `retention_valid` is the result of the last drill, or whether the page server currently has the history. */
+/**
+ * Renders the backups of a branch. `retention_valid` is the result of the last drill, or whether the page server
+ * currently has the history.
+ */
 export function backupView(
   b: Branch,
   observed: BackupState | undefined,
@@ -128,7 +131,7 @@ export function backupView(
 const historyStatuses = { none: 'pending', kept: 'ready', lost: 'failed' } as const
 
 /**
- * `pending`: no backup yet. `ready`: a backup that is not proven. `verified`, `failed`: result of the last backup or
+ * `pending`: no backup yet. `ready`: a backup that was not tested. `verified`, `failed`: result of the last backup or
  * restore drill.
  */
 export function backupStatusOf(backup: BackupState | undefined): 'pending' | 'ready' | 'verified' | 'failed' {

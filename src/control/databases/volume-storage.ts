@@ -22,7 +22,10 @@ import type { Progress, Storage } from './storage.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
 
-/** A repository holds two compressed full backups and the log between them, which is more than the data at first. */
+/**
+ * Size of the backup volume. The repository holds two compressed full backups and the log between them, which is more
+ * than the data of a small database.
+ */
 const backupMibOf = (diskMib: number) => diskMib * 2
 
 export const volumeStorage = (deps: DatabaseDeps): Storage => ({
@@ -102,7 +105,7 @@ export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
 
 /**
  * Grows the disks of these branches while they run.
- * @throws ApiError 403 `plan_limit_exceeded`, 409 `operation_in_progress` while one is being restored, 503
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 `operation_in_progress` while a branch is being restored, 503
  * `no_capacity`
  */
 export async function growDisks(tx: Tx, branchIds: readonly string[], diskMib: number): Promise<void> {
@@ -155,7 +158,9 @@ async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSigna
 /** How long a running parent may take to archive its newest log; afterwards the existing archive is used. */
 const archivingMs = minutes(5)
 
-/** Returns whether everything that the parent has committed is in its archive. A stopped parent has nothing to add. */
+/**
+ * Returns whether everything that the parent has committed is in its archive. A stopped parent has nothing to archive.
+ */
 async function isArchived(deps: DatabaseDeps, parent: Branch, b: Branch, signal: AbortSignal): Promise<boolean> {
   if (Date.now() - b.createdAt.getTime() > archivingMs) return true
   try {

@@ -85,7 +85,7 @@ const whole = crashMatrix<Subject>({
   },
 })
 
-/** A branch of a running database, from its latest backup. */
+/** Creates a branch of a running database from its latest backup. */
 async function branchOfBackups(): Promise<Subject> {
   const parent = await database()
   await world.until(async () => statusOf(await branchOf(parent)) === 'running')
@@ -114,7 +114,7 @@ const played = crashMatrix<Subject>({
   },
 })
 
-/** Restores to an instant in place; the first attempt fails in its VM and is undone. */
+/** Restores a branch to an instant; the first attempt fails in its VM and is undone. */
 const replayed = crashMatrix<Subject>({
   ...shared,
   makeSubject: database,
@@ -155,7 +155,7 @@ const replayed = crashMatrix<Subject>({
   ),
 })
 
-/** A spare branch that is claimed. */
+/** Creates a spare branch, which is claimed in the scenario. */
 async function spare(): Promise<Subject> {
   const parent = await database()
   await world.until(async () => statusOf(await branchOf(parent)) === 'running')
@@ -218,12 +218,12 @@ const broken = crashMatrix<Subject>({
 
 describe('crash matrix of a branch', () => {
   const all = [...whole, ...played, ...replayed, ...stood, ...broken]
-  it('covers every phase with every fault', () =>
+  it('tests every phase with every fault', () =>
     expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(workflow.phases).length * faults.length))
   it.each(all)('$name', ({ run }) => run(), 120_000)
 })
 
-describe('crash matrix of a snapshot of a database', async () => {
+describe('crash matrix of a database snapshot', async () => {
   const of = await database()
   await world.until(async () => statusOf(await branchOf(of)) === 'running')
   const subject = async () => {
@@ -254,7 +254,7 @@ describe('crash matrix of a snapshot of a database', async () => {
       )
     },
   })
-  it('covers every phase with every fault', () =>
+  it('tests every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.databaseSnapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run(), 60_000)
 })

@@ -15,7 +15,10 @@ import * as store from './store.ts'
 
 /** Phases in which the workflow is taking the deployment down; only a new rollout can make it serve again. */
 const leavingPhases = ['stopping', 'failing', 'draining']
-/** Phases in which the image or the VMs are still being created, or the release command runs, so the rollout only has to become the newest one. */
+/**
+ * Phases of a rollout in progress: the image or the VMs are being created, or the release command runs. Activation only
+ * has to make the rollout the newest one.
+ */
 const comingPhases = ['building', 'releasing', 'rolling', 'canary']
 
 /**
@@ -44,7 +47,7 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
 async function beginAgain(tx: Tx, d: Deployment): Promise<void> {
   if (d.isReleased) return createWorkflow(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
   await createWorkflow(tx, 'deployment', d.id, 'releasing', { deadlineMs: releaseDeadlineMs })
-  // The earlier attempt has failed or was cancelled.
+  // The earlier release command has failed or was cancelled, so it runs again.
   await startRelease(tx, d)
 }
 
@@ -53,17 +56,17 @@ async function stayActive(tx: Tx, d: Deployment): Promise<void> {
   await store.renew(tx, d.id)
   await poke(tx, 'deployment', d.id)
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
-  // VMs of the rollout that it supersedes may serve already.
+  // VMs of the superseded rollout may serve already.
   if (d.exclusive) await refreshRoute(tx, d.appId)
 }
 
-/** Another deployment has replaced it, but its VMs are still healthy. */
+/** Whether another deployment has replaced this one but its VMs are still healthy, so it can serve again at once. */
 const canServeNow = (d: Deployment) =>
   (d.phase === 'draining' || d.phase === 'serving') && d.outcome === null && d.want === 'running' && hasHealthy(d)
 
 const hasHealthy = (d: Deployment) => d.vms.some(vm => vm.healthy && vm.want === 'running')
 
-/** Ends the canary early: it gets all requests now, and its workflow records that it has passed. */
+/** Ends the canary early: the deployment gets all requests now, and its workflow records that the canary has passed. */
 async function promote(tx: Tx, d: Deployment): Promise<void> {
   await store.renew(tx, d.id)
   await active.makeActive(tx, d.id)

@@ -1,19 +1,19 @@
-/** What a deployment's row says about its canary. */
+/** The canary of a deployment, as stored in its row. */
 
-/** As stored and as in the API. */
+/** Settings of a canary, in the form of both the database and the API. */
 export interface CanarySettings {
-  /** Share of the requests. */
+  /** Percentage of the requests that the canary gets. */
   readonly percent: number
   readonly seconds: number
-  /** It fails if more of its requests fail. */
+  /** The canary fails if a larger percentage of its requests fails. */
   readonly max_error_percent: number
-  /** Fewer requests are no evidence. */
+  /** With fewer requests, failures are not evaluated. */
   readonly min_requests: number
 }
 
 export interface CanaryFacts {
   readonly canary: CanarySettings | null
-  /** Null: it has not been a canary. */
+  /** Null: the deployment has not been a canary. */
   readonly canaryState: 'running' | 'passed' | 'failed' | 'cancelled' | null
   readonly canaryStartedAt: Date | null
   readonly canaryEndedAt: Date | null
@@ -23,7 +23,7 @@ export interface CanaryFacts {
   readonly hasNewerCanary: boolean
 }
 
-/** Of a deployment d. */
+/** Columns of `CanaryFacts` for a deployment `d`. */
 export const canaryColumns = `d.canary, d.canary_state AS "canaryState", d.canary_started_at AS "canaryStartedAt", d.canary_ended_at AS "canaryEndedAt",
   d.canary_requests::float8 AS "canaryRequests", d.canary_failed::float8 AS "canaryFailed",
   EXISTS (SELECT FROM deployment n WHERE n.app_id = d.app_id AND n.canary_state = 'running' AND n.rollout > d.rollout

@@ -29,7 +29,7 @@ export async function canary(
   const endsAt = d.canary ? canaryEndsAt(d.canary, d.canaryStartedAt ?? enteredAt) : enteredAt
   const leftMs = endsAt.getTime() - now.getTime()
   const healthy = kept(d).filter(vm => vm.healthy).length
-  // The version beside it was stopped or has failed, so there is nothing to compare with.
+  // Without an active version (it was stopped or has failed), there is nothing to compare the canary with.
   const isOver = leftMs <= 0 || d.activeDeploymentId === null
   if (isOver && healthy > 0 && healthy >= d.desiredReplicas) return go('serving', passCanary(d))
   const changes = replicaChanges(d, false)
@@ -60,7 +60,7 @@ const passCanary = (d: Deployment) => async (tx: Tx) => {
   await takeOver(d)(tx)
 }
 
-/** A user has activated it before its time was over. */
+/** A user has activated the canary before its time was over. */
 const promoted = (d: Deployment) => async (tx: Tx) => {
   await endCanary(tx, d.id, 'passed')
   await store.started(tx, d.id)

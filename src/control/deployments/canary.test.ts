@@ -1,4 +1,4 @@
-/** New versions that get a share of the requests before they get all. */
+/** Canaries: new versions that get a share of the requests before they get all of them. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { newId } from '../../lib/ids.ts'
@@ -43,12 +43,12 @@ async function canaryOf(replicas = 1) {
   return { app, old, id }
 }
 
-it('the first version of an app is no canary', async () => {
+it('the first version of an app does not start as a canary', async () => {
   const { old } = await canaryOf()
   expect((await find(old)).canaryState).toBeNull()
 })
 
-it('both versions are in the route with the share of the canary, and the old one is active', async () => {
+it('a canary and the active version share the route, and the old version remains active', async () => {
   const { app, old, id } = await canaryOf(2)
   const route = await routeOf(app)
   const vmsOf = async (one: string) => (await find(one)).vms.map(vm => vm.id).toSorted()
@@ -66,7 +66,7 @@ it('both versions are in the route with the share of the canary, and the old one
   })
 })
 
-it('too many errors fail it with the numbers, and the old version keeps serving', async () => {
+it('too many failed requests fail the canary with their numbers, and the old version keeps serving', async () => {
   const { app, old, id } = await canaryOf()
   const before = (await routeOf(app))?.backends
   await count(id, 19, 2)
@@ -82,12 +82,12 @@ it('too many errors fail it with the numbers, and the old version keeps serving'
   expect(route?.backends).toEqual(before)
   expect(route?.canary).toBeUndefined()
   await world.until(async () => (await find(id)).vms.length === 0)
-  // Late counts change nothing.
+  // Counts that arrive after the end of the canary change nothing.
   await count(id, 5, 5)
   expect((await find(id)).canaryRequests).toBe(90)
 })
 
-it('gets all requests once its time is over, also without any request', async () => {
+it('a canary gets all requests once its time is over', async () => {
   const { app, old, id } = await canaryOf()
   await count(id, 100, 5)
   await world.run('deployment')
@@ -100,7 +100,7 @@ it('gets all requests once its time is over, also without any request', async ()
   expect((await routeOf(app))?.canary).toBeUndefined()
 })
 
-it('a crash fails it', async () => {
+it('a crash fails the canary', async () => {
   const { old, id } = await canaryOf()
   const [vm] = (await find(id)).vms
   await world.rows(
@@ -113,7 +113,7 @@ it('a crash fails it', async () => {
   expect(await status(old)).toBe('running')
 })
 
-it('activating it ends the canary early', async () => {
+it('activating the canary ends it early', async () => {
   const { old, id } = await canaryOf()
   await world.db.tx(async tx => {
     await store.hold(tx, id)
@@ -124,7 +124,7 @@ it('activating it ends the canary early', async () => {
   expect((await find(id)).canaryState).toBe('passed')
 })
 
-it('a later canary takes its place, and cancelling that leaves the old version serving', async () => {
+it('a later canary replaces the first one, and cancelling it leaves the old version serving', async () => {
   const { app, old, id } = await canaryOf()
   const { id: next } = await world.deploy(app)
   await inPhase(next, 'canary')
@@ -140,7 +140,7 @@ it('a later canary takes its place, and cancelling that leaves the old version s
   expect(await status(old)).toBe('running')
 })
 
-it('a rollback is no canary', async () => {
+it('a rollback does not start as a canary', async () => {
   const { old, id } = await canaryOf()
   await timePasses(id)
   await reaches(id, 'running')
@@ -153,7 +153,7 @@ it('a rollback is no canary', async () => {
   expect((await find(old)).canaryState).toBeNull()
 })
 
-it('errors are compared from the minimum number of requests on', () => {
+it('failures are evaluated only from the minimum number of requests on', () => {
   expect(tooManyErrors(settings, 19, 19)).toBeUndefined()
   expect(tooManyErrors(settings, 20, 1)).toBeUndefined()
   expect(tooManyErrors(settings, 40, 3)).toBe('canary: 3 of 40 requests failed (7.5 %), more than 5 %')

@@ -1,4 +1,6 @@
-/** A canary: a new version that gets a share of the requests beside the active one, before it gets all. */
+/**
+ * A canary: a new version that gets a share of the requests, next to the active version, before it gets all of them.
+ */
 import { type Tx, statement } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -26,8 +28,8 @@ const addCounts = statement<{ id: string }>(
 )
 
 /**
- * True if requests can be split: another version serves, and both may run at the same time. A rollback is no canary,
- * because it must be fast.
+ * True if requests can be split: another version serves, and both may run at the same time. A rollback does not start
+ * as a canary, because it must be fast.
  */
 export const startsAsCanary = (d: Deployment): d is Deployment & { readonly canary: CanarySettings } =>
   d.canary !== null &&
@@ -46,7 +48,7 @@ export const startCanary = (d: Deployment) => async (tx: Tx) => {
 
 export const endCanary = (tx: Tx, id: string, state: 'passed' | 'failed' | 'cancelled') => tx.run(endOne, [id, state])
 
-/** Adds the counts of a gateway. Those of a canary that has ended are ignored. */
+/** Adds the counts that a gateway reported. Counts for a canary that has ended are ignored. */
 export async function addCanaryCounts(
   tx: Tx,
   counts: readonly { readonly deploymentId: string; readonly requests: number; readonly failed: number }[],
@@ -63,7 +65,7 @@ export async function addCanaryCounts(
 export const canaryEndsAt = (settings: CanarySettings, startedAt: Date) =>
   new Date(startedAt.getTime() + seconds(settings.seconds))
 
-/** Returns why the canary fails because of its requests; undefined if it does not. */
+/** Returns the reason for failing the canary if too many of its requests failed; otherwise undefined. */
 export function tooManyErrors(settings: CanarySettings, requests: number, failed: number): string | undefined {
   if (requests < settings.min_requests || failed * 100 <= settings.max_error_percent * requests) return undefined
   const percent = Math.round((failed * 1000) / requests) / 10

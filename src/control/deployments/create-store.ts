@@ -1,4 +1,4 @@
-/** Creates deployments: the rows, and what the limits of the project compare. */
+/** Creates the rows of deployments, and sums up the sizes that are compared with the project's limits. */
 import { type Tx, statement } from '../../db/db.ts'
 import { ownerOfVariables, variablesOf } from '../base/variables.ts'
 import { invalidField } from '../http/errors.ts'
@@ -17,7 +17,7 @@ export interface NewDeployment {
   readonly diskMib: number
   readonly port: number
   readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback'
-  /** The account that requested it; a push has none. */
+  /** The account that requested the deployment; a push has none. */
   readonly authorId?: string
   /** Trace context of the request that created the deployment, if any. */
   readonly traceparent?: string
@@ -38,10 +38,10 @@ const ipv6Prefix = statement<{ prefix: string }>(
 const usageOfProject = statement<{
   vcpus: number
   memoryMib: number
-  /** Part of the app itself. */
+  /** The app's own part of `vcpus` and `memoryMib`. */
   ownVcpus: number
   ownMemoryMib: number
-  /** VMs of the app end before those of a new version start. */
+  /** The app replaces its VMs one at a time: old VMs end before VMs of the new version start. */
   isReplacing: boolean
   deployments: number
 }>(
@@ -121,7 +121,7 @@ export const insert = (tx: Tx, d: NewDeployment) =>
 /** Copies the app's current environment, with that of its groups, for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
 /**
- * Copies the app's current files for all VMs of the deployment, which has its environment already.
+ * Copies the app's current files for all VMs of the deployment. Call it after `keepEnv`.
  * @throws ApiError 400 if a file has the value of a variable that the app does not have any more
  */
 export async function keepFiles(tx: Tx, id: string, appId: string): Promise<void> {

@@ -13,8 +13,8 @@ import * as store from './store.ts'
 const deadlines = { building: hours(2), releasing: releaseDeadlineMs, rolling: minutes(30) } as const
 
 /**
- * Creates a deployment: its row, its VMs and their workflows. Without an image the deployment waits for its build, and
- * with a release command for its run; its VMs are created afterwards.
+ * Creates a deployment: its row, its VMs and their workflows. Without an image, its VMs are created after the build;
+ * with a release command, after that command.
  */
 export async function createDeployment(
   tx: Tx,
@@ -40,7 +40,7 @@ export async function createDeployment(
     vmIds.push(vmId)
     await createVm(tx, { ...request, id: vmId, deploymentId: id })
   }
-  // Running deployments of an exclusive app must leave their places.
+  // Running deployments of an exclusive app (one-at-a-time.ts) must remove VMs to make room.
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, request.appId, id))
   await announceById(tx, id)
   return { id, jobId, vmIds }

@@ -35,7 +35,7 @@ export interface DeployCall {
   audit(note: AuditNote): void
 }
 
-/** The build that makes the image; the commit may be known only in part. */
+/** The build that makes the image, and its commit. Parts of the commit that are unknown until the build are empty. */
 export interface DeployBuild {
   readonly buildId: string
   readonly commit: { readonly branch: string; readonly hash: string; readonly message: string; readonly author: string }

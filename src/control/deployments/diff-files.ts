@@ -3,14 +3,14 @@ import { type Sql, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
 import type { DeploymentDiff } from './schema.ts'
 
-/** A file as a deployment keeps it. */
+/** A file as stored with a deployment. */
 export interface KeptFile {
   readonly path: string
   readonly mode: number
-  /** Sealed, purpose `app.file`; null: the value of the variable. */
+  /** Encrypted for the purpose `app.file`; null: the file contains the value of `variable`. */
   readonly content: Buffer | null
   readonly variable: string | null
-  /** Sealed value of the variable, purpose `app.env`. */
+  /** Encrypted value of the variable, for the purpose `app.env`. */
   readonly value: Buffer | null
 }
 
@@ -24,7 +24,10 @@ const filesOfDeployment = statement<KeptFile>(
 export const filesOf = async (sql: Sql, deploymentId: string): Promise<ReadonlyMap<string, KeptFile>> =>
   new Map((await sql.rows(filesOfDeployment, [deploymentId])).map(file => [file.path, file]))
 
-/** A file differs if its mode, its variable or its content does. Contents are never part of the answer. */
+/**
+ * Returns the paths of added, removed and changed files. A file has changed if its mode, its variable or its content
+ * has. Contents are not returned.
+ */
 export function fileChanges(
   vault: Pick<Vault, 'open'>,
   from: ReadonlyMap<string, KeptFile>,

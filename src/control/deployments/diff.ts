@@ -6,7 +6,7 @@ import { hypervisorName } from '../vms/index.ts'
 import { fileChanges, filesOf, type KeptFile } from './diff-files.ts'
 import type { DeploymentDiff } from './schema.ts'
 
-/** What a deployment keeps of its request. */
+/** The settings that are stored with a deployment. */
 export interface KeptDeployment {
   readonly id: string
   readonly jobId: string
@@ -42,7 +42,10 @@ const sealedEnv = statement<{ name: string; value: Buffer }>(
   `SELECT name, value FROM deployment_env WHERE deployment_id = $1 ORDER BY name`,
 )
 
-/** Without a base and an earlier deployment, everything that is set differs. @throws ApiError 404 */
+/**
+ * Compares a deployment with its base. Without a base and an earlier deployment, all settings count as differences.
+ * @throws ApiError 404
+ */
 export async function compare(
   { db, vault }: Pick<Deps, 'db' | 'vault'>,
   projectId: string,
@@ -92,10 +95,13 @@ export const fieldChanges = (from: KeptDeployment | undefined, to: KeptDeploymen
   Object.entries(fields)
     .map(([field, read]) => ({ field, from: from ? read(from) : null, to: read(to) }))
     .filter(change => change.from !== change.to)
-    // Deployments of earlier versions did not keep it, so a difference says nothing.
+    // Earlier releases did not store the health check path, so a null value is not compared.
     .filter(({ field, from: was, to: is }) => field !== 'health_check_path' || !from || (was !== null && is !== null))
 
-/** @param isSame the sealed values differ in their bytes although they may be equal */
+/**
+ * Compares two environments.
+ * @param isSame compares the decrypted values: equal values may have different encrypted bytes
+ */
 export function envChanges<T>(
   from: ReadonlyMap<string, T>,
   to: ReadonlyMap<string, T>,

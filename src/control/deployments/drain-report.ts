@@ -14,8 +14,8 @@ import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
 
 /**
- * `moving`: its move is in progress. `waiting`: it leaves the host without intervention. `staying`: it leaves only if
- * an operator acts.
+ * How a VM leaves the host. `moving`: a move is in progress. `waiting`: the VM leaves without intervention. `staying`:
+ * the VM leaves only if an operator acts.
  */
 export type LeaveState = 'moving' | 'waiting' | 'staying'
 
@@ -29,7 +29,7 @@ export interface Leaving {
   readonly reason: string
 }
 
-/** Limit of the report, because each VM costs several statements. */
+/** Maximum number of VMs in the report, because each VM costs several statements. */
 const mostReported = 100
 const givenUpAfter = 2
 
@@ -81,14 +81,14 @@ async function whyHere(
   if (hasVolumes && !isGood(d, vm))
     return staying('The VM is unhealthy and cannot be replaced without its volumes. Fix or stop its deployment.')
   const { plans, why } = plansFor(hosts, source, vm, coMoved)
-  // A VM that could move unchanged is not replaced.
+  // A paused VM whose hypervisor can move it is not replaced. It stays if no host can take it.
   if (!hasVolumes && plans.size === 0 && vm.want === 'paused' && vm.canMove && why.length > 0)
     return staying(why.join(' '))
   if (hasVolumes && plans.size === 0)
     return staying(
       `${why.join(' ') || 'There is no other host with the same architecture.'} Add a host that can take the VM, or stop its deployment.`,
     )
-  // A VM that cannot move is replaced; the note of its successor says what that waits for.
+  // A VM that cannot move is replaced; its successor's placement note contains what the successor waits for.
   const successor = d.vms.find(one => one.hostId === null && one.want !== 'absent')
   if (successor) return waiting(`Its successor starts first: ${successor.placementNote ?? 'it is being placed now.'}`)
   if (plans.size === 0) return waiting('The VM is being replaced: its successor starts on another host first.')

@@ -17,8 +17,8 @@ import * as store from './store.ts'
 const pollMs = minutes(1)
 
 /**
- * Superseded: no new requests are routed to it, and running requests may finish. If it is activated again, it
- * keeps serving.
+ * The deployment was superseded: no new requests are routed to it, and running requests may finish. If it is activated
+ * again, it keeps serving.
  */
 export async function draining({
   subject: d,
@@ -79,7 +79,7 @@ export async function stopping({ subject: d }: Step<Deployment>): Promise<Next<'
   })
 }
 
-/** Pokes the deployments that yielded the volume to this one. */
+/** Pokes the other deployments of an exclusive app (one-at-a-time.ts), which have removed VMs for this one. */
 export async function pokeOthers(tx: Tx, d: Deployment): Promise<void> {
   if (d.exclusive) await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
 }
@@ -97,7 +97,7 @@ const rollAgain = (d: Deployment): Next<'rolling' | 'releasing'> =>
       await dropSnapshots(tx, d.id, 'sleep')
       await setVmsWant(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
       await store.rollingAgain(tx, d.id)
-      // An earlier attempt has failed or was cancelled.
+      // The earlier release command has failed or was cancelled, so it runs again.
       if (!d.isReleased) await startRelease(tx, d)
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)

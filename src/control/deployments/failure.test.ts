@@ -4,7 +4,7 @@ import { unhealthyReason } from './failure.ts'
 
 const system = (line: string) => ({ stream: 'system' as const, line })
 
-it('the newest finding of the host is a sentence of the reason, and no line of the app is taken for one', () => {
+it("the failure reason ends with the host's newest health check finding and ignores lines of the app", () => {
   const lines = [
     system(`${unhealthyMark}nothing listens on port 1`),
     system(`${unhealthyMark}GET / answers 404`),

@@ -42,7 +42,7 @@ it('a built image can be deployed by every app of its own project', async () => 
     }
 })
 
-it('a built image of another project is refused like a nonexistent one, on every way to deploy', async () => {
+it('a built image of another project is refused like a nonexistent one, for every way to deploy', async () => {
   const [person, stranger] = [await owner(api), await owner(api)]
   const foreign = await appOf(person)
   const own = await appOf(stranger)

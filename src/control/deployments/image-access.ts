@@ -8,15 +8,18 @@ const ownApp = statement<{ ok: boolean }>(
 )
 
 /**
- * Returns whether the project may use the image. A built image belongs to its app's project; its reference is no
- * secret, because viewers and former members know it.
+ * Returns whether the project may use the image. Knowing the reference of a built image is not enough, because viewers
+ * and former members know it: the image belongs to its app's project.
  */
 export async function isUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<boolean> {
   const appId = builtFor(image, config)
   return appId === undefined || (await tx.one(ownApp, [projectId, appId])).ok
 }
 
-/** @throws ApiError 400, with the same message for an app of another project and for a nonexistent one */
+/**
+ * Refuses an image that the project may not use. @throws ApiError 400, with the same message for an app of another
+ * project and for a nonexistent one
+ */
 export async function assertUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<void> {
   if (await isUsable(tx, config, projectId, image)) return
   throw invalidField('image', 'was not built in this project; deploy the app that it was built for')

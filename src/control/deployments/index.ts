@@ -1,4 +1,4 @@
-/** Deployments: rollouts, replicas, scale to zero, logs and live numbers. */
+/** Deployments: rollouts, replicas, scale to zero, logs and live metrics. */
 export type { NewDeployment } from './create-store.ts'
 export { addCanaryCounts } from './canary.ts'
 export { addVmCounts } from './request-counts.ts'

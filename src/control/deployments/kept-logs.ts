@@ -28,7 +28,7 @@ export const keptLines = (
     return { page: { lines }, nextUs: more && lines.at(-1)?.atUs }
   })
 
-/** Reads pages of ready-made events; older agents answer with lines. */
+/** Reads pages of encoded events; older agents return lines instead. */
 export const keptEvents = (deps: Asker, vm: LogVm, past: Past, signal: AbortSignal): AsyncGenerator<LogPage> =>
   pages(deps, vm, past, signal, async (hostId, request) => {
     const events = { deploymentId: vm.deploymentId }
@@ -49,9 +49,9 @@ interface Found<P> {
 }
 
 /**
- * Requests the next page while the previous one is being sent. If the host stops answering, the pages so far are the
- * result. Stops after the signal, and when a page does not advance the position, since such a host would be queried
- * forever.
+ * Reads all pages, requesting the next page while the previous one is being sent. Ends with the pages so far if the
+ * host stops responding, if the signal aborts, or if a page does not advance the position, since such a host would be
+ * queried forever.
  */
 async function* pages<P>(
   { log }: Asker,

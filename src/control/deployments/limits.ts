@@ -6,8 +6,8 @@ import * as creating from './create-store.ts'
 import * as store from './store.ts'
 
 /**
- * Locks the project until the transaction ends.
- * @throws ApiError 403 `plan_limit_exceeded` when this many more VMs of the deployment exceed the plan
+ * Checks that the plan allows this many more VMs of the deployment. Locks the project until the transaction ends.
+ * @throws ApiError 403 `plan_limit_exceeded`
  */
 export async function assertReplicasFit(tx: Tx, projectId: string, deploymentId: string, more: number): Promise<void> {
   const d = more > 0 ? await store.byId(tx, deploymentId) : undefined
@@ -15,7 +15,7 @@ export async function assertReplicasFit(tx: Tx, projectId: string, deploymentId:
 }
 
 /**
- * Locks the project until the transaction ends.
+ * Checks that the plan allows this many more VMs of the size. Locks the project until the transaction ends.
  * @throws ApiError 403 `plan_limit_exceeded`
  */
 export async function assertSizesFit(

@@ -16,7 +16,7 @@ const line = (n: number, size = 10): LogLine => ({
   line: `line ${n} "${'x'.repeat(size)}\u0000"`,
 })
 
-/** A client that reads nothing until `reads` is called. */
+/** A client that reads nothing until the test calls `reads`. */
 function client() {
   const gone = new AbortController()
   const sent: SseEvent[] = []
@@ -42,7 +42,7 @@ function client() {
   }
 }
 
-it('combines the pages of many bus messages, and sends them no faster than the client reads', async () => {
+it('combines the pages of many bus messages, and sends them only as fast as the client reads', async () => {
   const bus = createMemoryBus()
   const all = Array.from({ length: 5_000 }, (_, n) => line(n, 200))
   const asked: number[] = []
@@ -56,7 +56,7 @@ it('combines the pages of many bus messages, and sends them no faster than the c
   const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 4_500)
   await until(() => slow.ids().length > 0, { what: 'the first lines' })
   expect(slow.bytes()).toBeLessThan(300 * 1024)
-  // Lines published during the history follow it, once.
+  // Lines that are published meanwhile are sent once, after the history.
   await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
     vmId: 'vm_1',
     deploymentId: 'dep_1',
@@ -85,7 +85,7 @@ it('combines the pages of many bus messages, and sends them no faster than the c
   await running
 })
 
-it('forwards the ready-made pages of a host one at a time, without repeating lines', async () => {
+it('forwards the encoded pages of a host one at a time, without repeating lines', async () => {
   const bus = createMemoryBus()
   const all = Array.from({ length: 40 }, (_, n) => line(n, 200))
   const asked: VmLogsRequest[] = []
@@ -115,7 +115,7 @@ it('forwards the ready-made pages of a host one at a time, without repeating lin
   await running
 })
 
-it('reports a gap when more lines arrive than are buffered for a client that does not read', async () => {
+it('reports a gap when more lines arrive than the buffer of a slow client holds', async () => {
   const bus = createMemoryBus()
   await bus.serve(subjects.hostIn('host-1', 'vm.logs'), () => ({ lines: [line(1)] }))
   const slow = client()
@@ -132,7 +132,7 @@ it('reports a gap when more lines arrive than are buffered for a client that doe
   await running
 })
 
-/** A host whose answers claim further pages without end; it stops after 50. */
+/** A host that claims in every page that more pages follow; it stops after 50. */
 async function endless(bus: ReturnType<typeof createMemoryBus>, lastUs: (asked: number) => number) {
   const asked: number[] = []
   await bus.serve(subjects.hostIn('host-1', 'vm.logs'), data => {

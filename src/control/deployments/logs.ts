@@ -1,7 +1,7 @@
 /**
- * Log streams. History comes from the VM's host, which retains its lines; new lines arrive on the bus. When the host
- * does not answer, the messages retained by the bus are the history. A line's time in microseconds increases within a
- * VM and is the SSE id, so `Last-Event-ID` resumes where the client stopped.
+ * Log streams. History comes from the VM's host, which retains its lines; new lines arrive on the bus. If the host does
+ * not respond, the stream begins without history. A line's time in microseconds increases within a VM and is the SSE
+ * id, so `Last-Event-ID` resumes where the client stopped.
  */
 import { Compile } from 'typebox/compile'
 import { LogBatch, type LogLine } from '../../contract/agent.ts'
@@ -20,9 +20,9 @@ export interface LogScope {
   readonly part?: LogPart
 }
 
-/** A stream of a part of the lines, also of VMs that no longer exist. */
+/** Selects a part of the lines for a stream, including lines of VMs that no longer exist. */
 export interface LogPart {
-  /** Whether a new line belongs to it. */
+  /** Whether a new line belongs to the part. */
   readonly accepts: (vmId: string, line: LogLine) => boolean
   /** The newest `most` lines after `afterUs`, oldest first. */
   readonly history: (most: number, afterUs: number) => Promise<readonly LogEntry[]>
@@ -39,7 +39,9 @@ const batchSchema = Compile(LogBatch)
  * Characters per write: large enough to share the cost of a write among lines, small enough to notice a slow client.
  */
 const chunkChars = 256 * 1024
-/** Maximum of lines buffered while a slow client still reads the history; further lines are reported as a gap. */
+/**
+ * Maximum number of lines buffered while a slow client still reads the history; further lines are reported as a gap.
+ */
 const earlyLines = 20_000
 
 /**

@@ -15,7 +15,10 @@ import {
 } from '../migrations/index.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
-/** Each move copies memory at full speed, so more parallel moves would slow all of them down. */
+/**
+ * Maximum number of VMs that leave a host at the same time. Each move copies memory at full speed, so more parallel
+ * moves would slow all of them down.
+ */
 const mostFromOneHost = 4
 
 /**
@@ -49,7 +52,7 @@ export function plansFor(
   for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
     const choice = chooseMove(vm, source, target, coMoved)
     if ('why' in choice) why.push(choice.why)
-    // A VM without volumes is replaced instead, which interrupts it less than stopping it.
+    // A VM without volumes is replaced instead, which interrupts it less than a move for which it is stopped.
     else if (choice.plan.withVolumes || choice.plan.method === 'live') plans.set(target.id, choice.plan)
   }
   return { plans, why }

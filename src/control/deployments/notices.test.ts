@@ -20,7 +20,7 @@ const settle = async (isOver: () => Promise<boolean>) => {
   })
 }
 
-it('a deployment that serves, and one that fails, are entries of the activity, each once', async () => {
+it('a live deployment and a failed one each get one activity entry', async () => {
   const app = await world.app()
   const good = await world.deploy(app, { image: 'example/app:1' })
   await settle(async () => (await entriesOf(good.id)).length > 0)
@@ -34,7 +34,7 @@ it('a deployment that serves, and one that fails, are entries of the activity, e
   ])
 })
 
-it('the entry of a failure has no output of the app', async () => {
+it('the activity entry of a failure does not contain output of the app', async () => {
   const app = await world.app()
   const { id } = await world.deploy(app)
   const d = await store.byId(world.db, id)

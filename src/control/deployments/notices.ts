@@ -1,4 +1,4 @@
-/** What people are told about the end of a rollout: a notification, and an entry in the project's activity. */
+/** Reports the end of a rollout to users: as a notification, and as an entry in the project's activity. */
 import type { Tx } from '../../db/db.ts'
 import type { AuditNote } from '../http/operation.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
@@ -12,10 +12,13 @@ const about = (d: Deployment) => ({
   route: `/apps/${d.appName}/deployments/${d.jobId}`,
 })
 
-/** Platform apps have an owner that sends its own notifications. */
+/** Whether a user created the app. For apps of the platform, the feature that owns them sends its own notifications. */
 const isOfUser = (d: Deployment) => d.appOwner === 'user'
 
-/** The name shown to users, as in lists of deployments. The name of a built image is a digest, which says nothing. */
+/**
+ * The version name shown to users, as in lists of deployments. The name of a built image is only a digest, so the
+ * commit is shown instead.
+ */
 const nameOf = (d: Deployment) =>
   !d.build ? d.image : d.gitCommitHash ? `Commit ${d.gitCommitHash.slice(0, 10)}` : 'Uploaded source'
 
@@ -47,10 +50,13 @@ export async function notifyFailed(tx: Tx, d: Deployment, reason: string): Promi
   })
 }
 
-/** Without the app's output in the lines after the first: it may have secrets, and entries are not deleted. */
+/**
+ * The first line of the reason. Later lines contain output of the app, which may contain secrets, and activity entries
+ * are not deleted.
+ */
 const causeOf = (reason: string) => (reason.split('\n', 1)[0] ?? '').replace(/ Last lines:$/, '').slice(0, 200)
 
-/** Without an account: the platform ended the rollout, whoever had begun it. */
+/** Writes an activity entry without an account, because the platform ended the rollout. */
 function record(tx: Tx, d: Deployment, note: AuditNote): void {
   const actor = { userId: unknownAccount, projectId: d.projectId, via: undefined, ip: undefined, requestId: undefined }
   writeAudit(tx, actor, { ...note, resourceId: d.id, details: { app: d.appName, ...note.details } })

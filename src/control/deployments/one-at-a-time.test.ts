@@ -1,4 +1,4 @@
-/** Apps whose old VM ends before a new one starts: never more VMs run than the app wants. */
+/** Exclusive apps, whose old VM ends before a new one starts: never more VMs run than the app wants. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { abandonVmsOf } from '../vms/index.ts'
@@ -25,7 +25,7 @@ const healthyOf = async (id: string) => (await find(id)).vms.filter(vm => vm.hea
 const routeOf = async (app: TestApp) =>
   (await since(world.db, 0)).routes.find(({ hostname }) => hostname === `${app.name}.test`)
 
-/** VMs of the app that any host still has. One that moves is on two hosts, and runs on one of them. */
+/** Number of VMs of the app that any host still has. A VM that is being moved is on two hosts, but counts once. */
 const running = (app: TestApp) =>
   new Set(
     world.hosts.flatMap(host =>
@@ -33,7 +33,10 @@ const running = (app: TestApp) =>
     ),
   ).size
 
-/** Runs until `done`, and returns the most and the fewest VMs that ran, and that were routed, at any step. */
+/**
+ * Runs until `done`. Returns the most VMs that ran and the fewest that were routed at any step, and the states of the
+ * route.
+ */
 async function watch(app: TestApp, done: () => Promise<boolean>, rounds = 90) {
   const seen = { most: 0, fewestRouted: Number.POSITIVE_INFINITY, states: new Set<string>() }
   await world.until(async () => {
@@ -55,8 +58,8 @@ async function oneAtATime(replicas = 1) {
   return { app, old: id }
 }
 
-describe.each([1, 3])('with %i VMs', replicas => {
-  it('replaces one after the other, never runs more, and keeps the others in the route', async () => {
+describe.each([1, 3])('an app with %i VMs', replicas => {
+  it('replaces its VMs one after the other, never runs more, and keeps the other VMs in the route', async () => {
     const { app, old } = await oneAtATime(replicas)
     const next = await world.deploy(app, { replicas })
     expect(next.vmIds).toEqual([])
@@ -68,30 +71,33 @@ describe.each([1, 3])('with %i VMs', replicas => {
     expect([...seen.states].toSorted()).toEqual(replicas === 1 ? ['live', 'sleeping'] : ['live'])
   })
 
-  it.each(['example/bad:1', 'example/sick:1'])('brings the old version back after %s has failed', async image => {
-    const { app, old } = await oneAtATime(replicas)
-    const bad = await world.deploy(app, { image, replicas })
-    const seen = await watch(app, async () => {
-      // A program that never becomes healthy fails by its time limit.
-      await world.rows(
-        `UPDATE vm SET created_at = created_at - interval '1 hour', placed_at = placed_at - interval '1 hour'
+  it.each(['example/bad:1', 'example/sick:1'])(
+    'restores the old version after a deployment of %s has failed',
+    async image => {
+      const { app, old } = await oneAtATime(replicas)
+      const bad = await world.deploy(app, { image, replicas })
+      const seen = await watch(app, async () => {
+        // A program that never becomes healthy fails by its time limit.
+        await world.rows(
+          `UPDATE vm SET created_at = created_at - interval '1 hour', placed_at = placed_at - interval '1 hour'
          WHERE deployment_id = $1 AND seen_state = 'running' AND NOT healthy RETURNING id`,
-        bad.id,
-      )
-      await world.rows(
-        `UPDATE machine SET entered_at = entered_at - interval '1 hour' WHERE id = $1 AND phase = 'rolling' RETURNING id`,
-        bad.id,
-      )
-      return (await find(bad.id)).outcome === 'failed' && (await healthyOf(old)) === replicas
-    })
-    expect(seen.most).toBeLessThanOrEqual(replicas)
-    expect(await isActive(old)).toBe(true)
-    expect((await routeOf(app))?.backends).toHaveLength(replicas)
-    expect(statusOf(await find(old))).toBe('running')
-  })
+          bad.id,
+        )
+        await world.rows(
+          `UPDATE machine SET entered_at = entered_at - interval '1 hour' WHERE id = $1 AND phase = 'rolling' RETURNING id`,
+          bad.id,
+        )
+        return (await find(bad.id)).outcome === 'failed' && (await healthyOf(old)) === replicas
+      })
+      expect(seen.most).toBeLessThanOrEqual(replicas)
+      expect(await isActive(old)).toBe(true)
+      expect((await routeOf(app))?.backends).toHaveLength(replicas)
+      expect(statusOf(await find(old))).toBe('running')
+    },
+  )
 })
 
-it('a rollback in the middle keeps the limit, and ends with the old version alone', async () => {
+it('a rollback during a rollout never runs more VMs than wanted, and ends with only the old version', async () => {
   const { app, old } = await oneAtATime(3)
   const next = await world.deploy(app, { replicas: 3 })
   await watch(app, async () => (await healthyOf(next.id)) === 1)
@@ -101,7 +107,7 @@ it('a rollback in the middle keeps the limit, and ends with the old version alon
   expect((await routeOf(app))?.backends).toHaveLength(3)
 })
 
-it('of two rollouts at once the later one ends up alone', async () => {
+it('if two rollouts overlap, only the later one remains', async () => {
   const { app, old } = await oneAtATime(2)
   const second = await world.deploy(app, { replicas: 2 })
   await watch(app, async () => (await healthyOf(second.id)) === 1)
@@ -115,7 +121,7 @@ it('of two rollouts at once the later one ends up alone', async () => {
   expect(await healthyOf(third.id)).toBe(2)
 })
 
-it('a crashed VM is gone before its replacement starts', async () => {
+it('a crashed VM is removed before its replacement starts', async () => {
   const { app, old } = await oneAtATime(2)
   const [vm] = (await find(old)).vms
   const host = world.hosts.find(one => one.id === vm!.hostId)!
@@ -125,7 +131,7 @@ it('a crashed VM is gone before its replacement starts', async () => {
   expect(seen.most).toBeLessThanOrEqual(2)
 })
 
-it('VMs leave a drained host one after the other, and are not replaced before', async () => {
+it('VMs leave a drained host one at a time, and each is removed before its replacement starts', async () => {
   const { app, old } = await oneAtATime(2)
   const [vm] = (await find(old)).vms
   await world.rows(`UPDATE host SET draining = true, cordoned = true WHERE id = $1 RETURNING id`, vm!.hostId!)
@@ -141,7 +147,7 @@ it('VMs leave a drained host one after the other, and are not replaced before', 
   }
 })
 
-it('VMs of a lost host are replaced, since it may never come back', async () => {
+it('VMs of a lost host are replaced without waiting for the host', async () => {
   const { app, old } = await oneAtATime(1)
   const [vm] = (await find(old)).vms
   await world.db.tx(tx => abandonVmsOf(tx, vm!.hostId!))
@@ -154,9 +160,12 @@ it.each([
   [3, 2, ['a', 'b', 'c']],
   [1, 0, ['a', 'b', 'c']],
   [5, 0, []],
-])('of three VMs, of which %i are wanted and %i have arrived, %j leave', (desiredReplicas, arrived, ids) => {
-  const one = { want: 'running', observedState: 'running', hostId: 'h', healthy: true } as const
-  const vms = ['a', 'b', 'c'].map(id => ({ ...one, id }) as store.DeploymentVm)
-  const left = leavingFor({ id: 'd', activeDeploymentId: 'd', desiredReplicas, arrived, vms })
-  expect(left.map(vm => vm.id)).toEqual(ids)
-})
+])(
+  'with three VMs, %i desired and %i already started by the later rollout, %j are removed',
+  (desiredReplicas, arrived, ids) => {
+    const one = { want: 'running', observedState: 'running', hostId: 'h', healthy: true } as const
+    const vms = ['a', 'b', 'c'].map(id => ({ ...one, id }) as store.DeploymentVm)
+    const left = leavingFor({ id: 'd', activeDeploymentId: 'd', desiredReplicas, arrived, vms })
+    expect(left.map(vm => vm.id)).toEqual(ids)
+  },
+)

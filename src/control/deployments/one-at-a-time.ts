@@ -1,6 +1,7 @@
 /**
- * Apps that never have more VMs than they want: an old VM is gone before a new one is created, and a failed version
- * brings the old one back. Apps with a volume for one VM, and apps with the strategy `one-at-a-time`.
+ * Exclusive apps never have more VMs than desired replicas: an old VM is removed before a new one is created, and if
+ * the new version fails, the VMs of the old one are created again. An app is exclusive if it has a volume that only one
+ * VM may attach, or the strategy `one-at-a-time`.
  */
 import { type Tx, statement } from '../../db/db.ts'
 import { dropSnapshots, setVmsWant } from '../vms/index.ts'
@@ -11,16 +12,21 @@ export type Strategy = (typeof strategies)[number]
 
 export interface ExclusiveFacts {
   readonly strategy: Strategy
-  /** No new VM may run beside the old ones: only one VM may attach a volume of the app, or its strategy says so. */
+  /**
+   * No new VM may run beside the old ones: only one VM may attach a volume of the app, or its strategy is
+   * one-at-a-time.
+   */
   readonly exclusive: boolean
   /**
-   * A later rollout of an exclusive app is in progress: this deployment leaves its place to it, and comes back if that
-   * rollout fails.
+   * A later rollout of an exclusive app is in progress: this deployment removes its VMs for it, and creates them again
+   * if that rollout fails.
    */
   readonly yields: boolean
-  /** VMs of that rollout that are healthy, or whose programs have ended as they should. */
+  /** Number of VMs of the later rollout that are healthy, or whose programs have ended normally. */
   readonly arrived: number
-  /** When the newest of its VMs was created; null if it has none, or is not replaced one at a time. */
+  /**
+   * When the newest VM of this deployment was created; null if it has none, or if the strategy is not one-at-a-time.
+   */
   readonly newestVmAt: Date | null
 }
 
@@ -29,7 +35,7 @@ const laterRollouts = `deployment n JOIN machine nm ON nm.kind = 'deployment' AN
   WHERE n.app_id = d.app_id AND n.rollout > d.rollout AND n.outcome IS NULL AND n.image <> '' AND n.want IN ('running', 'paused')`
 const isExclusive = `(a.strategy = 'one-at-a-time' OR EXISTS (SELECT FROM volume_attachment t
   WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0 AND t.want = 'attached'))`
-/** Of a deployment d of an app a. */
+/** Columns of `ExclusiveFacts` for a deployment `d` of an app `a`. */
 export const exclusiveColumns = `a.strategy, ${isExclusive} AS exclusive, (${isExclusive} AND EXISTS (SELECT FROM ${laterRollouts})) AS yields,
   CASE WHEN a.strategy = 'one-at-a-time' THEN (SELECT count(*)::int FROM vm w
     WHERE w.deployment_id = (SELECT n.id FROM ${laterRollouts} ORDER BY n.rollout DESC LIMIT 1) AND w.run_id IS NULL AND w.want <> 'absent'
@@ -45,7 +51,10 @@ const freePlaces = statement<{ free: number }>(
    FROM app WHERE id = $1`,
 )
 
-/** Returns how many of the wanted VMs may be created now. The app must be locked, so that nobody else creates some. */
+/**
+ * Returns how many of the wanted VMs may be created now. The app must be locked, so that no other transaction creates
+ * VMs.
+ */
 export async function creatable(tx: Tx, appId: string, wanted: number): Promise<number> {
   if (wanted <= 0) return 0
   const { free } = await tx.one(freePlaces, [appId])
@@ -56,7 +65,8 @@ const wants = (d: Pick<Deployment, 'desiredReplicas'>) => Math.max(d.desiredRepl
 const kept = (d: Pick<Deployment, 'vms'>) => d.vms.filter(vm => vm.want !== 'absent')
 
 /**
- * VMs that leave now for a later rollout: one more than have arrived. The least useful ones leave first.
+ * The VMs to remove now for a later rollout: one more than the number of its VMs that have arrived. Unhealthy VMs come
+ * first.
  */
 export function leavingFor(
   d: Pick<Deployment, 'desiredReplicas' | 'arrived' | 'vms' | 'activeDeploymentId' | 'id'>,
@@ -67,7 +77,7 @@ export function leavingFor(
     .slice(stay)
 }
 
-/** Removes the VMs that leave for a later rollout. */
+/** Removes the VMs that make room for a later rollout. */
 export async function yieldPlaces(tx: Tx, d: Deployment): Promise<void> {
   await dropSnapshots(tx, d.id, 'sleep')
   await setVmsWant(
@@ -77,6 +87,6 @@ export async function yieldPlaces(tx: Tx, d: Deployment): Promise<void> {
   )
 }
 
-/** True while a rollout that is well waits for an old VM to end. That takes as long as the old version needs. */
+/** True while a healthy rollout waits until an old VM is gone, which takes as long as the old program needs to stop. */
 export const awaitsPlace = (d: Deployment): boolean =>
   d.strategy === 'one-at-a-time' && kept(d).length < wants(d) && kept(d).every(vm => vm.healthy)

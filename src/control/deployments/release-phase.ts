@@ -1,4 +1,7 @@
-/** Runs the release command in a separate VM, with the new image, before any VM of the new version serves. */
+/**
+ * The phase that runs the release command in a separate VM, with the new image, before any VM of the new version
+ * serves.
+ */
 import { type Next, go, type Step, wait } from '../../engine/workflow.ts'
 import { minutes } from '../../lib/duration.ts'
 import { startRelease } from './release.ts'
@@ -10,7 +13,10 @@ import type { Deployment } from './store.ts'
 /** The run pokes when it ends; this poll covers lost pokes. */
 const pollMs = minutes(1)
 
-/** A failure leaves the old version serving. Once it has succeeded, a later activation does not repeat it. */
+/**
+ * Waits for the release command. If it fails, the old version keeps serving. Once it has succeeded, a later activation
+ * of the deployment does not repeat it.
+ */
 export async function releasing(
   { db }: Pick<WorkflowDeps, 'db'>,
   { subject: d }: Step<Deployment>,

@@ -1,4 +1,4 @@
-/** Changes the VMs of a deployment to the replicas that its app wants. */
+/** Adjusts the VMs of a deployment to the number of replicas that its app wants. */
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
@@ -15,7 +15,10 @@ export const crashed = (vm: DeploymentVm) => vm.observedState === 'crashed'
 
 export type ReplicaChanges = { readonly are: 'none' } | ({ readonly are: 'some' } & ReplicaPlan)
 
-/** Creates missing VMs; removes those that are surplus, have crashed or must leave their host. */
+/**
+ * Plans the changes: missing VMs are created, and VMs that are surplus, have crashed or must leave their host are
+ * removed.
+ */
 export function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
   const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.observedState === 'paused' : vm.healthy)
   const replicas = kept(d).map(vm => ({
@@ -28,7 +31,7 @@ export function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChang
   }))
   // Scaling to zero replicas happens in the sleep phases, not here.
   const plan = planReplicas(wantedVms(d), replicas, mayReplace)
-  // Its successor can only start once the VM has released the volume.
+  // Whether the VM must be removed before its successor can start, which is the case in an exclusive app.
   const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
   const mayStepAside = kept(d).filter(vm => stepsAside(vm) && !plan.remove.includes(vm.id))
   const isComplete = replicas.length >= wantedVms(d) && replicas.every(vm => vm.good)

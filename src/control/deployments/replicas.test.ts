@@ -71,7 +71,7 @@ describe('replicas', () => {
     expect(planReplicas(desired, vms, mayReplace)).toMatchObject(wanted)
   })
 
-  it('drains a host without ever having fewer good VMs than desired, and reaches a steady state', () => {
+  it('drains a host without ever having fewer healthy VMs than desired, and reaches a steady state', () => {
     const kinds = fc.constantFrom('stays', 'leaves', 'moves', 'moves fail')
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.array(kinds, { minLength: 1, maxLength: 6 }), (desired, each) => {
@@ -102,7 +102,7 @@ describe('replicas', () => {
     )
   })
 
-  it('waits longer after every crash, and forgets crashes after a quiet period', () => {
+  it('waits longer after every crash, and ignores earlier crashes after a quiet period', () => {
     expect(replacementPauseMs(0, undefined)).toBe(0)
     expect(replacementPauseMs(1, 0)).toBe(2000)
     expect(replacementPauseMs(30, 0)).toBe(300_000)

@@ -52,7 +52,7 @@ export function planReplicas(desired: number, vms: readonly Replica[], mayReplac
   }
 }
 
-/** Crashes are forgotten after this long without another one. */
+/** Time without a crash after which earlier crashes no longer count. */
 export const quietMs = minutes(10)
 const longestPauseMs = minutes(5)
 

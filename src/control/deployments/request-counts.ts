@@ -1,4 +1,4 @@
-/** Requests of each deployment since it first served, as gateways report them. */
+/** Number of requests of each deployment since it first served, as reported by gateways. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { VmCounts } from '../../contract/request-counts.ts'
 
@@ -14,7 +14,7 @@ const addCounts = statement(
    ON CONFLICT (deployment_id) DO UPDATE SET requests = c.requests + excluded.requests, failed = c.failed + excluded.failed`,
 )
 
-/** Adds the counts of a gateway. Those of VMs that are gone are ignored. */
+/** Adds the counts that a gateway reported. Counts for VMs that no longer exist are ignored. */
 export async function addVmCounts(tx: Tx, counts: readonly VmCounts[]): Promise<void> {
   if (counts.length === 0) return
   await tx.run(addCounts, [counts.map(one => one.vmId), counts.map(one => one.requests), counts.map(one => one.failed)])

@@ -33,24 +33,27 @@ const settled = async (id: string, status: string) => {
 const vmsOf = (id: string) => [...host.vms.values()].filter(vm => vm.desired.spec.deploymentId === id)
 
 describe('a worker whose program ends', () => {
-  it.each(['on-failure', 'never'])('with code 0 stops its deployment under %s, and leaves no VM', async policy => {
-    host.behaviour.set('example/batch:1', 'finish')
-    const worker = await app('worker', policy, 2)
-    const { id } = await world.deploy(worker, { image: 'example/batch:1', replicas: 2 })
-    const ended = await settled(id, 'stopped')
-    expect(ended.errorMessage).toBe(`Its program has ended with code 0, and the restart policy is ${policy}.`)
-    expect(ended.startedAt).not.toBeNull()
-    await world.until(async () => (await read(id)).vms.length === 0)
-    expect(vmsOf(id)).toEqual([])
-    expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
-    const entries = await world.rows<{ action: string }>(
-      `SELECT action FROM audit_log WHERE resource_id = $1 AND action LIKE 'deployment.%' ORDER BY id`,
-      id,
-    )
-    expect(entries.map(({ action }) => action)).toEqual(['deployment.live', 'deployment.finished'])
-  })
+  it.each(['on-failure', 'never'])(
+    'with code 0 stops its deployment under the policy %s, and leaves no VM',
+    async policy => {
+      host.behaviour.set('example/batch:1', 'finish')
+      const worker = await app('worker', policy, 2)
+      const { id } = await world.deploy(worker, { image: 'example/batch:1', replicas: 2 })
+      const ended = await settled(id, 'stopped')
+      expect(ended.errorMessage).toBe(`Its program has ended with code 0, and the restart policy is ${policy}.`)
+      expect(ended.startedAt).not.toBeNull()
+      await world.until(async () => (await read(id)).vms.length === 0)
+      expect(vmsOf(id)).toEqual([])
+      expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
+      const entries = await world.rows<{ action: string }>(
+        `SELECT action FROM audit_log WHERE resource_id = $1 AND action LIKE 'deployment.%' ORDER BY id`,
+        id,
+      )
+      expect(entries.map(({ action }) => action)).toEqual(['deployment.live', 'deployment.finished'])
+    },
+  )
 
-  it('replaces none of those that have ended while others run', async () => {
+  it('with code 0 in one VM is not replaced, and the other VM keeps running', async () => {
     host.behaviour.delete('example/part:1')
     const worker = await app('worker', 'on-failure', 2)
     const { id } = await world.deploy(worker, { image: 'example/part:1', replicas: 2 })
@@ -72,7 +75,7 @@ describe('a worker whose program ends', () => {
     ['on-failure', { maxRestarts: 2, restartOn: 'failure' }],
     ['never', { maxRestarts: 2, restartOn: 'never' }],
     ['always', { maxRestarts: 2 }],
-  ])('with another code fails its deployment under %s', async (policy, sent) => {
+  ])('with another code fails its deployment under the policy %s', async (policy, sent) => {
     host.behaviour.set('example/broken:1', 'crash')
     const worker = await app('worker', policy)
     const { id } = await world.deploy(worker, { image: 'example/broken:1' })
@@ -83,13 +86,13 @@ describe('a worker whose program ends', () => {
   })
 })
 
-it('a web app whose program ends with code 0 before it serves has failed', async () => {
+it('a web app fails if its program ends with code 0 before it serves', async () => {
   host.behaviour.set('example/batch:1', 'finish')
   const { id } = await world.deploy(await app('web', 'on-failure'), { image: 'example/batch:1' })
   expect((await settled(id, 'failed')).errorMessage).toContain('exited with code 0.')
 })
 
-it('a VM whose program failed is not replaced under never', async () => {
+it('a VM whose program failed is not replaced under the policy never', async () => {
   host.behaviour.delete('example/part:2')
   const { id } = await world.deploy(await app('worker', 'never', 2), { image: 'example/part:2', replicas: 2 })
   await settled(id, 'running')

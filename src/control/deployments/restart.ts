@@ -1,34 +1,37 @@
-/** What becomes of the VMs whose programs have ended. */
+/** Restart policies: what happens to VMs whose programs have ended. */
 import { type Tx, statement } from '../../db/db.ts'
 import type { VmFacts } from './rules.ts'
 
 export const restartPolicies = ['always', 'on-failure', 'never'] as const
 
-/** As stored and as in the API. */
+/** Restart settings, in the form of both the database and the API. */
 export interface RestartSettings {
   readonly policy: (typeof restartPolicies)[number]
-  /** Null: as many as the installation allows. */
+  /** Null: as many restarts as the installation allows. */
   readonly max_restarts: number | null
 }
 
 export interface RestartFacts {
   /** Null: programs are always restarted, as often as the installation allows. */
   readonly restart: RestartSettings | null
-  /** VMs whose programs have ended with code 0, and were not to be restarted. They are gone, and not replaced. */
+  /**
+   * Number of VMs whose programs ended with code 0 and were not to be restarted. They were removed and are not
+   * replaced.
+   */
   readonly finished: number
   readonly appKind: 'web' | 'worker'
 }
 
-/** Of a deployment d of an app a. */
+/** Columns of `RestartFacts` for a deployment `d` of an app `a`. */
 export const restartColumns = `d.restart, d.finished, a.kind AS "appKind"`
 
 type Ends = Pick<RestartFacts, 'restart' | 'finished'>
 
-/** True if the VM's program has ended as it should, and is not to be restarted. */
+/** True if the VM's program has ended with code 0, and is not to be restarted. */
 export const hasFinished = ({ restart }: Ends, vm: VmFacts): boolean =>
   vm.observedState === 'crashed' && vm.exitCode === 0 && (restart?.policy ?? 'always') !== 'always'
 
-/** VMs that the deployment should have: those that have finished need no successor. */
+/** Number of VMs that the deployment should have: finished VMs need no successor. */
 export const wantedVms = ({ desiredReplicas, finished }: Ends & { readonly desiredReplicas: number }): number =>
   Math.max(Math.max(desiredReplicas, 1) - finished, 0)
 
@@ -43,5 +46,5 @@ const countReplaced = statement(
    WHERE id = $1`,
 )
 export const finishedSome = (tx: Tx, id: string, vms: number) => tx.run(countFinished, [id, vms])
-/** Counts a replacement; counting restarts after `quietSeconds` without one. */
+/** Counts a replacement. The count starts again at 1 after `quietSeconds` without a replacement. */
 export const replacedOne = (tx: Tx, id: string, quietSeconds: number) => tx.run(countReplaced, [id, quietSeconds])

@@ -27,8 +27,8 @@ export type WorkflowDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
 const pollMs = minutes(1)
 
 /**
- * Waits for the build, which pokes. The VMs are created in the commit that sets the image, so the plan's limits
- * stay respected.
+ * Waits for the build, which pokes this workflow when it ends. The VMs are created in the commit that sets the image,
+ * so the plan's limits are not exceeded.
  */
 export async function building({ subject: d }: Step<Deployment>): Promise<Next<'rolling' | 'releasing' | 'failing'>> {
   if (d.outcome) return done(announce(d))
@@ -46,7 +46,7 @@ export async function rolling(
 ): Promise<Next<'serving' | 'canary' | 'draining' | 'failing'>> {
   if (d.activeRollout > d.rollout) return go('draining', announce(d))
   if (d.yields) return wait(pollMs, tx => yieldPlaces(tx, d))
-  // A program that should serve requests has to be there for them, whatever its exit code.
+  // Only the program of a worker may end. The program of a web app has to serve requests, so any exit is a failure.
   const isDone = (vm: DeploymentVm) => d.appKind === 'worker' && hasFinished(d, vm)
   const isLost = kept(d).some(vm => crashed(vm) && !isDone(vm))
   if (isLost) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
@@ -59,7 +59,7 @@ export async function rolling(
   if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
   const changes = replicaChanges(d, false)
   const isPlaced = d.scheduledAt === null && kept(d).some(vm => vm.hostId)
-  // The old version leaves one VM after the other, as the new one arrives.
+  // The VMs of the old version are removed one after the other, as those of the new version start.
   const isTaking = d.strategy === 'one-at-a-time'
   if (changes.are === 'none' && !isPlaced && isReported(d) && !isTaking) return wait(Math.min(leftMs, pollMs))
   return wait(Math.min(leftMs, pollMs), async tx => {
@@ -115,7 +115,8 @@ export async function serving(
 function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: number): number {
   const vms = kept(d)
   if (awaitsPlace(d)) return Number.POSITIVE_INFINITY
-  // Nothing serves while the only VM of a new version waits for room, so the old version comes back after a while.
+  // With one-at-a-time, waiting for capacity is limited too: the old VM is gone, so nothing serves until the rollout
+  // fails and the old version is restored.
   const waits = d.strategy === 'rolling' && vms.some(vm => vm.hostId === null)
   if (waits && vms.every(vm => vm.hostId === null || vm.healthy)) return Number.POSITIVE_INFINITY
   return (
@@ -156,7 +157,7 @@ export const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
   await end(tx, d, 'failed', reason)
 }
 
-/** The programs of all VMs have ended, and are not to be restarted. */
+/** Stops a deployment because the programs of all its VMs have ended, and are not to be restarted. */
 const finish = (d: Deployment) => async (tx: Tx) => {
   const reason = `Its program has ended with code 0, and the restart policy is ${d.restart?.policy ?? 'always'}.`
   recordFinished(tx, d)

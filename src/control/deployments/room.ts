@@ -34,7 +34,7 @@ export async function roomOf(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, 
   })
 }
 
-/** @throws ApiError 409 when the replicas would not fit even on empty hosts */
+/** Refuses replicas that could never run. @throws ApiError 409 when they would not fit even on empty hosts */
 export function assertRoomEver({ ever, limit, placement }: Room, replicas: number): void {
   if (replicas <= ever) return
   const isUnoffered = placement.rejected.some(({ reason }) => reason.startsWith('hypervisor'))

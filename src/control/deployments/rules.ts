@@ -19,7 +19,7 @@ export interface VmFacts {
     | 'absent'
     | null
   readonly healthy: boolean
-  /** Of the last program that ended. */
+  /** Exit code of the last program that ended. */
   readonly exitCode?: number | null
   /** The VM is moving to another host. */
   readonly migrating?: boolean
@@ -28,7 +28,7 @@ export interface VmFacts {
 export interface DeploymentFacts {
   readonly want: 'running' | 'paused' | 'stopped' | 'deleted'
   readonly outcome: 'stopped' | 'superseded' | 'failed' | 'cancelled' | null
-  /** Phase of its workflow; null once the workflow has finished. */
+  /** Phase of the deployment's workflow; null once the workflow has finished. */
   readonly phase:
     | 'building'
     | 'releasing'
@@ -67,7 +67,10 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
   return 'pending'
 }
 
-/** @throws ApiError 409 `invalid_state` naming the verb, the status and the statuses that allow the verb */
+/**
+ * Checks that the status allows the verb.
+ * @throws ApiError 409 `invalid_state` naming the verb, the status and the statuses that allow the verb
+ */
 export function assertCan(verb: DeploymentVerb, status: DeploymentStatus): void {
   const possible: readonly DeploymentStatus[] = can[verb]
   if (!possible.includes(status))

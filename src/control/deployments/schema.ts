@@ -15,7 +15,7 @@ const ofJob = Type.Object({
   app_name: appName(),
   job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
 })
-/** A log stream starts with the newest retained lines. */
+/** The log filters of a single deployment. */
 const { deployment: _, ...ofOneDeployment } = filterFields
 const logQuery = {
   tail: Type.Optional(

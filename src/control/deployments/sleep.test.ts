@@ -1,4 +1,4 @@
-/** Scale to zero under faults and races: failures during sleep and wake, and changes in between. */
+/** Scale to zero with faults and races: failures while an app goes to sleep or wakes, and concurrent changes. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../scaling/index.ts'
@@ -47,7 +47,7 @@ it('a failed wake leaves the app asleep, and the next wake retries without the s
   await world.deploymentsEnd(app)
 })
 
-it('a request during the idle state keeps the app awake; an older report does not', async () => {
+it('a request during the idle state keeps the app awake, but a report of an older request does not', async () => {
   const { app } = await sleeper()
   const reported = (ageMs: number) => db.tx(tx => recordTraffic(tx, [{ appId: app.id, ageMs }]))
   const asked = () => world.rows(`SELECT last_request_at AS at FROM app WHERE id = $1`, app.id)
@@ -62,7 +62,7 @@ it('a request during the idle state keeps the app awake; an older report does no
   await world.deploymentsEnd(app)
 })
 
-it('an app becomes active in the commit that records its healthy VM, before its deployment workflow runs', async () => {
+it('a woken app becomes active in the commit that records its healthy VM, before its deployment workflow runs', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   await wake(app)
@@ -94,7 +94,7 @@ const phasesOf = async ({ id }: TestApp) =>
     )
   ).map(row => row.phase)
 
-it('an app with a usable snapshot host is woken in one transaction, and only once', async () => {
+it('an app whose snapshot host is usable is woken in one transaction, and only once by concurrent requests', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const used = async () =>
@@ -133,7 +133,7 @@ it.each([
   await world.deploymentsEnd(app)
 })
 
-it('a wake waits for a host like any other VM when the snapshot host is full', async () => {
+it('a woken VM waits for capacity like any other VM when the snapshot host is full', async () => {
   const { app } = await sleeper()
   await fallAsleep(app)
   await world.rows(`UPDATE host SET used_vcpus = vcpus WHERE id = $1 RETURNING id`, host.id)
@@ -144,7 +144,7 @@ it('a wake waits for a host like any other VM when the snapshot host is full', a
   await world.deploymentsEnd(app)
 })
 
-it('a wake starts nothing when its deployment is stopped while the request waits', async () => {
+it('a wake starts no VM if the deployment is stopped while the wake waits for its lock', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const { promise: held, resolve: hold } = Promise.withResolvers<void>()
@@ -165,7 +165,7 @@ it('a wake starts nothing when its deployment is stopped while the request waits
   await world.deploymentsEnd(app)
 })
 
-it('the workflows wake the app while a runner holds its deployment', async () => {
+it('the workflows wake the app if a runner holds its deployment', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   await world.rows(
@@ -180,7 +180,7 @@ it('the workflows wake the app while a runner holds its deployment', async () =>
   await world.deploymentsEnd(app)
 })
 
-it('a wake boots on another host when the snapshot host is lost', async () => {
+it('a woken app boots on another host if the snapshot host is lost', async () => {
   const { app } = await sleeper()
   await fallAsleep(app)
   const other = await world.addHost()

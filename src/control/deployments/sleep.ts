@@ -22,13 +22,18 @@ interface Moment {
   readonly now: Date
 }
 
-/** Gateways report every 5 s, so requests that started before the route changed are known after this time. */
+/**
+ * Gateways report every two seconds (`trafficReportMs`), so after this time all requests that started before the route
+ * changed are known.
+ */
 const graceMs = seconds(6)
 const snapshotLimitMs = minutes(1)
 const wakeLimitMs = minutes(1)
 const wakeDeadlineMs = wakeLimitMs + minutes(1)
 const pollMs = minutes(1)
-/** A healthy VM does not poke its workflow (vms/observed.ts), so this phase polls. */
+/**
+ * Poll interval while a VM starts: a VM that becomes healthy does not poke the deployment's workflow (vms/observed.ts).
+ */
 const wakingPollMs = seconds(1)
 
 const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
@@ -86,10 +91,11 @@ export interface Bed {
 }
 
 /**
- * What `sleeping` does for an app that is woken, in the transaction that wakes it, and holds app and deployment: three turns of machines are two thirds of what a wake
- * takes until its host hears of it (docs/decisions/0077-fast-wake.md).
- * @param afterMs until the machines look at it, for a caller who tells the host himself
- * @returns the VM that its host is to be told of; undefined: that is left to the machines
+ * Does the work of the `sleeping` phase in the transaction that wakes the app, which has locked the app and the
+ * deployment. Otherwise three workflow steps take two thirds of the time until the host receives the new VM
+ * (docs/decisions/0077-fast-wake.md).
+ * @param afterMs time after which the workflows continue, for a caller that sends the VM to its host itself
+ * @returns the VM that the caller should send to its host; undefined: the workflows do that
  */
 export async function wakeNow(tx: Tx, bed: Bed, afterMs: number): Promise<PlacedVm | undefined> {
   const isMine = await advanceWorkflow(tx, 'deployment', bed.deploymentId, {

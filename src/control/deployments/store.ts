@@ -27,9 +27,9 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
   readonly gitCommitHash: string
   readonly gitCommitMessage: string
   readonly triggerSource: string
-  /** Name or e-mail address of who requested it; empty if that is unknown. */
+  /** Name or e-mail address of the user who requested the deployment; empty if unknown. */
   readonly author: string
-  /** When its current rollout was requested: by its creation, or by its last activation. */
+  /** When the deployment's current rollout was requested: by its creation, or by its last activation. */
   readonly requestedAt: Date
   readonly errorMessage: string | null
   readonly scheduledAt: Date | null
@@ -40,7 +40,7 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
   readonly scaleState: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
   readonly desiredReplicas: number
   readonly drainSeconds: number
-  /** Labels of hosts that its app requires and prefers. */
+  /** Host labels that the app requires and prefers. */
   readonly appHosts: HostSettings | null
   /** How many times in a row a crashed VM was replaced, and when last. */
   readonly replaced: number
@@ -50,15 +50,15 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
   readonly activeRollout: number
   readonly appWant: 'live' | 'deleted'
   readonly ipv6Prefix: string
-  /** When the most recently placed of its VMs was placed. */
+  /** When the most recently placed VM of the deployment was placed. */
   readonly placedAt: Date | null
-  /** One-off VMs with its image exist. They are not among `vms`. */
+  /** Whether one-off VMs with the deployment's image exist. They are not among `vms`. */
   readonly hasRuns: boolean
-  /** Its release command has not ended. */
+  /** Whether the release command has not ended yet. */
   readonly hasRelease: boolean
-  /** Its release command has succeeded, or it has none. */
+  /** Whether the release command has succeeded, or there is none. */
   readonly isReleased: boolean
-  /** Runs once in a separate VM before the deployment serves. */
+  /** Command that runs once in a separate VM before the deployment serves. */
   readonly releaseCommand: readonly string[] | null
   /** The last status sent to the streams. */
   readonly announced: string | null
@@ -73,7 +73,7 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
     /** The build is queued, or a host still holds something of it. */
     readonly isBusy: boolean
   } | null
-  /** The snapshot that it wakes from. */
+  /** The snapshot from which the app wakes. */
   readonly sleepSnapshot: {
     readonly id: string
     readonly state: 'creating' | 'ready' | 'failed'
@@ -88,11 +88,13 @@ export interface DeploymentVm extends VmFacts {
   readonly ipv6Address: string
   readonly error: string | null
   readonly placementNote: string | null
-  /** Its host is being drained, and the VM can leave together with its volumes. */
+  /** The VM's host is being drained, and the VM can leave together with its volumes. */
   readonly leaving: boolean
-  /** Its hypervisor can snapshot its memory and disk, and its volumes if it has some. */
+  /** The VM's hypervisor can snapshot its memory and disk, and its volumes if there are any. */
   readonly canSnapshot: boolean
-  /** Its host is being drained, and its hypervisor can move it while it runs and has failed fewer than twice. */
+  /**
+   * The VM's host is being drained, and the hypervisor can move the VM while it runs; fewer than two moves have failed.
+   */
   readonly canMove: boolean
   readonly balloonTargetMib: number | null
   readonly restartCount: number
@@ -265,7 +267,10 @@ export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
 export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])
 export const desired = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
   (await tx.run(setWant, [id, want])) === 1
-/** @param isLeaving the workflow is still taking the deployment down */
+/**
+ * Starts a new rollout of a deployment that has ended or is being taken down.
+ * @param isLeaving the workflow is still taking the deployment down
+ */
 export const startAgain = (tx: Tx, id: string, isLeaving: boolean) => tx.run(revive, [id, isLeaving])
 /** Clears the reactivation mark when the new rollout starts. */
 export const rollingAgain = (tx: Tx, id: string) => tx.run(forgetReactivation, [id])

@@ -32,14 +32,14 @@ type StreamHandlers = Pick<
   | 'streamAppMetrics'
 >
 
-/** @throws ApiError 404 */
+/** Finds the deployment that a request names. @throws ApiError 404 */
 export async function jobOf({ db }: Pick<Deps, 'db'>, { project, params }: JobCall): Promise<Deployment> {
   const d = await store.inApp(db, project.id, params.app_name, params.job_id)
   if (!d) throw notFound()
   return d
 }
 
-/** @throws ApiError 404 */
+/** Finds the app that a request names. @throws ApiError 404 */
 export async function appOf(
   { db }: Pick<Deps, 'db'>,
   projectId: string,
@@ -115,7 +115,7 @@ interface LogRequest {
   readonly query: { readonly tail?: number; readonly since?: string }
 }
 
-/** Streams the lines of live and of removed VMs. */
+/** Streams the lines of existing and of removed VMs. */
 async function streamPart(
   deps: Deps,
   stream: Parameters<typeof streamLogs>[1],

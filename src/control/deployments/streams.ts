@@ -1,4 +1,4 @@
-/** Events of the deployment streams: statuses, logs and live numbers. */
+/** Events of the deployment streams: statuses, logs and live metrics. */
 import { EventGap, projectEventTable } from '../events/schema.ts'
 import type { EventTable } from '../http/operation.ts'
 import { dateTime, int64, list, resource, uuid } from '../http/types.ts'

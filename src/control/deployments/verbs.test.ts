@@ -1,4 +1,7 @@
-/** Every verb in every phase, before a step, during one and while the hosts are away: it takes effect in the end, or is refused with 409. */
+/**
+ * Every verb in every phase, before a step, during a step and while the hosts are unreachable: the verb takes effect
+ * eventually, or is refused with 409.
+ */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { can } from '../../contract/deployments.ts'
@@ -38,7 +41,7 @@ const act = (id: string, verb: Verb) =>
     const d = await store.byId(tx, id)
     if (d) await apply(tx, verb, d)
   })
-/** Runs rounds, the deployment's own workflow last, until it is in the phase. */
+/** Runs rounds until the deployment is in the phase. Its own workflow runs last in each round. */
 const stepInto = async (id: string, phase: string) => {
   for (let round = 0; (await phaseOf(id)) !== phase; round++) {
     if (round === 30) throw new Error(`not ${phase} but ${await phaseOf(id)}`)
@@ -74,7 +77,7 @@ const over = async (how: () => Promise<Subject>, verb?: Verb) => {
   return subject
 }
 
-/** How each phase is reached; several ways when they differ. */
+/** Creates a deployment in each phase. A phase appears several times if it can be reached in different ways. */
 const states: Readonly<Record<string, () => Promise<Subject>>> = {
   building: async () => {
     const subject = await make('')
@@ -178,7 +181,7 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
   },
 }
 
-/** Ends the release command of `releasing`, which the simulated guest cannot do. */
+/** Ends the release command in the phase `releasing`, which the simulated guest cannot do. */
 const endRelease = (id: string) =>
   world.rows(
     `UPDATE run SET outcome = 'succeeded', want = 'cancelled'
@@ -186,7 +189,7 @@ const endRelease = (id: string) =>
     id,
   )
 
-/** Ends the build of `building`, with an image. */
+/** Ends the build in the phase `building`, with an image. */
 const endBuild = (id: string) =>
   world.rows(
     `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now(), holds = false
@@ -225,7 +228,7 @@ const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
   },
   delete: async id => (await read(id)) === undefined,
 }
-/** Runs the verb between the step's load and its commit. */
+/** Applies the verb between the load and the commit of a workflow step. */
 async function during(id: string, verb: Verb): Promise<unknown> {
   const deployment: AnyWorkflow = world.workflows.deployment
   let refused: unknown
@@ -254,7 +257,7 @@ const before = (id: string, verb: Verb): Promise<unknown> =>
   )
 
 const verbs = Object.keys(can).filter((verb): verb is Verb => verb in can)
-/** The hosts stop answering before the verb and come back a few rounds later. */
+/** Makes the hosts unreachable before the verb, and reachable again a few rounds later. */
 async function whileAway(id: string, verb: Verb): Promise<unknown> {
   for (const host of world.hosts) host.reachable = false
   try {
@@ -270,9 +273,9 @@ async function whileAway(id: string, verb: Verb): Promise<unknown> {
 }
 const moments = { 'before a step': before, 'during a step': during, 'while the hosts are unreachable': whileAway }
 
-describe.each(Object.entries(states))('%s', (_state, bring) => {
+describe.each(Object.entries(states))('a deployment in the phase %s', (_state, bring) => {
   it.each(Object.entries(moments).flatMap(([when, how]) => verbs.map(verb => ({ when, how, verb }))))(
-    '$verb, $when',
+    'carries out or refuses $verb $when',
     async ({ how, verb }) => {
       const { id } = await bring()
       await using undo = new AsyncDisposableStack()
@@ -289,7 +292,7 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
         return effects[verb](id)
       }
       await world.until(hasEffect, 40)
-      // The effect lasts: no work in progress undoes it.
+      // The effect lasts: no workflow in progress undoes it.
       for (let round = 0; round < 3; round++) {
         await world.hostsMove()
         await world.run('vm', 'deployment', 'app')
@@ -299,7 +302,7 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
   )
 })
 
-it('covers every phase', () => {
+it('every phase of the workflow is tested', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.deployment.phases)))
 })

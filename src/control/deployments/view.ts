@@ -12,7 +12,7 @@ const firstVm = <Vm extends { readonly want: string }>(d: { readonly vms: readon
   d.vms.find(vm => vm.want !== 'absent') ?? d.vms[0]
 const unixSeconds = (at: Date | null) => (at ? Math.floor(at.getTime() / 1000) : 0)
 
-/** From the request until it served or ended; null while it is being rolled out, and if its VMs never stopped. */
+/** Duration from the request until the deployment served or ended; null while neither has happened. */
 function rolloutMs({ requestedAt, startedAt, stoppedAt }: ListedDeployment): number | null {
   const end = startedAt ?? stoppedAt
   return end && end >= requestedAt ? end.getTime() - requestedAt.getTime() : null
@@ -48,8 +48,8 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
 })
 
 /**
- * Renders the live view. Numbers are the last ones pushed by the hosts, summed over the deployment's VMs (CPU: their
- * mean).
+ * Renders the live view. Metrics are the last ones that the hosts reported, summed over the deployment's VMs (CPU:
+ * their mean).
  */
 export function liveView(d: ActiveDeployment, live: LiveStats): Static<typeof LiveDeployment> {
   const vm = firstVm(d)

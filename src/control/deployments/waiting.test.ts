@@ -28,7 +28,7 @@ async function running(app: TestApp): Promise<string> {
   return id
 }
 
-it('waits without a time limit, says why, and is placed once there is room', async () => {
+it('a rollout waits for capacity without a time limit, shows the reason, and continues once there is capacity', async () => {
   await world.addHost({ vcpus: 1 })
   const first = await running(await world.app())
   const { id } = await world.deploy(await world.app())
@@ -39,7 +39,7 @@ it('waits without a time limit, says why, and is placed once there is room', asy
   await reaches(id, 'running')
 })
 
-it('waits while the current version occupies the room and keeps serving', async () => {
+it('a rollout waits while the current version occupies the capacity and keeps serving', async () => {
   const host = await world.addHost({ vcpus: 2 })
   const app = await world.app({ replicas: 2 })
   const old = await world.deploy(app, { replicas: 2 })
@@ -48,14 +48,14 @@ it('waits while the current version occupies the room and keeps serving', async 
   await later()
   expect(await status(id)).toBe('pending')
   expect(await status(old.id)).toBe('running')
-  // A second host is enough for both; the rollout continues without another request.
+  // A second host has room for the new version; the rollout continues without another request.
   await world.addHost({ vcpus: 2 })
   await reaches(id, 'running')
   await reaches(old.id, 'superseded')
   expect(host.vms.size).toBe(0)
 })
 
-it('a healthy half of the replicas waits until the other half finds room', async () => {
+it('a rollout with one healthy replica waits until there is capacity for the other replica', async () => {
   await world.addHost({ vcpus: 1 })
   const { id } = await world.deploy(await world.app({ replicas: 2 }), { replicas: 2 })
   await world.until(async () => (await find(id)).vms.some(vm => vm.healthy))
@@ -66,7 +66,7 @@ it('a healthy half of the replicas waits until the other half finds room', async
   await reaches(id, 'running')
 })
 
-it('an unhealthy half of the replicas fails the rollout after its timeout', async () => {
+it('a rollout with one unhealthy replica fails after its timeout while the other waits for capacity', async () => {
   const host = await world.addHost({ vcpus: 1 })
   host.behaviour.set('example/app:1', 'unhealthy')
   const { id } = await world.deploy(await world.app({ replicas: 2 }), { replicas: 2 })

@@ -134,7 +134,7 @@ const ways: Record<string, CrashCase[]> = {
       return made
     },
     advance: async (s, phase) => {
-      // The build ends as builds do: with an image, even when its deployment no longer waits for it.
+      // The build ends with an image, as builds do even if their deployment no longer waits for them.
       await world.rows(
         `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now() WHERE deployment_id = $1`,
         s.id,
@@ -162,7 +162,7 @@ const ways: Record<string, CrashCase[]> = {
     advance: async (s, phase) => {
       await world.run('run')
       await move()
-      // The simulated guest cannot exit with 0.
+      // Recorded directly, because the program of a simulated guest cannot exit with 0.
       await world.rows(
         `UPDATE run SET outcome = 'succeeded' WHERE deployment_id = $1 AND outcome IS NULL AND started_at IS NOT NULL RETURNING id`,
         s.id,
@@ -237,7 +237,7 @@ const ways: Record<string, CrashCase[]> = {
 }
 
 describe('crash matrix of a deployment', () => {
-  it('covers every phase with every fault', () => {
+  it('tests every phase with every fault', () => {
     const named = new Set(Object.values(ways).flatMap(cases => cases.map(({ name }) => name)))
     expect(named.size).toBe(Object.keys(world.workflows.deployment.phases).length * faults.length)
   })

@@ -1,7 +1,7 @@
 /**
- * The workflow of a deployment: runs its release command, starts its VMs beside the current deployment, lets them serve a share of the requests as a canary
- * if the app wants that, switches the route,
- * keeps as many as the app wants, and finally takes them down: superseded, stopped, failed or deleted.
+ * The workflow of a deployment: runs its release command, starts its VMs next to the current deployment, lets them
+ * serve a share of the requests as a canary if the app has one configured, switches the route, keeps as many VMs as the
+ * app wants, and finally takes them down: superseded, stopped, failed or deleted.
  */
 import { workflow } from '../../engine/workflow.ts'
 import { canary } from './canary-phase.ts'

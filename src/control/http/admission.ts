@@ -37,11 +37,11 @@ export interface Admission {
   /** Counts a sign-in. Called by `login` operations once the body is parsed. */
   countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
   /**
-   * Waits until the tenant of the request has less than its share of requests under way, and returns the request's
-   * place. A request without a credential needs none. @throws Error when the client disconnects
+   * Waits until the request's tenant has a free place among its concurrent requests (shares.ts), and returns that
+   * place. A request without a credential does not wait. @throws Error when the client disconnects
    */
   place(request: FastifyRequest, reply: FastifyReply): Promise<Place>
-  /** Counts an answer of this size as one more request for each 64 KiB. The next requests wait for it. */
+  /** Counts a large response as one more request for each full 64 KiB, which delays the tenant's next requests. */
   countAnswer(request: FastifyRequest, bytes: number): void
   /** False once the credential or the membership behind an open stream has been revoked. */
   stillAllowed(request: FastifyRequest, operation: Operation): Promise<boolean>
@@ -56,8 +56,8 @@ interface Checks {
 }
 
 /**
- * Requests of one tenant that are parsed, read, or written at once. With more of them a single tenant gets no more
- * answers a second, since four connections to PostgreSQL keep the event loop busy.
+ * Maximum number of concurrent requests of one tenant. A higher limit would not give a tenant more responses per
+ * second, since four connections to PostgreSQL already keep the event loop busy.
  */
 const mostAtOnce = 4
 
@@ -157,8 +157,8 @@ async function identify(
 }
 
 /**
- * Failures count against the address's rate limit, so guessing is slow while valid callers behind the same address are
- * not affected.
+ * Authenticates the request. Failures count against the address's rate limit, so guessing is slow while valid callers
+ * behind the same address are not affected.
  */
 async function authenticate(
   checks: Checks,
@@ -172,7 +172,7 @@ async function authenticate(
     return await identify(checks.security, request, route.operation, presumed => {
       if (!route.beginRead || !wouldAdmit(checks, presumed, route.operation)) return
       const place = checks.shares.tryTake(tenantOf(presumed))
-      // Without a free place, the read begins once the request has one.
+      // Without a free place the read is not speculative: it begins once the request has a place.
       if (!place) return
       checks.attempts++
       state.attempt = route.beginRead(request, reply, presumed)
@@ -225,7 +225,7 @@ function selectorOf(request: FastifyRequest, operation: Operation): string | und
   return typeof selector === 'string' && selector.length <= 200 && isStorable(selector) ? selector : null
 }
 
-/** Requests of one credential with the same key share a throttled state. */
+/** Second part of the key under which a credential is throttled: it is refused only in the same project. */
 const copyTimeoutOf = (request: FastifyRequest, operation: Operation) =>
   operation.project === 'none' ? 'own' : `project ${selectorOf(request, operation) ?? ''}`
 

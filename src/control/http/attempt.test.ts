@@ -1,4 +1,4 @@
-/** Speculative reads: when they start, and when their answers are sent or discarded. */
+/** Speculative reads: when they start, and when their responses are sent or discarded. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { beginReadOf } from './attempt.ts'
@@ -52,7 +52,7 @@ async function mutex(): Promise<void> {
 }
 
 describe('a speculative read for the last known owner of the credential', () => {
-  it('runs before authentication is confirmed, and is answered only afterwards', async () => {
+  it('runs before authentication is confirmed, and its response is sent only afterwards', async () => {
     const { app, check, handler, ask } = presuming(found)
     let reported = false
     const answer = ask().finally(() => {
@@ -99,7 +99,7 @@ describe('a speculative read for the last known owner of the credential', () => 
     ['finds something', found],
     ['fails', fails],
     ['never ends', never],
-  ])('is refused although it %s', async (_what, read) => {
+  ])('is refused if authentication fails, although the read %s', async (_what, read) => {
     const { app, check, handler, ask } = presuming(read)
     const answer = ask()
     await vi.waitFor(() => expect(handler).toHaveBeenCalledOnce())
@@ -140,7 +140,7 @@ describe('a speculative read for the last known owner of the credential', () => 
   })
 })
 
-describe('no read starts before authentication', () => {
+describe('a speculative read does not start', () => {
   const limits = {
     tenantPerMinute: 2,
     anonymousPerMinute: 100,
@@ -149,7 +149,7 @@ describe('no read starts before authentication', () => {
     refusalDelayMs: 0,
   }
 
-  it('when the rate limit is used up, and each request is counted once', async () => {
+  it('once the rate limit is used up, and each request is counted once', async () => {
     const { app, check, handler, ask } = presuming(found, owner, { config: { rateLimits: limits } })
     check.resolve(owner)
     const answers = [await ask(), await ask(), await ask(), await ask()]
@@ -176,9 +176,9 @@ describe('no read starts before authentication', () => {
   })
 
   it.each([
-    ['had too small a scope', { ...owner, caller: { ...owner.caller, scopes: new Set<'read'>() } }],
-    ['was nowhere', { ...owner, project: undefined }],
-  ])('for who %s', async (_what, presumed) => {
+    ['whose last known caller lacked the scope', { ...owner, caller: { ...owner.caller, scopes: new Set<'read'>() } }],
+    ['whose last known caller was not in the project', { ...owner, project: undefined }],
+  ])('for a credential %s', async (_what, presumed) => {
     const { app, check, handler, ask } = presuming(found, presumed)
     const answer = ask()
     await mutex()

@@ -1,8 +1,8 @@
 /**
- * Reads in one trip to the database. Who asks is a question to the database, and so is what he reads; the second does not
- * wait for the first where the same credential has been answered before. The handler runs for whom it belonged to then, and
- * its statements leave together with the question whether it still does. Nothing of it is told before that is answered, and
- * if the answer is anything else, it was for nothing (docs/decisions/0073-pipelined-reads-and-writes.md).
+ * Speculative reads, which need one round trip to the database instead of two. If the credential of a request is known,
+ * the handler runs for the last known caller, and its queries are sent together with the authentication query. Its
+ * result is sent only if authentication returns that caller, and is discarded otherwise
+ * (docs/decisions/0073-pipelined-reads-and-writes.md).
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Attempt, CallerInProject } from './ports.ts'
@@ -10,7 +10,10 @@ import { buildCall, type Route, signalOf } from './route.ts'
 
 export type BeginRead = (request: FastifyRequest, reply: FastifyReply, who: CallerInProject) => Attempt
 
-/** Undefined for operations that must not run speculatively: those that write, stream, or call other services. */
+/**
+ * The function that starts an operation's speculative read. Undefined for operations that must not run speculatively:
+ * those that write, stream, or call other services.
+ */
 export function beginReadOf(route: Route): BeginRead | undefined {
   const { handler, operation } = route
   if (operation.method !== 'GET' || operation.auth !== 'bearer' || operation.asksOthers || !('read' in handler))

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 
-/** Uploads may take longer, but not without progress (upload.ts). */
+/** Time limit for receiving a body. Uploads may take longer, but not without progress (upload.ts). */
 const bodyLimitMs = 120_000
 
-/** Ends the connection of a request whose body is not complete in time. Node has only one limit for all requests. */
+/** Closes the connection if the body is not complete in time. Node's own limit cannot differ between requests. */
 export function limitBodyTime(request: FastifyRequest, bodyMs = bodyLimitMs): void {
   const { headers, raw } = request
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

@@ -1,4 +1,4 @@
-/** How large a body may be, and what a large one costs its sender. */
+/** Size limits of request bodies, and how many requests a large body counts as. */
 import { Type } from 'typebox'
 import { afterAll, describe, expect, it } from 'vitest'
 import { bodyLimitOf, bytesPerRequest, longestJson, requestsFor } from './body-limit.ts'
@@ -53,7 +53,7 @@ describe('the limit of an operation', () => {
     }
   })
 
-  it('of a database holds all settings that may be set, each of the greatest length', () => {
+  it('of createDatabase allows all database settings at once, each of maximum length', () => {
     const settings = Object.keys(allowedSettings).map(name => longestJson(text({ maxLength: 200 })) + name.length)
     expect(settings.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(bodyLimitOf(ofId('createDatabase')))
   })
@@ -66,11 +66,11 @@ describe('the limit of an operation', () => {
     ['a list without a bound', list(uuid()), Number.POSITIVE_INFINITY],
     ['a map without a bound', stringMap(), Number.POSITIVE_INFINITY],
     ['anything', Type.Unknown(), Number.POSITIVE_INFINITY],
-  ])('of a schema comes from its longest text: %s', (_what, schema, bytes) => {
+  ])('follows from the longest JSON that the schema allows: %s', (_what, schema, bytes) => {
     expect(longestJson(schema)).toBe(bytes)
   })
 
-  it('of a schema is never below a text that it allows', () => {
+  it('is at least as long as a body with the longest value in each field', () => {
     const schema = Type.Object({ id: uuid(), size: maybe(uint32()), note: maybe(text({ maxLength: 5 })) })
     const whole = JSON.stringify({ id: 'x'.repeat(36), size: 4_294_967_295, note: '\x01'.repeat(5) })
     expect(longestJson(schema)).toBeGreaterThanOrEqual(whole.length)
@@ -95,7 +95,7 @@ describe('a large body', () => {
       payload: `{"name":"${'x'.repeat(bytes - '{"name":""}'.length)}"}`,
     })
 
-  it('counts as one request for each 64 KiB of it', async () => {
+  it('counts as one request per 64 KiB', async () => {
     const left = async (bytes: number) => /r=(\d+)/.exec(String((await send(bytes, 'ann')).headers['ratelimit']))?.[1]
     expect([await left(100), await left(64 * kib), await left(64 * kib + 1), await left(1024 * kib)]).toEqual([
       '39',
@@ -105,15 +105,15 @@ describe('a large body', () => {
     ])
   })
 
-  it('is let through if any request is left, and what it is larger delays the next one', async () => {
+  it('is accepted if at least one request is left, and makes the next request wait for its size', async () => {
     for (let n = 0; n < 3; n++) expect((await send(1024 * kib, 'bob')).statusCode).not.toBe(429)
     const refused = await send(100, 'bob')
     expect(refused.statusCode).toBe(429)
-    // 9 of 40 a minute are missing.
+    // The bodies count as 48 requests of a quota of 40, so the next request has to wait for 9 more: 13.5 s.
     expect(refused.headers['retry-after']).toBe('14')
   })
 
-  it('of unknown length counts as the largest that the operation reads; one above the limit as a single request', () => {
+  it('counts as the maximum size if its length is unknown, and as one request if it exceeds the maximum', () => {
     const file = ofId('putAppFile')
     const count = (headers: Record<string, string>) => requestsFor(headers, file)
     expect(count({ 'transfer-encoding': 'chunked' })).toBe(16)

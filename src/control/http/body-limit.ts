@@ -1,6 +1,7 @@
 /**
- * How large a body may be, and what a large one costs its sender. The event loop reads and parses bodies, and a collection
- * of garbage follows every few MiB of them: meanwhile no other tenant is served (docs/decisions/0093-small-bodies.md).
+ * Size limits of request bodies, and how many requests a large body counts as. No other tenant is served while the
+ * event loop reads and parses a body, or during the garbage collection that follows every few MiB of bodies
+ * (docs/decisions/0093-small-bodies.md).
  */
 import { ApiError } from './errors.ts'
 import type { Operation } from './operation.ts'
@@ -8,13 +9,16 @@ import type { Operation } from './operation.ts'
 const KiB = 1 << 10
 const MiB = 1 << 20
 
-/** A body up to this size counts as one request. Larger ones count as one for each such part. */
+/** A body up to this size counts as one request, a larger one as one request for each such part. */
 export const bytesPerRequest = 64 * KiB
 const largestJson = MiB
 
 type Sized = Pick<Operation, 'body' | 'maxBytes' | 'upload'>
 
-/** Bytes that the body of an operation may have: those that it declares, else the power of two that holds all its schema allows. */
+/**
+ * Maximum body size of an operation: the declared size, else the smallest power of two, from 64 KiB to 1 MiB, that
+ * holds every body its schema allows.
+ */
 export function bodyLimitOf({ body, maxBytes, upload }: Sized): number {
   const declared = upload?.maxBytes ?? maxBytes
   if (declared !== undefined) return declared
@@ -25,8 +29,8 @@ export function bodyLimitOf({ body, maxBytes, upload }: Sized): number {
 }
 
 /**
- * As how many requests a request counts. An upload is one: it is passed on as it arrives. A body of unknown length counts as
- * the largest that the operation reads.
+ * The number of requests that a request counts as. An upload counts as one, because it is passed on as it arrives. A
+ * body of unknown length counts as the largest that the operation accepts.
  */
 export function requestsFor(headers: Readonly<Record<string, unknown>>, operation: Sized | undefined): number {
   const isMeasured = headers['transfer-encoding'] === undefined
@@ -61,11 +65,14 @@ interface Shape {
 
 const escaped = '\\u0000'.length
 const quotes = '""'.length
-/** Of a number, `true`, `false` or `null`. */
+/** Maximum length of a number, `true`, `false` or `null` as JSON. */
 const longestWord = 25
 const longestOfFormat: Readonly<Record<string, number>> = { uuid: 36, 'date-time': 40 }
 
-/** Bytes of the longest JSON text of a schema, without white space and unknown members; Infinity where it has no bound. */
+/**
+ * Maximum length in bytes of the JSON that a schema allows, without white space and undeclared members; Infinity if a
+ * part of the schema is unbounded.
+ */
 export function longestJson(schema: object): number {
   const shape: Shape = schema
   if (shape.const !== undefined) return longestOf([shape.const])

@@ -11,7 +11,10 @@ import { definedHeaders, endWithCredential, ownerOf, type StreamContext } from '
 
 type BytesHandler = Extract<Handler<never>, { readonly bytes: unknown }>
 
-/** How often the credential and the progress are checked. A client that reads nothing for three of these is disconnected. */
+/**
+ * Interval at which the credential and the progress are checked. A client that reads nothing for three intervals is
+ * disconnected.
+ */
 const checkMs = 20_000
 const mostIdleChecks = 3
 
@@ -50,7 +53,7 @@ export async function runBytes(
   }
 }
 
-/** Ends the transfer when the credential is revoked, or the client reads nothing any more. */
+/** Ends the transfer when the credential is revoked or the client has stopped reading. */
 function supervised(
   reply: FastifyReply,
   stillAllowed: () => Promise<boolean>,
@@ -73,7 +76,7 @@ function unsatisfiable(reply: FastifyReply, { sizeBytes = 0 }: ByteAnswer): ApiE
   return new ApiError('range_not_satisfiable', `The file has ${sizeBytes} bytes: there is nothing at this Range.`)
 }
 
-/** A browser saves the bytes and never shows them: they are not ours. */
+/** Headers that make a browser save the bytes instead of displaying them, because they are user content. */
 function bytesHeaders({ name, version, sizeBytes, part }: ByteAnswer): Record<string, string | number> {
   const length = part?.count ?? sizeBytes
   const end = part ? part.first + part.count - 1 : 0

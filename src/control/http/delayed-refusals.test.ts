@@ -23,7 +23,7 @@ async function isOver(promise: Promise<void>): Promise<boolean> {
 }
 
 describe('a refusal', () => {
-  it('is sent at once for the first refusals of a key, and late for further ones', async () => {
+  it('is sent at once for the first refusals of a key, and delayed for further ones', async () => {
     const late = createDelayedRefusals(stoppedClock, { delayMs: never, atOnce: 2 })
     const clients = Array.from({ length: 3 }, client)
     const waits = clients.map(({ reply }) => late.wait('greedy', reply))
@@ -33,7 +33,7 @@ describe('a refusal', () => {
     await waits[2]
   })
 
-  it('is sent at once again in the next second', async () => {
+  it('is sent at once again after a second', async () => {
     let ms = 0
     const late = createDelayedRefusals({ monotonicMs: () => ms }, { delayMs: never, atOnce: 1 })
     await late.wait('a', client().reply)
@@ -41,7 +41,7 @@ describe('a refusal', () => {
     expect(await isOver(late.wait('a', client().reply))).toBe(true)
   })
 
-  it('ends the connection when too many requests wait, until one of them disconnects', async () => {
+  it('closes the connection while too many requests are waiting', async () => {
     const late = createDelayedRefusals(stoppedClock, { delayMs: never, atOnce: 0, mostWaiting: 1 })
     const [first, second, third] = [client(), client(), client()]
     const waiting = late.wait('a', first.reply)
@@ -55,7 +55,7 @@ describe('a refusal', () => {
     await again
   })
 
-  it('is late for keys beyond the number that is counted', async () => {
+  it('is delayed for a key that exceeds the maximum number of counted keys', async () => {
     const late = createDelayedRefusals(stoppedClock, { delayMs: never, mostKeys: 1 })
     await late.wait('a', client().reply)
     const second = client()

@@ -11,7 +11,7 @@ import type { Clock } from '../../lib/clock.ts'
 export interface DelayedRefusals {
   /**
    * Resolves when the refusal may be sent, or the client has disconnected. If too many requests wait already, it
-   * resolves at once and the connection is closed after the answer.
+   * resolves at once and the connection is closed after the response.
    * @param key of the exceeded rate limit
    */
   wait(key: string, reply: FastifyReply): Promise<void>
@@ -57,7 +57,7 @@ export function createDelayedRefusals(
       try {
         await Promise.race([
           delay(delayMs, undefined, over),
-          // Without this, a client that disconnects and reconnects would use up `mostWaiting`.
+          // Ends the wait: otherwise a client that disconnects and reconnects would use up `mostWaiting`.
           reply.raw.destroyed || once(reply.raw, 'close', over).catch(() => undefined),
         ])
       } finally {

@@ -60,7 +60,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The same answer, to the byte, for a missing resource and another tenant's. */
+/** The error for a missing resource and for another tenant's resource. Both responses are identical to the byte. */
 export const notFound = () => new ApiError('not_found', 'Not found.')
 export const unauthenticated = (message = 'Sign in, or send a valid token.') => new ApiError('unauthenticated', message)
 export const forbidden = (message: string) => new ApiError('forbidden', message)

@@ -1,4 +1,4 @@
-/** Examples of whole bodies and answers, composed from the examples of their members. */
+/** Examples of whole request and response bodies, composed from the examples of their members. */
 import { exampleMark } from './types.ts'
 
 type Json = Readonly<Record<string | symbol, unknown>>
@@ -20,7 +20,10 @@ export function exampleOf(schema: unknown): unknown {
   return type === 'null' ? null : undefined
 }
 
-/** Undefined if a required member has no example; the test of the OpenAPI document names that member. */
+/**
+ * Composes an example object. Undefined if a required member has no example; the test of the OpenAPI document names
+ * that member.
+ */
 function exampleOfMembers(properties: Json, required: readonly unknown[]): Json | undefined {
   const members = Object.entries(properties).map(([name, schema]) => [name, exampleOf(schema)] as const)
   if (members.some(([name, example]) => example === undefined && required.includes(name))) return undefined

@@ -1,4 +1,4 @@
-/** Turns every thrown value into an error answer. */
+/** Turns every thrown value into an error response. */
 import type { FastifyBaseLogger } from 'fastify'
 import { BusError } from '../../bus/bus.ts'
 import { DbUnavailable, outOfRoom, retryable } from '../../db/errors.ts'
@@ -19,10 +19,12 @@ const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ECONNRESET: ['invalid_request', 'The connection was closed before the whole request had arrived.'],
 }
 
-/** Only the operation says how large a body may be (body-limit.ts). */
+/**
+ * Handled apart from the other errors of Fastify, because the message contains the operation's limit (body-limit.ts).
+ */
 export const isBodyTooLarge = (thrown: unknown) => codeOf(thrown) === 'FST_ERR_CTP_BODY_TOO_LARGE'
 
-/** Whatever else Fastify refuses with a status below 500: a client must not be able to write into the log of errors. */
+/** Any other error of Fastify with a 4xx status. It is not logged, so that clients cannot fill the error log. */
 const isClientFault = (thrown: unknown) =>
   codeOf(thrown)?.startsWith('FST_') === true &&
   thrown instanceof Error &&
@@ -34,7 +36,7 @@ const isClientFault = (thrown: unknown) =>
 /** A temporary failure on our side: answered with 503 and `Retry-After`. */
 const isOutage = (thrown: unknown) => thrown instanceof DbUnavailable || thrown instanceof BusError || retryable(thrown)
 
-/** @returns the ApiError for the client; anything unknown is a bug and becomes a neutral 500. */
+/** Maps any thrown value to the ApiError for the client. An unknown one is a bug and becomes a neutral 500. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
   const code = codeOf(thrown)

@@ -19,13 +19,18 @@ export interface GuardLimits {
   readonly openMs: number
 }
 
-/** Five seconds is twice the response time that the providers promise; a person waits at most about ten. */
+/**
+ * Default limits. Five seconds is twice the response time that the providers promise; a user waits at most about ten.
+ */
 export const defaultGuardLimits: GuardLimits = { timeoutMs: seconds(5), tries: 2, failures: 5, openMs: seconds(30) }
 
 /** Runs a call that is safe to repeat. @throws ApiError 503 `unavailable` when it fails or the breaker is open */
 export type Guard = <T>(call: () => Promise<T>) => Promise<T>
 
-/** @param who name of the provider in error messages: "The billing provider" */
+/**
+ * Creates a guard for one provider, with its own circuit breaker.
+ * @param who name of the provider in error messages: "The billing provider"
+ */
 export function createGuard(
   clock: Clock,
   limits: GuardLimits = defaultGuardLimits,
@@ -80,7 +85,7 @@ export function statusOf(cause: unknown): number | undefined {
   return typeof status === 'number' ? status : undefined
 }
 
-/** The provider answered, and would give the same answer again. */
+/** Whether the provider refused the request and would refuse it again. */
 function isRefusal(cause: unknown): boolean {
   const status = statusOf(cause)
   return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 409 && status !== 429

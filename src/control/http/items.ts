@@ -17,7 +17,7 @@ export interface ItemRule {
   readonly by: string
   readonly summary: string
   readonly description?: string
-  /** Member of the list's answer that holds the items. Default: the answer is the list. */
+  /** Member of the list's response that holds the items. Default: the response is the list. */
   readonly within?: string
   /** Member of an item that `?wait=` can wait for. */
   readonly waits?: string

@@ -7,7 +7,7 @@ const parse = (text: string) => parseJsonBody(Buffer.from(text))
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
 describe('parseJsonBody', () => {
-  it('reads all output of JSON.stringify that PostgreSQL can store', () => {
+  it('reads every value that PostgreSQL can store, as written by JSON.stringify', () => {
     const value = fc.jsonValue({ maxDepth: 8 })
     fc.assert(
       fc.property(value, data => {

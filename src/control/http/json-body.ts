@@ -6,18 +6,21 @@
 import { ApiError } from './errors.ts'
 
 export const maxDepth = 32
-/** More members and entries than any request needs. A megabyte of tiny values blocks the event loop for 50 ms. */
+/**
+ * Maximum number of members and entries, more than any request needs. A megabyte of tiny values blocks the event loop
+ * for 50 ms.
+ */
 export const maxValues = 10_000
 const forbiddenKeys = new Set(['__proto__', 'constructor'])
 
 const bad = (message: string, cause?: unknown) => new ApiError('invalid_request', `The body ${message}.`, { cause })
 
-/** @returns the value; undefined for an empty body. @throws ApiError 400 */
+/** Parses a JSON body. @returns the value; undefined for an empty body. @throws ApiError 400 */
 export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   const source = decode(bytes)
   try {
-    // Scan first: it takes a tenth of the time that parsing deep or countless values takes.
+    // Scan first: refusing a deeply nested text or one with too many values takes a tenth of the time of parsing it.
     scan(source)
     return JSON.parse(source)
   } catch (cause) {
@@ -33,7 +36,10 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** V8 says "... at position 17". Only the position is returned: the text around it came from the client. */
+/**
+ * The position in the text at which JSON.parse failed. The rest of V8's message is dropped, because it quotes the
+ * client's text.
+ */
 function where(cause: unknown): string {
   const found = cause instanceof Error ? /position (\d+)/.exec(cause.message) : null
   return found ? ` (at position ${found[1]})` : ''

@@ -12,7 +12,7 @@ afterAll(() => app.close())
 
 const named = Object.entries(allOperations).filter(([, { params }]) => params !== undefined)
 
-it.each(named)('%s', async (_id, { method, path }) => {
+it.each(named)('%s responds with 400 to a path parameter that is too long', async (_id, { method, path }) => {
   const url = path.replaceAll(/\{\w+\}/g, 'a'.repeat(600))
   const answer = await app.inject({ method, url, headers: bearer('root') })
   expect(answer.json()).toMatchObject({ status: 400, code: 'invalid_request' })

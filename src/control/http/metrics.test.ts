@@ -13,7 +13,7 @@ afterAll(async () => {
 })
 
 describe('metrics', () => {
-  it('count requests by operation, steps by phase, open streams, and the lag of the event loop', async () => {
+  it('count requests and workflow steps, and report open streams and event loop stalls', async () => {
     const address = await fixture.app.listen({ port: 0, host: '127.0.0.1' })
     await (await fetch(`${address}/v1/things/x`, { headers: bearer('ann') })).text()
     await (await fetch(`${address}/v1/things/secret-name-in-no-metric`)).text()

@@ -15,7 +15,7 @@ export interface Metrics {
 
 /**
  * Metrics of every program: its process and the stalls of its event loop.
- * @param refused what the VMs on this host were refused, by kind
+ * @param refused counts what the VMs of this host were refused (packets, connections, queries), by kind
  */
 export function processMetrics(
   stalls: Pick<StallWatch, 'longestMs' | 'stalls' | 'waitedMs'>,
@@ -68,7 +68,7 @@ function addRefused(registry: Registry, refused: Tally): void {
   })
 }
 
-/** @param openStreams called at every scrape */
+/** Creates the metrics of the API server. @param openStreams called at every scrape */
 export function createMetrics(
   openStreams: () => number,
   stalls: Pick<StallWatch, 'longestMs' | 'stalls' | 'waitedMs'>,
@@ -77,7 +77,7 @@ export function createMetrics(
   const registry = processMetrics(stalls, refused)
   const requests = new Histogram({
     name: 'mote_http_request_seconds',
-    help: 'Time from the first byte of a request to the last of its answer, streams excluded',
+    help: 'Time from the first byte of a request to the last of its response, streams excluded',
     labelNames: ['operation', 'method', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers: [registry],
@@ -90,7 +90,7 @@ export function createMetrics(
   })
   const steps = new Histogram({
     name: 'mote_machine_step_seconds',
-    help: 'Time of one step of a machine',
+    help: 'Duration of one step of a workflow',
     labelNames: ['kind', 'phase', 'outcome'],
     buckets: [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60],
     registers: [registry],
@@ -113,7 +113,7 @@ export function createMetrics(
   }
 }
 
-/** Serves `GET /metrics` and nothing else. Close it with the program. */
+/** Serves `GET /metrics` and nothing else. The caller closes it at shutdown. */
 export function createMetricsServer({ registry }: Pick<Metrics, 'registry'>): Server {
   return createServer((request, response) => {
     if (request.method !== 'GET' || request.url !== '/metrics') return void response.writeHead(404).end()

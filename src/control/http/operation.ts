@@ -43,7 +43,7 @@ export interface Operation {
    * is.
    */
   readonly bodyRequired?: boolean
-  /** JSON schema of the 200 answer, or another kind of answer: an SSE stream, a WebSocket, bytes, plain text, HTML, free-form JSON. */
+  /** JSON schema of the 200 response, or its kind: SSE stream, WebSocket, bytes, plain text, HTML, free-form JSON. */
   readonly answer: TSchema | 'stream' | 'socket' | 'bytes' | 'text' | 'html' | 'free'
   /** Events of a stream by name, with the schema of their data. Required with `stream`. */
   readonly events?: EventTable
@@ -51,26 +51,26 @@ export interface Operation {
   readonly subprotocol?: string
   /** The handler gets the unparsed bytes of the body (webhooks). */
   readonly rawBody?: true
-  /** Largest body, where the schema does not say it (body-limit.ts). */
+  /** Maximum body size, if it does not follow from the schema (body-limit.ts). */
   readonly maxBytes?: number
   /** The handler gets the body as a stream, which fails with 413 beyond this many bytes. */
   readonly upload?: { readonly maxBytes: number }
   /** The page has forms that post to this server. Only with `html`. */
   readonly forms?: true
-  /** The answer is a list. The server adds `limit`, `cursor`, `offset`, the filters and the `Link` header. */
+  /** The response is a list. The server adds `limit`, `cursor`, `offset`, the filters and the `Link` header. */
   readonly list?: ListRule
   /** Operations that return one item of this list each. They need no handler. */
   readonly items?: readonly ItemRule[]
   /** The list that this operation returns one item of. */
   readonly itemOf?: { readonly list: string; readonly by: string; readonly within?: string }
-  /** Statuses of this operation, in addition to those of every operation of its kind. */
+  /** Error statuses of this operation, in addition to those of every operation of its kind. */
   readonly fails?: readonly (401 | 403 | 404 | 409 | 416)[]
   /**
    * Path of the resource that the operation changes, if it differs from its own. `If-Match` is compared with that
    * resource.
    */
   readonly changes?: string
-  /** Member of the answer that `?wait=` can wait for. */
+  /** Member of the response that `?wait=` can wait for. */
   readonly waits?: string
   /** An addition to the 106 operations of the specification. */
   readonly addition?: true
@@ -87,9 +87,9 @@ export interface Operation {
    * per project and second. `machine`: for programs (webhooks, storage nodes). `unlimited`: probes.
    */
   readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
-  /** The answer contains a secret: it is not cached and has no entity tag. */
+  /** The response contains a secret: it is not cached and has no entity tag. */
   readonly secretAnswer?: true
-  /** The answer may set a cookie. */
+  /** The response may set a cookie. */
   readonly setsCookie?: true
   /** `read` calls other services (an agent, a source host), so it must not run before the caller is authenticated. */
   readonly asksOthers?: true
@@ -128,15 +128,15 @@ export type Answer<O extends Operation> = O['answer'] extends TSchema
     ? unknown
     : string
 
-/** An answer that PostgreSQL wrote as JSON: it is sent without being parsed and serialized again. */
+/** A response that PostgreSQL wrote as JSON: it is sent without being parsed and serialized again. */
 export class JsonText {
   readonly bytes: Buffer
   #tag: string | undefined
-  /** @param text exactly the declared answer: no member is removed from it any more */
+  /** @param text must match the declared response: undeclared members are not removed from it */
   constructor(text: string) {
     this.bytes = Buffer.from(text)
   }
-  /** Its size in bytes. */
+  /** Size in bytes. */
   get length(): number {
     return this.bytes.length
   }
@@ -186,7 +186,7 @@ export interface AuditNote {
 export interface Call<O extends Operation> {
   readonly params: StaticOr<O['params'], Record<string, never>>
   readonly query: StaticOr<O['query'], Record<string, never>>
-  /** Of a list: the requested page. */
+  /** The requested page of a list. */
   readonly page: O['list'] extends object ? Page : undefined
   readonly body: O['rawBody'] extends true
     ? Buffer
@@ -203,7 +203,7 @@ export interface Call<O extends Operation> {
   readonly log: FastifyBaseLogger
   /** Aborts when the client disconnects or the server stops. */
   readonly signal: AbortSignal
-  /** Adds a `Set-Cookie` header to the answer (RFC 6265, 4.1). Not available on streams. */
+  /** Adds a `Set-Cookie` header to the response (RFC 6265, 4.1). Not available on streams. */
   setCookie(line: string): void
   /**
    * Adds one audit row to the handler's own transaction. A mutation without an audit row is a bug. `actor` names the
@@ -245,15 +245,15 @@ export interface EventStream<Events extends EventTable = EventTable> {
 
 /** A file, or a part of one. */
 export interface ByteAnswer {
-  /** Name under which a browser saves it. */
+  /** File name that a browser suggests for saving. */
   readonly name: string
   /** Changes with the content; becomes the entity tag. Letters, digits, dots and hyphens. */
   readonly version: string
-  /** Size of the whole file; undefined: unknown, the answer ends with the body. */
+  /** Size of the whole file; undefined: unknown, the response ends with `body`. */
   readonly sizeBytes: number | undefined
   /** Set if only these bytes follow. Needs `sizeBytes`. */
   readonly part?: { readonly first: number; readonly count: number } | undefined
-  /** Undefined if the requested range is behind the end. */
+  /** Undefined if the requested range starts after the end of the file. */
   readonly body: AsyncIterable<Uint8Array> | undefined
 }
 
@@ -272,11 +272,11 @@ export interface MessageSocket {
 type EventsOf<O extends Operation> = O['events'] extends EventTable ? O['events'] : Record<never, never>
 
 /**
- * `read` returns an answer without changing anything; the answer may be discarded (attempt.ts). `write` first does the
+ * `read` returns a response without changing anything; it may be discarded (attempt.ts). `write` first does the
  * preparation (hashing, calls to other services) and returns a function, which runs in ONE transaction together with
- * the audit rows and the stored answer of an Idempotency-Key; a retry with the same key does not run it again. `stream`
- * runs until the signal aborts or it returns. `bytes` returns a file to send. `socket` may refuse, and returns a function
- * that runs with the open WebSocket until it returns.
+ * the audit rows and the stored response of an Idempotency-Key; a retry with the same key does not run it again.
+ * `stream` runs until the signal aborts or it returns. `bytes` returns a file to send. `socket` may refuse, and returns
+ * a function that runs with the open WebSocket until it returns.
  */
 export type Handler<O extends Operation> =
   | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText | ListPart<Answer<O> | JsonText>> }

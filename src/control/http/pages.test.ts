@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createPages, type WrittenPage } from './pages.ts'
 
-/** A table whose rows change, with a counter of the pages written. */
+/** Stands in for a table whose rows change. Counts how often a page was written. */
 function table() {
   let version = 0
   let written = 0
@@ -44,7 +44,7 @@ it('caches a limited number of small pages, each under its own key', async () =>
   expect(written()).toBe(203)
 })
 
-it('refuses a mark that does not match the cached page', async () => {
+it('fails if the reply contains no page and its mark is not that of the cached page', async () => {
   const pages = createPages()
   await expect(pages.latest('a', async () => ({ mark: 'x', page: null, next: null }))).rejects.toThrow('BUG')
 })

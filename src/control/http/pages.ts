@@ -1,7 +1,6 @@
 /**
- * A cache of pages that PostgreSQL wrote as JSON, each with a mark of the rows it shows. Each request sends the mark in
- * the statement that would write the page: if the rows are unchanged, PostgreSQL neither writes nor sends the page
- * again.
+ * Caches list pages that PostgreSQL writes as JSON, each with a mark (a hash of its row versions). The query for a page
+ * contains the mark of the cached page. If the rows are unchanged, PostgreSQL neither writes nor sends the page again.
  */
 import { createGenerationalCache } from '../../lib/generational-cache.ts'
 import { JsonText } from './operation.ts'
@@ -18,13 +17,14 @@ export interface WrittenPage {
 
 export interface Pages {
   /**
+   * Returns the current page, from the cache if its rows are unchanged.
    * @param key everything that the page depends on besides its rows
-   * @param ask called with the mark of the cached page, or null
+   * @param ask queries the page with the mark of the cached page, or null
    */
   latest(key: string, ask: (mark: string | null) => Promise<WrittenPage>): Promise<ListPart<JsonText>>
 }
 
-/** 4 MiB in all. */
+/** Limits of the cache: 4 MiB in all. */
 const mostPages = 32
 const mostBytes = 128 * 1024
 

@@ -17,9 +17,12 @@ export interface ListRule {
    * Members of an item that have a query parameter of the same name, which selects the items with exactly that value.
    */
   readonly filters?: readonly string[]
-  /** Member of the answer that holds the items. Default: the answer is the list. */
+  /** Member of the response that holds the items. Default: the response is the list. */
   readonly within?: string
-  /** For logs, whose answers contain the number of entries. Default: all items. */
+  /**
+   * Limit of a request that states none. Set for logs, whose responses also contain the total number; otherwise all
+   * items are returned.
+   */
   readonly defaultLimit?: number
 }
 
@@ -34,7 +37,7 @@ export interface Page {
   readonly filters: Readonly<Record<string, unknown>>
 }
 
-/** The answer of a handler whose store has already applied the page. */
+/** The result of a handler whose store has already applied the page. */
 export class ListPart<T> {
   readonly answer: T
   /** Position of the last item, if more items follow. */
@@ -91,7 +94,7 @@ const pageParameters = ({ defaultLimit }: ListRule) => ({
   ),
 })
 
-/** The members of one item, as the answer declares them. */
+/** The members of one item, as declared by the response schema. */
 export function itemOf({ within }: ListRule, answer: TSchema | string): Readonly<Record<string, unknown>> {
   const { properties, items } = (answer ?? {}) as Shape
   const list = within === undefined ? items : properties?.[within]?.items
@@ -103,7 +106,10 @@ interface Shape {
   readonly items?: Shape
 }
 
-/** @param query parsed by the operation's schema. @throws ApiError 400 for a cursor of another list */
+/**
+ * Parses the page from the query. @param query parsed by the operation's schema. @throws ApiError 400 for a cursor of
+ * another list
+ */
 export function pageOf(rule: ListRule, query: Readonly<Record<string, unknown>>): Page {
   const { limit, offset, cursor } = query
   const filters = (rule.filters ?? []).filter(name => query[name] !== undefined).map(name => [name, query[name]])
@@ -186,14 +192,14 @@ export interface Window {
   /** One more row than the page shows, to find out whether more rows follow; null: all. */
   readonly take: number | null
   readonly skip: number
-  /** Only smaller ids. */
+  /** Only rows with smaller ids. */
   readonly before: string
 }
 
 /** Larger than every generated id: ids are UUIDs of version 7. */
 const largestId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** @param take null: all */
+/** The newest rows. @param take their maximum number; null: all */
 export const newest = (take: number | null): Window => ({ take, skip: 0, before: largestId })
 
 export function windowOf({ limit, offset, after }: Page): Window {
@@ -216,7 +222,7 @@ export function partOf<Row extends { readonly id: string }>(
 }
 
 /**
- * Reads a page of a list in the store, newest first. The store does not know the filters, so a filtered list is read
+ * Reads a page of a list in the store, newest first. The store's query cannot filter, so a filtered list is read
  * completely.
  */
 export async function listById<Row extends { readonly id: string }, Item>(

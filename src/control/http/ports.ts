@@ -22,6 +22,7 @@ export type Presume = (who: CallerInProject) => void
 
 export interface Security {
   /**
+   * Resolves a credential to its caller.
    * @param credential what follows `Bearer `: a session JWT or a PAT
    * @throws ApiError `unauthenticated`
    */
@@ -76,14 +77,14 @@ export interface StoredAnswer {
   readonly body: string
 }
 
-/** Stores answers for 24 hours by (user, key). */
+/** Stores responses for 24 hours by (user, key). */
 export interface IdempotencyStore {
   /**
    * The first statement of the transaction: inserts the key, which blocks while another transaction holds the same key.
-   * Resolves with undefined if the key is new or expired, else with the stored answer of the first request.
+   * Resolves with undefined if the key is new or expired, else with the stored response to the first request.
    */
   claim(tx: Tx, claim: IdempotencyClaim): Promise<StoredAnswer | undefined>
-  /** Stores the answer at the end of the transaction. */
+  /** Stores the response at the end of the transaction. */
   complete(tx: Tx, claim: IdempotencyClaim, status: number, body: string): void
 }
 
@@ -119,13 +120,13 @@ export interface ServerOptions {
   /** Every operation to register, by id, in addition to those of `features`. Each needs a handler. */
   readonly operations: Readonly<Record<string, Operation>>
   readonly streamLimits?: Partial<StreamLimits>
-  /** Called before the answer is sent, outside the transaction of the request. Must not throw. */
+  /** Called before the response is sent, outside the transaction of the request. Must not throw. */
   readonly onRefusal?: (refusal: Refusal) => Promise<void>
   readonly pages?: readonly Pages[]
   readonly observe?: (observation: RequestObservation) => void
   /**
-   * Validates every JSON answer against its schema and fails with 500 on a difference. Only for tests: it doubles the
-   * cost of an answer.
+   * Validates every JSON response against its schema and fails with 500 on a difference. Only for tests: it doubles the
+   * cost of a response.
    */
   readonly checkAnswers?: boolean
 }
@@ -153,7 +154,7 @@ export interface RequestState {
 /** A speculative read, started before authentication is confirmed (attempt.ts). */
 export interface Attempt {
   readonly who: CallerInProject
-  /** The handler's answer. Its rejection is always handled. */
+  /** The handler's result. Its rejection is always handled. */
   readonly answer: Promise<unknown>
   /** `Set-Cookie` lines of the handler. */
   readonly cookies: readonly string[]
@@ -168,7 +169,7 @@ declare module 'fastify' {
   }
 }
 
-/** @throws Error if the first hook has not run, which is a bug. */
+/** Returns the state that the first hook has set. @throws Error if that hook has not run, which is a bug. */
 export function stateOf(request: FastifyRequest): RequestState {
   if (!request.state) throw new Error('BUG: a request without state')
   return request.state

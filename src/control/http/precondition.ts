@@ -1,8 +1,8 @@
 /**
  * `If-Match` on operations that change a resource (RFC 9110, 13.1.1): the change happens only if the resource is
  * unchanged since the client read it. Changes of one resource are serialized by a lock in the first statement of their
- * transactions, so the compared version is the one that is changed. Tags are compared by their opaque part: ours are
- * weak, and are hashes of every byte.
+ * transactions, so the compared version is the one that is changed. Tags are compared without their `W/` prefix: ours
+ * are declared weak, but are hashes of every byte.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { statement, type Tx } from '../../db/db.ts'
@@ -17,22 +17,22 @@ const lockResource = statement(
   `SELECT pg_advisory_xact_lock(hashtextextended('http ' || $1::text, 0))`,
 )
 
-/** Each check holds a database session for its transaction and needs a second one to read. */
+/** Limits concurrent checks: each holds a database session for its transaction and needs a second one to read. */
 const atOnce = semaphore(4)
 
 const isChange = ({ method }: Operation) => method === 'PUT' || method === 'PATCH' || method === 'DELETE'
 
-/** Whether the answer has an entity tag and represents a single resource. */
+/** Whether the response has an entity tag and represents a single resource. */
 export const isTagged = (operation: Operation) => !operation.list && isRevalidated(operation)
 
-/** Whether the answer has an entity tag, which `If-None-Match` is compared with. */
+/** Whether the response has an entity tag, which `If-None-Match` is compared with. */
 export const isRevalidated = ({ method, answer, secretAnswer }: Operation) =>
   method === 'GET' && !secretAnswer && (typeof answer !== 'string' || answer === 'free')
 
 /** The path of the resource that the operation changes. */
 const resourceOf = ({ path, changes }: Operation) => changes ?? path
 
-/** Whether `If-Match` is compared. @param readable paths whose `GET` answers with an entity tag */
+/** Whether `If-Match` is compared. @param readable paths whose `GET` response has an entity tag */
 export const isConditional = (operation: Operation, readable: ReadonlySet<string>) =>
   operation.auth === 'bearer' && isChange(operation) && readable.has(resourceOf(operation))
 
@@ -48,13 +48,13 @@ export interface Precondition extends AsyncDisposable {
   check(tx: Tx): Promise<void>
 }
 
-/** @param reader route that reads the changed resource */
+/** Begins a change with its `If-Match` check. @param reader route that reads the changed resource */
 export async function beginChange(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<Precondition> {
   const wanted = request.headers['if-match']
   const key = `${stateOf(request).project?.id ?? stateOf(request).caller?.userId} ${pathOf(reader.operation, request)}`
   if (wanted === undefined)
     return {
-      // Not awaited: later statements of the transaction run after it.
+      // Not awaited: later statements of the transaction run after the lock anyway.
       check: async tx => void tx.run(lockResource, [key]).catch(() => undefined),
       [Symbol.asyncDispose]: async () => undefined,
     }
@@ -73,7 +73,7 @@ export async function beginChange(reader: Route, request: FastifyRequest, reply:
   }
 }
 
-/** Undefined if the resource does not exist. */
+/** The entity tag of the resource; undefined if it does not exist. */
 async function currentTag(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> {
   const { handler } = reader
   if (!('read' in handler)) return undefined

@@ -23,7 +23,7 @@ describe('createRateLimiter', () => {
     expect(await limiter.take(policy, 'a')).toMatchObject({ allowed: true, remaining: 2 })
   })
 
-  it('keeps keys and policies apart', async () => {
+  it('counts each key and each policy separately', async () => {
     const limiter = createRateLimiter(fakeClock())
     const tight = { ...policy, quota: 1 }
     expect((await limiter.take(tight, 'a')).allowed).toBe(true)
@@ -40,7 +40,7 @@ describe('createRateLimiter', () => {
     expect((await limiter.take(tight, 'b')).allowed, 'b was forgotten').toBe(true)
   })
 
-  it('reports the limit in headers', () => {
+  it('reports the limit in response headers', () => {
     expect(rateHeaders(policy, { allowed: false, remaining: 0, waitSeconds: 20 })).toEqual({
       'ratelimit-policy': '"test";q=3;w=60',
       ratelimit: '"test";r=0;t=20',
@@ -49,7 +49,7 @@ describe('createRateLimiter', () => {
   })
 })
 
-describe('addresses', () => {
+describe('an address', () => {
   it.each([
     ['192.0.2.7', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],
@@ -57,6 +57,7 @@ describe('addresses', () => {
     ['2001:db8::1', '2001:db8:0:0'],
     ['::1', '0:0:0:0'],
     ['fe80::1:2:3:4', 'fe80:0:0:0'],
-  ])('%s counts as %s', (ip, key) => expect(addressKey(ip)).toBe(key))
-  it('does not change an IPv6 address', () => expect(plainAddress('2001:db8::1')).toBe('2001:db8::1'))
+  ])('%s is counted under the key %s', (ip, key) => expect(addressKey(ip)).toBe(key))
+  it('of IPv6 that is not mapped from IPv4 remains unchanged', () =>
+    expect(plainAddress('2001:db8::1')).toBe('2001:db8::1'))
 })

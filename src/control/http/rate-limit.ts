@@ -16,15 +16,18 @@ export interface RateVerdict {
   readonly waitSeconds: number
 }
 
-/** Decides requests against a policy. `shareRateLimits` wraps the local one for several control planes. */
+/** Counts requests against a policy. `shareRateLimits` wraps a local limiter for several control planes. */
 export interface RateLimiter {
-  /** @param count requests that this one counts as; beyond what is left the bucket goes below zero, and has to refill first */
+  /**
+   * Counts a request, which is allowed if at least one token is left.
+   * @param count tokens to take; the bucket may go below zero and then has to refill first
+   */
   take(policy: RatePolicy, key: string, count?: number): RateVerdict
-  /** How many would be let through now; takes nothing. */
+  /** Number of requests that would be allowed now. Takes no tokens. */
   left(policy: RatePolicy, key: string): number
   /**
-   * Takes what a request turned out to cost more, or what another control plane granted. The bucket may go below zero and
-   * then has to refill first.
+   * Takes tokens for the additional cost of an allowed request, or for requests that another control plane allowed. The
+   * bucket may go below zero and then has to refill first.
    */
   charge(policy: RatePolicy, key: string, count: number): void
 }
@@ -35,6 +38,7 @@ interface Bucket {
 }
 
 /**
+ * Creates a limiter that counts in memory.
  * @param maxKeys bounds the memory (about 100 bytes per key). Buckets are kept in two generations of half that size:
  * when the newer one is full it replaces the older one, whose buckets, unused since then, are dropped. Dropping can
  * only make the limiter more generous, and a lookup costs the same for any number of keys.

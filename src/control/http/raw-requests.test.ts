@@ -9,12 +9,12 @@ const fixture = createFixture()
 const { app } = fixture
 afterAll(() => app.close())
 
-describe('requests byte by byte', () => {
+describe('raw requests', () => {
   let port = 0
   beforeAll(async () => {
     port = Number(new URL(await app.listen({ port: 0, host: '127.0.0.1' })).port)
   })
-  /** Returns the server's output until it closes the connection, or one whole answer. */
+  /** Sends bytes and returns the first response. */
   const send = async (text: string) => {
     const socket = connect(port, '127.0.0.1')
     socket.write(text)
@@ -24,7 +24,7 @@ describe('requests byte by byte', () => {
     return { status: Number(head.split(' ')[1]), head, body: body === '' ? undefined : JSON.parse(body) }
   }
 
-  it('that are not valid HTTP get an error answer', async () => {
+  it('that are not valid HTTP get an error response', async () => {
     const answer = await send('GET / NOT HTTP\r\n\r\n')
     expect(answer).toMatchObject({ status: 400, body: { status: 400, code: 'invalid_request' } })
   })
@@ -42,7 +42,7 @@ describe('requests byte by byte', () => {
   const others = METHODS.filter(
     method => !['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT'].includes(method),
   )
-  it.each([...others, 'BREW', 'get'])('%s is 405 with Allow and logs no error', async method => {
+  it.each([...others, 'BREW', 'get'])('with the method %s get 405 with Allow, and no error is logged', async method => {
     const before = fixture.lines.length
     for (const extra of ['', 'content-length: 2\r\ncontent-type: text/plain\r\n', 'content-type: nonsense\r\n']) {
       const body = extra.includes('length') ? 'ab' : ''

@@ -1,4 +1,4 @@
-/** Counts requests against the rate limits. Refused requests are answered after a delay. */
+/** Counts requests against the rate limits, and delays the refusals. */
 import type { FastifyReply } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 import { createDelayedRefusals } from './delayed-refusals.ts'
@@ -16,7 +16,9 @@ const policies = (limits: RateLimits) =>
     machine: { name: 'machine', quota: limits.tenantPerMinute, windowSeconds: 60 },
     tenant: { name: 'tenant', quota: limits.tenantPerMinute, windowSeconds: 60 },
     login: { name: 'login', quota: limits.loginPerMinute, windowSeconds: 60 },
-    /** Ten seconds' worth at once, so that a script can create a handful of resources without waiting. */
+    /**
+     * The quota of ten seconds may be used at once, so that a script can create a handful of resources without waiting.
+     */
     create: { name: 'create', quota: limits.createsPerSecond * 10, windowSeconds: 10 },
   }) as const satisfies Record<string, RatePolicy>
 
@@ -34,7 +36,7 @@ export const requestLimits = (rateLimiter: RateLimiter, limits: RateLimits, cloc
   delayedRefusals: createDelayedRefusals(clock, { delayMs: limits.refusalDelayMs }),
 })
 
-/** @throws ApiError 429 */
+/** Counts requests against a policy. @throws ApiError 429 */
 export async function count(
   limits: RequestLimits,
   reply: FastifyReply,
@@ -68,7 +70,7 @@ export async function countTenant(
   await refuse(limits, reply, key, verdict.waitSeconds)
 }
 
-/** @throws ApiError 429 if the credential is throttled */
+/** Refuses a request with a throttled credential. @throws ApiError 429 */
 export async function refuseThrottled(limits: RequestLimits, reply: FastifyReply, key: string): Promise<void> {
   const waitSeconds = limits.throttled.secondsLeft(key)
   if (waitSeconds === undefined) return

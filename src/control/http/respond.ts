@@ -1,4 +1,4 @@
-/** Sends answers: JSON with caching rules and entity tags, text, pages, failures. */
+/** Sends responses: JSON with caching rules and entity tags, text, pages, failures. */
 import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { tooLarge } from './body-limit.ts'
@@ -23,7 +23,7 @@ export function sendJson(
   return matches(request.headers['if-none-match'], tag) ? reply.code(304).send() : reply.send(body)
 }
 
-/** Bytes, because Fastify adds a character set to the type of a JSON string. */
+/** Bytes, because Fastify adds a `charset` to the content type of a JSON string. */
 const bytesOf = (json: string) => Buffer.from(json)
 
 /** Weak comparison: the `W/` prefix of both sides is ignored. */
@@ -65,7 +65,7 @@ const wantsProblem = (accept = '') =>
     return type === problemType && !parameters.some(one => /^q=0(?:\.0*)?$/.test(one))
   })
 
-/** RFC 9457, together with the members of the ordinary error. */
+/** Problem details (RFC 9457), together with the members of the ordinary error body. */
 const problemOf = (status: number, body: Failure['body']) => ({
   type: 'about:blank',
   title: STATUS_CODES[status] ?? 'Error',

@@ -1,6 +1,6 @@
 import type { MemberRole, Operation, Scope } from './operation.ts'
 
-/** The lowest role in the project that has the scope (admission.ts). */
+/** For each scope, the lowest role in the project that has it (admission.ts). */
 const roles = {
   read: 'viewer',
   exec: 'member',

@@ -26,11 +26,11 @@ export interface Route extends RouteInfo {
   readonly handler: Handler<never>
   readonly params: (values: Readonly<Record<string, unknown>>) => unknown
   readonly query: (values: Readonly<Record<string, unknown>>) => unknown
-  /** Parses a body of this media type; `bytes` is undefined if there is none. */
+  /** Parses a body of this media type; `bytes` is undefined if the request has no body. */
   readonly body: (bytes: unknown, mediaType: string | undefined) => unknown
-  /** Serializes the answer as JSON, without members that the schema does not name. */
+  /** Serializes the response as JSON, without members that the schema does not name. */
   readonly json: (answer: unknown, reply: FastifyReply) => string | JsonText
-  /** Throws on an event that the operation does not declare. Set only when answers are checked. */
+  /** Throws on an event that the operation does not declare. Set only when responses are checked (`checkAnswers`). */
   readonly checkEvent?: (event: SseEvent) => void
 }
 
@@ -121,7 +121,7 @@ const isJson = (mediaType = '') =>
 
 function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route['json'] {
   if (typeof answer === 'string') return value => (value instanceof JsonText ? value : JSON.stringify(value ?? null))
-  // Compiled for the first answer, like its validators: compiling a hundred of them at boot would cost time and memory.
+  // Compiled for the first response, as validators are: compiling a hundred of them at boot would cost time and memory.
   const schema: Readonly<Record<string, unknown>> = { ...answer }
   const verify = check ? answerCheck(id, answer) : undefined
   return (value, reply) => {
@@ -192,7 +192,7 @@ export function buildCall(route: Route, request: FastifyRequest, parts: CallPart
   return call as unknown as Call<never>
 }
 
-/** Aborts when the connection closes before the answer was written. */
+/** Returns a signal that aborts when the connection closes before the response was written. */
 export function signalOf(reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
   reply.raw.once('close', () => {

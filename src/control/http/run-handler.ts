@@ -1,4 +1,4 @@
-/** Runs the handler of an admitted request, and sends its answer. */
+/** Runs the handler of an admitted request, and sends its response. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { runBytes } from './bytes-route.ts'
 import { ApiError } from './errors.ts'
@@ -40,7 +40,7 @@ export async function runHandler(
   })
   if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
-    // An agent or a source host may take its time.
+    // An agent or a source host may be slow to respond, so do not hold the place meanwhile.
     if (operation.asksOthers) place.release()
     const answer = await handler.read(call)
     place.release()
@@ -59,7 +59,7 @@ export async function runHandler(
   return sendJson(request, reply, operation, written.status, written.json)
 }
 
-/** Applies `?wait=`: returns the answer once the resource has reached the state. */
+/** Applies `?wait=`: returns the response once the resource has reached the state. */
 async function waited(
   route: Route,
   handler: Handler<never>,
@@ -100,7 +100,7 @@ function sendRead(
   return sendJson(request, reply, operation, 200, json)
 }
 
-/** The requested page of the items. The `Link` header is set if more items follow. */
+/** Returns the requested page of the items, and sets the `Link` header if more items follow. */
 function pageIn(list: ListRule, route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown): unknown {
   const { answer, next } = cutList(list, pageOf(list, queryOf(route, request)), found)
   if (next) reply.header('link', linkOf(request.url, next))

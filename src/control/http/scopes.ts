@@ -1,9 +1,9 @@
-/** Scopes of tokens and of roles, and what each includes. */
+/** Scopes of tokens and roles, and which scopes include others. */
 import type { MemberRole, Scope } from './operation.ts'
 
 /**
- * `exec` (programs, terminals and files in a VM) is beside the others: a token that reads or deploys does not include
- * it.
+ * The scopes that each scope includes. `exec` (programs, terminals and files in a VM) is included only in `write` and
+ * `admin`, so a token that reads or deploys cannot enter a VM.
  */
 export const includedScopes = {
   read: ['read'],
@@ -20,7 +20,7 @@ const includes = (scope: Scope, needed: Scope) => (includedScopes[scope] as read
 export const scopesAllow = (scopes: ReadonlySet<Scope>, needed: Scope) =>
   [...scopes].some(scope => includes(scope, needed))
 
-/** The scope of each role in a project, whatever the scopes of the token. */
+/** The scope of each project role, independent of the scopes of a token. A request needs both. */
 const scopeOfRole = { viewer: 'read', member: 'write', admin: 'admin', owner: 'admin' } as const satisfies Record<
   MemberRole,
   Scope

@@ -15,7 +15,7 @@ const json = { 'content-type': 'application/json' }
 const ann = bearer('ann')
 const ask = asker(app)
 
-describe('failures', () => {
+describe('error responses', () => {
   const rows: readonly [string, Parameters<typeof ask>, number, string, string?][] = [
     ['an unknown path', ['GET', '/v1/nowhere'], 404, 'not_found'],
     ['the root', ['GET', '/'], 404, 'not_found'],
@@ -131,7 +131,7 @@ describe('failures', () => {
       'Idempotency-Key',
     ],
   ]
-  it.each(rows)('%s', async (_what, request, status, code, text = '') => {
+  it.each(rows)('are sent for %s', async (_what, request, status, code, text = '') => {
     const answer = await ask(...request)
     expect(answer.statusCode).toBe(status)
     expect(answer.headers['content-type']).toBe('application/json')
@@ -141,18 +141,18 @@ describe('failures', () => {
     expect(answer.headers['x-content-type-options']).toBe('nosniff')
   })
 
-  it('are the same for missing and foreign resources', async () => {
+  it("are the same for a missing resource and for another tenant's", async () => {
     const body = async (url: string) => ({ ...(await ask('GET', url, ann)).json(), request_id: '' })
     expect(await body('/v1/things/none')).toEqual(await body('/v1/things/x?project=bob'))
   })
 
-  it('are 403 before validation for a caller without rights', async () => {
+  it('are 401 before the body is parsed if the credential is unknown', async () => {
     const answer = await ask('POST', '/v1/things', { ...json, authorization: 'Bearer nobody' }, '{"name":')
     expect(answer.statusCode).toBe(401)
     expect(answer.headers['www-authenticate']).toBe('Bearer')
   })
 
-  it('list the methods of a path', async () => {
+  it('for an unsupported method list the methods of the path in Allow', async () => {
     const answer = await ask('PUT', '/v1/things/x')
     expect(answer.headers.allow).toBe('GET, DELETE, HEAD, OPTIONS')
   })
@@ -163,7 +163,7 @@ describe('failures', () => {
     expect(answer.body).not.toContain('SECRET')
   })
 
-  it('of the database and the bus are 503 with Retry-After', async () => {
+  it('are 503 with Retry-After if the database or the bus fails, and 500 for an unexpected error', async () => {
     const causes = [
       new DbUnavailable('connect', 'no'),
       new BusError('timeout', 'no'),
@@ -193,7 +193,7 @@ describe('failures', () => {
     ])
   })
 
-  it('of Fastify below 500 are always reported as client errors', () => {
+  it('have a status below 500 for every error of Fastify with such a status', () => {
     for (const make of Object.values(errorCodes)) {
       const error = new make()
       if (error.statusCode !== undefined && error.statusCode < 500) expect(asApiError(error).status).toBeLessThan(500)
@@ -201,13 +201,13 @@ describe('failures', () => {
   })
 })
 
-describe('answers', () => {
+describe('responses', () => {
   it('contain only members that the schema names, with defaults filled in', async () => {
     const answer = await ask('POST', '/v1/things', { ...ann, ...json }, '{"name":"x","role":"Admin","unknown":1}')
     expect(answer.json()).toEqual({ ...thing('x'), note: 'red' })
     expect(answer.headers['cache-control']).toBe('no-store')
   })
-  it('use only the declared members of the body', async () => {
+  it('are replayed for an idempotency key although the repeated body lacks an undeclared member', async () => {
     const answer = await ask(
       'POST',
       '/v1/things',
@@ -228,7 +228,7 @@ describe('answers', () => {
     expect(other.lines.join()).toContain('the answer of getThing is not what it declares: id must be a UUID')
     await other.app.close()
   })
-  it('to GET have an entity tag, and are 304 when it matches', async () => {
+  it('to GET have an entity tag, and are 304 if If-None-Match contains it', async () => {
     const first = await ask('GET', '/v1/things/x', ann)
     const tag = String(first.headers.etag)
     expect(tag).toMatch(/^W\/"/)
@@ -251,11 +251,11 @@ describe('answers', () => {
     const answer = await ask('GET', '/v1/alive')
     expect([answer.body, answer.headers['content-type']]).toEqual(['ok', 'text/plain; charset=utf-8'])
   })
-  it('accept an empty body of any type if no body is required', async () => {
+  it('are successful for an empty body of any content type if no body is required', async () => {
     for (const type of ['application/json', 'application/x-www-form-urlencoded'])
       expect((await ask('DELETE', '/v1/things/x', { ...ann, 'content-type': type }, '')).statusCode).toBe(200)
   })
-  it('accept raw bodies of any type up to the limit of the operation', async () => {
+  it("are successful for raw bodies of any content type up to the operation's limit, and 413 beyond it", async () => {
     const send = (bytes: number) => ask('POST', '/v1/hooks/x', { 'content-type': 'foo/bar' }, 'x'.repeat(bytes))
     expect((await send(2 << 20)).json()).toEqual({ bytes: 2 << 20, name: 'x' })
     expect((await send((2 << 20) + 1)).statusCode).toBe(413)
@@ -263,14 +263,14 @@ describe('answers', () => {
 })
 
 describe('browsers', () => {
-  it('of configured origins may read answers, and other origins may not', async () => {
+  it('of configured origins may read responses, and other origins may not', async () => {
     const ours = await ask('GET', '/v1/things', { ...ann, origin: 'https://console.example.com' })
     expect(ours.headers['access-control-allow-origin']).toBe('https://console.example.com')
     expect(ours.headers.vary).toBe('Origin')
     const theirs = await ask('GET', '/v1/things', { ...ann, origin: 'https://evil.example.com' })
     expect(theirs.headers['access-control-allow-origin']).toBeUndefined()
   })
-  it('get their preflight answered', async () => {
+  it('get a response to their preflight request', async () => {
     const headers = { origin: 'https://console.example.com', 'access-control-request-method': 'DELETE' }
     const answer = await ask('OPTIONS', '/v1/things/x', headers)
     expect(answer.statusCode).toBe(204)
@@ -279,7 +279,7 @@ describe('browsers', () => {
   })
 })
 
-describe('closing', () => {
+describe('closing the server', () => {
   it('finishes running requests and refuses new ones', async () => {
     const running = Promise.withResolvers<void>()
     const release = Promise.withResolvers<void>()

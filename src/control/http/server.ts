@@ -1,9 +1,9 @@
 /**
  * The HTTP server of the API: registers a route for every declared operation and applies the common rules. Each request
  * passes through: address, credential, scope, role, project, rate limit (admission.ts), body parsing (json-body.ts),
- * validation (validate.ts) and the handler (run-handler.ts; `write`: write.ts, `stream`: stream-route.ts,
- * `bytes`: bytes-route.ts, `socket`: socket-route.ts). A read with a known
- * credential may start before authentication is confirmed (attempt.ts).
+ * validation (validate.ts) and the handler (run-handler.ts; `write`: write.ts, `stream`: stream-route.ts, `bytes`:
+ * bytes-route.ts, `socket`: socket-route.ts). A read with a known credential may start before authentication is
+ * confirmed (attempt.ts).
  */
 import { METHODS, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -39,8 +39,8 @@ import { installUploadParser } from './upload.ts'
 
 export interface ApiServer {
   /**
-   * `listen`, `inject` and `close` are Fastify's. `close` finishes running requests and ends open streams with a
-   * comment.
+   * `listen`, `inject` and `close` are Fastify's. `close` finishes running requests and ends open event
+   * streams with a comment that gives the reason.
    */
   readonly app: FastifyInstance
   readonly streams: StreamRegistry
@@ -108,7 +108,8 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
     genReqId: raw => requestIdOf(raw.headers['x-request-id']),
     trustProxy: deps.config.trustedProxies.length > 0 ? [...deps.config.trustedProxies] : false,
     bodyLimit: bytesPerRequest,
-    // A format of OpenAPI that the serializer would otherwise report as unknown on the terminal. Answers are not checked.
+    // An OpenAPI format that the serializer would otherwise report as unknown on the terminal. It does not validate
+    // responses.
     serializerOpts: { ajv: { formats: { uint32: true } } },
     routerOptions: { maxParamLength: 512 },
     return503OnClosing: false,
@@ -126,8 +127,8 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
 }
 
 /**
- * Answers a request that Node could not parse. The connection ends with the answer, since the start of the next request
- * is unknown.
+ * Answers a request that Node could not parse, and closes the connection, because it is unknown where the next request
+ * starts.
  */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) return void socket.destroy(error)
@@ -223,7 +224,7 @@ function installBodyParser(app: FastifyInstance): void {
 }
 
 /**
- * Drops all methods that no operation has, so that they get 404 or 405 at once. Otherwise Fastify would read the body
+ * Removes all methods that no operation has, so that they get 404 or 405 at once. Otherwise Fastify would read the body
  * before it looks up the route, and it has special rules for QUERY.
  */
 function dropOtherMethods(app: FastifyInstance): void {
@@ -263,7 +264,7 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
     url: routePath(path),
     config: { mote: { id: route.id, operation: route.operation, beginRead: beginReadOf(route) } },
     bodyLimit: bodyLimitOf(route.operation),
-    // A HEAD of a stream would never end, and one of bytes would read them all.
+    // A HEAD request would never end for a stream, and would read a whole file for bytes.
     exposeHeadRoute: method === 'GET' && !isOpenEnded(answer),
     handler,
   })

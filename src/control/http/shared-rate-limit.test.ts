@@ -56,7 +56,7 @@ it('a grant of one control plane reduces the quota of the other', async () => {
   expect(b.ask(1, 'another key')).toBe(1)
 })
 
-it('two control planes together exceed the quota at most once and wait it off afterwards', async () => {
+it('two control planes together exceed the quota at most once, and make up for it by longer waits', async () => {
   await using planes = await twoPlanes()
   const { a, b, clock } = planes
   expect(a.ask(100) + b.ask(100), 'before they hear of each other').toBe(120)
@@ -68,7 +68,7 @@ it('two control planes together exceed the quota at most once and wait it off af
     granted += got.reduce((sum, n) => sum + n, 0)
     await planes.report(...[a, b].filter((_, i) => got[i]! > 0))
   }
-  // 600 s refill 600; the 60 excess grants are missing from them. The tolerance is one step, for the second before the
+  // 600 s refill 600 tokens, 60 of which make up for the excess. The tolerance is one step, for the second before the
   // grants arrive.
   expect(granted).toBeGreaterThan(535)
   expect(granted).toBeLessThanOrEqual(545)
@@ -96,7 +96,7 @@ it('ignores messages of an unknown format', async () => {
   expect(planes.b.ask(10)).toBe(0)
 })
 
-it('counts locally while the bus is down', async () => {
+it('counts its own requests while the bus is down', async () => {
   const bus = createMemoryBus()
   const failing: Bus = Object.assign(Object.create(bus), {
     subscribe: bus.subscribe.bind(bus),

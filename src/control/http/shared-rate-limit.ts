@@ -1,9 +1,9 @@
 /**
  * One rate limit for several control planes, without a database write per request. Each control plane decides by its
- * own buckets, publishes its grants once a second, and charges the grants of the others to its own buckets, below zero
- * if necessary. Two control planes together exceed the limit only by the grants of the second before they receive each
- * other's message: at most one quota per additional control plane, once, which longer waits make up for afterwards.
- * Over minutes the rate is exact. While the bus is down, each control plane counts by itself.
+ * own token buckets, publishes once a second which requests it has allowed (its grants), and charges the grants of the
+ * others to its own buckets, below zero if necessary. Several control planes exceed the limit only by what they grant
+ * before they receive each other's messages: at most one quota per additional control plane, once, which longer waits
+ * make up for. Over minutes the rate is exact. While the bus is down, each control plane counts on its own.
  */
 import { Value } from 'typebox/value'
 import { type Static, Type } from 'typebox'
@@ -23,10 +23,13 @@ const Grant = Type.Object({
 })
 type Grant = Static<typeof Grant>
 
-/** Grants of one control plane since its last message. `from` lets it skip its own. */
+/** Grants of one control plane since its last message. `from` is the sender, which ignores its own messages. */
 const Grants = Type.Object({ from: Type.String(), grants: Type.Array(Grant) })
 
-/** Keys are at most a few hundred bytes (an address and an e-mail): well below the 1 MiB of a NATS message. */
+/**
+ * Maximum number of grants in a message. Keys have at most a few hundred bytes (an address and an e-mail address), so a
+ * message stays well below the 1 MiB of NATS.
+ */
 const mostPerMessage = 1_000
 
 export interface SharedRateLimiter {

@@ -1,4 +1,4 @@
-/** One tenant's requests under way: how many, in which order, and that others do not wait for them. */
+/** Concurrent requests of one tenant: how many run, in which order, and that other tenants do not wait for them. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { bearer, createFixture, thing } from '../../../test/support/api-fixture.ts'
@@ -7,8 +7,8 @@ import { createShares } from './shares.ts'
 const unlimited = { anonymousPerMinute: 1000, loginPerMinute: 1000, createsPerSecond: 1000, refusalDelayMs: 0 }
 const never = () => new AbortController().signal
 
-describe('the share of a tenant', () => {
-  it('has a number of places, and the next request gets one when it is given back', async () => {
+describe('the places of a tenant', () => {
+  it('are limited, and a released place goes to the request that has waited longest', async () => {
     const shares = createShares(2)
     const first = await shares.take('a', never)
     const second = await shares.take('a', never)
@@ -28,14 +28,14 @@ describe('the share of a tenant', () => {
     expect(shares.size).toBe(0)
   })
 
-  it('is no one else’s', async () => {
+  it('are independent of those of other tenants', async () => {
     const shares = createShares(1)
     using _held = await shares.take('a', never)
     using other = await shares.take('b', never)
     expect(other).toBeDefined()
   })
 
-  it('is not waited for by a client that has disconnected', async () => {
+  it('are not given to a client that disconnected while it waited', async () => {
     const shares = createShares(1)
     const held = await shares.take('a', never)
     const gone = new AbortController()
@@ -82,7 +82,7 @@ describe('a server', () => {
     for (let turns = 0; turns < 20; turns++) await nextTurn()
   }
 
-  it('runs four reads of a tenant at once, and those of another tenant meanwhile', async () => {
+  it('runs at most four reads of a tenant at once, and those of another tenant meanwhile', async () => {
     const slow = Array.from({ length: 7 }, (_, n) => get(`slow-${n}`, 'ann'))
     await untilStarted(4)
     expect(started).toHaveLength(4)
@@ -94,7 +94,7 @@ describe('a server', () => {
     expect((await Promise.all(slow)).map(({ statusCode }) => statusCode)).toEqual(Array(7).fill(200))
   })
 
-  it('runs four transactions of a tenant at once', async () => {
+  it('runs at most four transactions of a tenant at once', async () => {
     const poke = () =>
       fixture.app.inject({
         method: 'POST',
@@ -107,7 +107,7 @@ describe('a server', () => {
     expect(mostWriting).toBe(4)
   })
 
-  it('counts an answer of 200 KiB as three more requests', async () => {
+  it('counts a response of 200 KiB as three more requests', async () => {
     const left = async () => Number(/r=(\d+)/.exec(String((await get('quick', 'carl')).headers['ratelimit']))?.[1])
     const before = await left()
     expect((await get('big/secret', 'carl')).statusCode).toBe(200)

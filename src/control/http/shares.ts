@@ -1,16 +1,16 @@
 /**
- * How much of the control plane one tenant may use at a time (docs/decisions/0122-shares-of-a-tenant.md). Rates alone do
- * not decide that: a tenant that was quiet for a minute may send a minute's worth of requests at once, and those of
- * others would wait behind all of them, for the event loop and for the few connections to PostgreSQL.
+ * Limits how many requests of one tenant run at a time (docs/decisions/0122-shares-of-a-tenant.md). Rate limits are not
+ * enough: a tenant that was idle for a minute may send a minute's quota at once, and the requests of other tenants
+ * would wait behind all of them for the event loop and for the few connections to PostgreSQL.
  */
 
-/** A place in the share of a tenant, until it is given back or its scope ends. */
+/** One of the places (concurrent requests) of a tenant. Held until it is released or its `using` scope ends. */
 export interface Place extends Disposable {
-  /** Gives the place back. Further calls do nothing. */
+  /** Frees the place. Further calls do nothing. */
   release(): void
 }
 
-/** The place of a request that needs none. */
+/** The place of a request that is not limited. */
 export const noPlace: Place = { release: () => undefined, [Symbol.dispose]: () => undefined }
 
 export interface Shares {
@@ -27,7 +27,7 @@ interface Share {
   readonly waiting: (() => void)[]
 }
 
-/** @param most places of one tenant */
+/** Creates the places of all tenants. @param most places per tenant */
 export function createShares(most: number): Shares {
   const shares = new Map<string, Share>()
   const placeIn = (key: string, share: Share): Place => {
@@ -67,7 +67,7 @@ export function createShares(most: number): Shares {
   }
 }
 
-/** Resolves when the request is the next one. */
+/** Resolves when it is this request's turn. */
 function turn(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const go = () => {

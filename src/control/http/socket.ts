@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws'
 import type { MessageSocket } from './operation.ts'
 
 export interface SocketLimits {
-  /** Interval of pings. A client that does not answer within a second interval is disconnected. */
+  /** Interval of pings. A client that has not answered by the next ping is disconnected. */
   readonly pingMs: number
   /** Time that a client has to answer a close frame. */
   readonly farewellMs: number
@@ -12,7 +12,7 @@ export interface SocketLimits {
 
 export const defaultSocketLimits: SocketLimits = { pingMs: 20_000, farewellMs: 3_000 }
 
-/** Largest message of a client: 64 KiB of data with its header. */
+/** Maximum size of a client's message: 64 KiB of data with its header. */
 export const maxMessageBytes = 66_560
 
 /** Close codes (RFC 6455, 7.4). */
@@ -36,7 +36,7 @@ export class SocketConnection implements MessageSocket {
     this.#socket = socket
     this.#options = options
     socket.binaryType = 'nodebuffer'
-    // Messages that arrive before `onMessage` wait in the connection.
+    // Messages that arrive before `onMessage` is called wait in the socket.
     socket.pause()
     socket.on('pong', () => {
       this.#answered = true
@@ -75,7 +75,9 @@ export class SocketConnection implements MessageSocket {
     )
   }
 
-  /** The client may connect again: the server stops, or the credential has to be renewed. */
+  /**
+   * Closes the connection so that the client may connect again: the server stops, or the credential must be renewed.
+   */
   end(reason: string): void {
     this.close(restart, reason)
   }
@@ -98,5 +100,5 @@ export class SocketConnection implements MessageSocket {
   }
 }
 
-/** A close reason has at most 123 bytes (RFC 6455, 5.5). */
+/** A close reason has at most 123 bytes (RFC 6455, 5.5). Forty UTF-16 code units have at most 120. */
 const cut = (reason: string) => (Buffer.byteLength(reason) > 123 ? reason.slice(0, 40) : reason)

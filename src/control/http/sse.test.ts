@@ -62,7 +62,7 @@ describe('an event stream', () => {
     opened[0]?.close()
   })
 
-  it('refuses an event that its operation does not declare, and data of another shape', async () => {
+  it('refuses an event that its operation does not declare, and an event with invalid data', async () => {
     const { url, opened } = await serve()
     const response = await fetch(url, { headers: bearer('ann') })
     await read(response, got => got.includes('after'))
@@ -76,7 +76,7 @@ describe('an event stream', () => {
     opened[0]?.close()
   })
 
-  it('takes the last id from the query too', async () => {
+  it('accepts the last event id as a query parameter, too', async () => {
     const { url } = await serve()
     const response = await fetch(`${url}?last_event_id=9`, { headers: bearer('ann') })
     expect(await read(response, got => got.includes('after'))).toContain('{"after":"9"}')
@@ -137,7 +137,7 @@ describe('an event stream', () => {
     expect(lines.filter(line => line.includes('"level":50'))).toEqual([])
   })
 
-  it('is closed when the client does not read, and buffers at most the limit until then', async () => {
+  it('is closed if the client does not read, and buffers no more than the limit until then', async () => {
     const bufferBytes = 64 * 1024
     const { url, opened, streams, lines } = await serve({ streamLimits: { bufferBytes, farewellMs: 50 } })
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
@@ -148,7 +148,7 @@ describe('an event stream', () => {
     const stream = await until(() => opened[0], { what: 'the stream' })
     const line = 'x'.repeat(1024)
     let sent = 0
-    // The kernel buffers some megabytes before writes have to wait; the loop yields to it.
+    // The kernel buffers some megabytes before writes have to wait. Between two attempts, the event loop can write.
     await until(
       () => {
         for (let i = 0; i < 100; i++) if (stream.send({ event: 'log', data: line })) sent += 1
@@ -159,7 +159,7 @@ describe('an event stream', () => {
     expect(sent).toBeGreaterThan(0)
     expect(stream.send({ event: 'log', data: line })).toBe(false)
     await until(() => streams.count() === 0, { what: 'the stream to be removed' })
-    // The socket is released too: the connection ends although the client did not read the rest.
+    // The server has closed the connection, although the client did not read the rest.
     await until(() => lines.some(entry => entry.includes('"aborted":true')), { what: 'the end of the connection' })
     socket.resume()
     await closed
@@ -184,7 +184,7 @@ describe('an event stream', () => {
     expect(await read(response, () => false)).toMatch(/event: gap\ndata: {"reason":"slow_reader".*}\n\n$/)
   })
 
-  it('is limited to a number of streams per user', async () => {
+  it('is refused beyond the maximum number of streams per user', async () => {
     const { url, opened } = await serve({ config: { streamsPerUser: 2 } })
     for (let i = 0; i < 2; i++) expect((await fetch(url, { headers: bearer('ann') })).status).toBe(200)
     const third = await fetch(url, { headers: bearer('ann') })

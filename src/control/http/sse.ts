@@ -108,7 +108,7 @@ export class SseStream implements EventStream {
     this.end('the stream is complete')
   }
 
-  /** Ends the stream with a comment that says why. */
+  /** Ends the stream with a comment that contains the reason. */
   end(reason: string): void {
     if (this.#state === 'open') this.#finish(`: ${reason}\n\n`)
     else this.#end()
@@ -163,14 +163,14 @@ export function encodeEvent({ event, id, data }: Pick<SseEvent, 'event' | 'id' |
   return `${id === undefined ? '' : `id: ${oneLine(id)}\n`}event: ${oneLine(event)}\ndata: ${lines}\n\n`
 }
 
-/** An id with a NUL is ignored by clients, a line break would begin another field. */
+/** Clients ignore an id with a NUL, and a line break would begin another field. */
 const oneLine = (text: string) => text.replace(/[\r\n\0]/g, ' ')
 
 export interface StreamOwner {
   /** Key of the stream limit: a user id, or an address. */
   readonly key: string
   readonly userId?: string
-  /** The session or token that opened it. */
+  /** The session or token that opened the stream. */
   readonly credentialId?: string
 }
 

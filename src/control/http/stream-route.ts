@@ -69,7 +69,7 @@ export async function runStream(
   reply.hijack()
 }
 
-/** Longer waits overflow a Node timer; the check at each heartbeat covers those. */
+/** Longest delay of a Node timer. The check at each heartbeat covers credentials that expire later. */
 const longestTimerMs = 2 ** 31 - 1
 
 /** Ends a stream when the credential that opened it expires. */
@@ -86,7 +86,10 @@ export function endWithCredential(
   stream.signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
 }
 
-/** Browsers cannot set the header on the first connection, so a query parameter is accepted too. */
+/**
+ * The `Last-Event-ID` of a request. Browsers cannot set that header on the first connection, so a query parameter is
+ * accepted too.
+ */
 function lastEventId(request: FastifyRequest): string | undefined {
   const header = request.headers['last-event-id']
   const { query } = request

@@ -1,6 +1,6 @@
 /**
  * Credentials that exceeded a rate limit. Until their wait is over they are refused without authentication: a tenant
- * that ignores `Retry-After` costs a hash and an answer, but no query to PostgreSQL.
+ * that ignores `Retry-After` costs a hash and a response, but no query to PostgreSQL.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
@@ -13,7 +13,10 @@ export interface ThrottledCredentials {
   add(id: string, seconds: number): void
 }
 
-/** @param maxIds bounds the memory (about 150 bytes each); beyond it the oldest entry is evicted */
+/**
+ * Creates an empty set of throttled credentials.
+ * @param maxIds bounds the memory (about 150 bytes each); beyond it the oldest entry is evicted
+ */
 export function createThrottledCredentials(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000): ThrottledCredentials {
   const until = new Map<string, number>()
   return {

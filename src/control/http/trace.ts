@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 export interface Trace {
   /** 32 hex digits, shared by everything that one request causes. */
   readonly traceId: string
-  /** The header to pass on, with our own span as the parent. */
+  /** The `traceparent` header to pass on, with our own span as the parent. */
   readonly traceparent: string
 }
 
@@ -23,7 +23,7 @@ export function traceOf(header: string | undefined): Trace {
 /** 32 hex digits. Node caches random bytes for UUIDs; a system call each time costs 4 µs per request. */
 const randomHex = () => randomUUID().replaceAll('-', '')
 
-/** Returns one trace per request, both to the logger, which is created before any hook runs, and to the hooks. */
+/** Keeps one trace per request, for the logger, which is created before any hook runs, and for the hooks. */
 export function createTraces(): { of(raw: IncomingMessage): Trace } {
   const known = new WeakMap<IncomingMessage, Trace>()
   return {

@@ -17,7 +17,7 @@ const examples = {
 } as const
 
 export const uuid = (options: Options = {}) => Type.String({ format: 'uuid', examples: examples.uuid, ...options })
-/** RFC 3339. Our answers are always in UTC with milliseconds. */
+/** RFC 3339. Responses are always in UTC with milliseconds. */
 export const dateTime = (options: Options = {}) =>
   Type.String({ format: 'date-time', examples: examples.dateTime, ...options })
 export const text = (options: Options = {}) => Type.String(options)
@@ -116,7 +116,10 @@ export const displayName = (options: Options = {}) =>
     ...options,
   })
 
-/** Example of one use of a named schema. A symbol, so that the shared component does not contain it. */
+/**
+ * Key of the example for one use of a named schema. It is a symbol, so that the shared component does not contain the
+ * example.
+ */
 export const exampleMark = Symbol('example')
 
 const Acknowledgement = resource(
@@ -131,7 +134,7 @@ const Acknowledgement = resource(
 )
 
 /**
- * The answer of operations whose answer the specification leaves open and that have no resource to return.
+ * The response of operations that have no resource to return, and whose response the specification does not define.
  * @param status the word that the handler returns and that the document shows
  */
 export const acknowledgement = <const S extends string>(status: S) =>

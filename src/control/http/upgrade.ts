@@ -1,6 +1,6 @@
 /**
  * Passes requests for a WebSocket to the router, so that they go through the same checks as all others and can be
- * refused with an ordinary answer. @fastify/websocket is not used: it opens the connection before the handler runs.
+ * refused with an ordinary response. @fastify/websocket is not used: it opens the connection before the handler runs.
  */
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -11,7 +11,7 @@ import { maxMessageBytes } from './socket.ts'
 export interface Upgrades {
   /** Whether the request asks for a WebSocket with this subprotocol. */
   has(raw: IncomingMessage, protocol: string): boolean
-  /** Completes the handshake with this subprotocol. Resolves with undefined if its head was not valid. */
+  /** Completes the handshake with this subprotocol. Resolves with undefined if the handshake failed. */
   accept(raw: IncomingMessage, response: ServerResponse, protocol: string): Promise<WebSocket | undefined>
 }
 
@@ -38,7 +38,7 @@ export function takeUpgrades(app: FastifyInstance): Upgrades {
     const response = new ServerResponse(raw)
     response.shouldKeepAlive = false
     response.assignSocket(socket)
-    // An answer refuses the request. Node does not end connections that it no longer serves.
+    // A response means that the request was refused. Close the socket here, since Node no longer manages it.
     response.once('finish', () => socket.end())
     waiting.set(raw, { socket, head })
     app.routing(raw, response)

@@ -7,7 +7,7 @@ import { until } from '../../../test/support/wait.ts'
 import type { ApiError } from './errors.ts'
 import { installUploadParser } from './upload.ts'
 
-it('an upload of which nothing more arrives fails, but not one that waits for its reader', async () => {
+it('an upload fails if no more data arrives, but not while it waits for the handler to read', async () => {
   const app = Fastify()
   installUploadParser(app, 30)
   const slow = Promise.withResolvers<void>()

@@ -4,12 +4,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { bodyLimitOf, tooLarge } from './body-limit.ts'
 import { ApiError } from './errors.ts'
 
-/** An upload of which nothing arrives for this long fails. */
+/** Time without any data after which an upload fails. */
 export const uploadIdleMs = 60_000
 
 /**
- * Parser of routes whose operation has `upload`. The handler gets a stream piped from the request, so a handler that
- * gives up does not close the connection: the client still gets its answer, and the rest of its upload is discarded.
+ * Installs the parser of routes whose operation has `upload`. The handler gets a stream piped from the request, so a
+ * handler that gives up does not close the connection: the client still gets its response, and the rest of its upload
+ * is discarded.
  */
 export function installUploadParser(app: FastifyInstance, idleMs = uploadIdleMs): void {
   app.removeAllContentTypeParsers()

@@ -18,8 +18,8 @@ interface PropertySchema {
 }
 
 /**
- * Validates a JSON body, fills in defaults, and keeps only the members that the schema names: a made-up member (`role`,
- * `tenant_id`) cannot get into a row by a spread of the body.
+ * Validates a JSON body, fills in defaults, and keeps only the members that the schema names, so that an invented
+ * member (`role`, `tenant_id`) cannot reach a database row through a spread of the body.
  */
 export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
   const validator = lazily(() => Compile(schema))
@@ -84,7 +84,7 @@ function refused(schema: TSchema, errors: Parameters<typeof describeFaults>[1]):
   return new ApiError('invalid_request', `${text}${more}.`, { details })
 }
 
-/** @throws ApiError 400 for a control character in a text that does not allow them (types.ts, `rawText`) */
+/** Refuses control characters in text that does not allow them (types.ts, `rawText`). @throws ApiError 400 */
 function refuseControls(schema: unknown, value: unknown, field: string): void {
   if (typeof value === 'string') {
     if (hasControls(value) && !isRaw(schema)) throw invalidField(field || 'body', 'must not have control characters')
@@ -114,7 +114,7 @@ interface Shape {
   readonly anyOf?: readonly unknown[]
 }
 
-/** The non-null branch of a nullable object or list. */
+/** Returns the non-null branch of a nullable object or list, else the schema itself. */
 function shapeOf(schema: unknown): Shape {
   if (!isRecord(schema)) return {}
   const shape: Shape = schema
@@ -122,7 +122,7 @@ function shapeOf(schema: unknown): Shape {
   return inner === undefined ? shape : shapeOf(inner)
 }
 
-/** Accepts any JSON. */
+/** Whether the schema accepts any JSON. */
 const isFree = ({ type, anyOf }: Shape) => type === undefined && anyOf === undefined
 
 const isRaw = (schema: unknown) => isRecord(schema) && schema[rawTextMark] === true

@@ -1,4 +1,4 @@
-/** `?wait=<state>`: delays the answer until a resource has reached the state, or the timeout is over. */
+/** `?wait=<state>`: delays the response until a resource has reached the state, or the timeout is over. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type TObject, Type } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
@@ -6,7 +6,10 @@ import { text, uint32 } from './types.ts'
 
 const firstPauseMs = 100
 const longestPauseMs = 1_000
-/** Limit of waits in this process: each queries the database once a second. Further requests are answered at once. */
+/**
+ * Maximum number of waiting requests in this process, each of which queries the database once a second. Further
+ * requests are answered at once.
+ */
 const mostWaits = 200
 
 /** Final states: a resource does not leave them by itself, so waiting for another state is useless. */
@@ -42,7 +45,7 @@ export const waitQuery = (member: string, own: TObject | undefined): TObject =>
 
 let waits = 0
 
-/** @param readAgain reads the resource again. @returns the last answer */
+/** Waits for a state of the resource. @param readAgain reads the resource again. @returns the last response */
 export async function untilState(
   member: string,
   query: Readonly<Record<string, unknown>>,

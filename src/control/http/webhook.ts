@@ -1,4 +1,4 @@
-/** What the operations that receive webhooks have in common: the sender has no credential, and signs the body. */
+/** Common members of the operations that receive webhooks. The sender has no credential; it signs the body instead. */
 export const webhook = {
   method: 'POST',
   tag: 'Webhooks',
@@ -10,5 +10,8 @@ export const webhook = {
   bodyRequired: true,
 } as const
 
-/** Of an event, unless its sender documents larger ones. What its signature covers has no schema. */
+/**
+ * Maximum body size of a webhook, unless its sender documents larger events. It cannot follow from a schema, because
+ * the signature covers the unparsed body, which has none.
+ */
 export const maxEventBytes = 1 << 20

@@ -1,5 +1,5 @@
 /**
- * Runs `write` handlers: the effect, its audit rows and the stored answer of its Idempotency-Key in one transaction.
+ * Runs `write` handlers: the effect, its audit rows and the stored response of its Idempotency-Key in one transaction.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -47,7 +47,7 @@ export async function runWrite(
   }
   const work = await handler.write(call).catch((cause: unknown) => {
     if (!claim) throw cause
-    // The first request with this key may have removed what this one looks for: then its answer counts.
+    // The first request with this key may have deleted what the handler looks for: then its stored response is sent.
     return () => {
       throw cause
     }
@@ -104,11 +104,14 @@ function entryOf({ actor, ...note }: RecordedNote, route: Route, request: Fastif
   }
 }
 
-/** Whether the server stores its answer for an `Idempotency-Key`. PUT and GET may be repeated without one. */
+/** Whether the server stores the response for an `Idempotency-Key`. PUT and GET may be repeated without one. */
 export const takesKey = ({ method, auth }: Operation) =>
   auth === 'bearer' && (method === 'POST' || method === 'PATCH' || method === 'DELETE')
 
-/** Only for authenticated callers: an anonymous caller's stored answer would be readable by anyone with the key. */
+/**
+ * The idempotency key of a request. Undefined without an authenticated caller: anyone with the key could read the
+ * response.
+ */
 function claimOf(route: Route, request: FastifyRequest, call: Call<never>): IdempotencyClaim | undefined {
   const header = request.headers['idempotency-key']
   const { caller, project } = stateOf(request)

@@ -1,6 +1,6 @@
 /**
- * Snapshots that move together with volumes: time limits of each part, and protection from control planes of an older
- * version.
+ * Tests VM snapshots that move together with volumes: time limits of the copies, and control planes of an older version
+ * that run at the same time.
  */
 import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -21,7 +21,7 @@ const hosts = [await world.addHost({ vcpus: 1000 }), await world.addHost({ vcpus
 const rowOf = async (id: string) => (await listHosts(db, 3600)).find(host => host.id === id)!
 const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)!
 
-/** A running VM with a volume that a snapshot has a copy of. */
+/** A running VM with a volume, and a snapshot that has a copy of the volume. */
 const app = await world.app()
 await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
 const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: 'v', sizeMib: 64 }))
@@ -93,7 +93,7 @@ async function settle(): Promise<void> {
   }, 100)
 }
 
-it('a copy that takes hours completes, and raises no alert meanwhile', async () => {
+it('a copy that takes hours completes and raises no alert', async () => {
   const id = await begin()
   await older(id, 5 * 60)
   const [workflow] = await world.rows<{ alarmed: boolean }>(
@@ -105,7 +105,7 @@ it('a copy that takes hours completes, and raises no alert meanwhile', async () 
   expect(await migrationOf(id)).toMatchObject({ state: 'completed', error: null })
 })
 
-it('the alert of a copy allows more time for more bytes', async () => {
+it('the more bytes a copy has, the later it raises an alert', async () => {
   const limitOf = async (kind: string) =>
     (
       await world.rows<{ hours: number }>(
@@ -129,21 +129,21 @@ it('the alert of a copy allows more time for more bytes', async () => {
   const bytes = `UPDATE vm_snapshot SET size_bytes = $2 WHERE id = $1 RETURNING id`
   await world.rows(bytes, snapshotId, 2 ** 40)
   await copying()
-  // 1 TiB, three passes at 20 MiB per second.
+  // 1 TiB in three passes at 20 MiB per second.
   expect((await limitOf('vm-snapshot-move')) - little).toBeCloseTo((3 * 2 ** 20) / 20 / 3600, 1)
   await world.rows(bytes, snapshotId, 4096)
 })
 
-it('a copy is cancelled after a day', async () => {
+it('a copy that takes longer than a day is cancelled', async () => {
   const id = await begin()
   await older(id, 25 * 60)
   await world.run('migration')
   expect(await migrationOf(id)).toMatchObject({ want: 'cancel', error: expect.stringContaining('snapshots') })
 })
 
-it('after a quick copy the target has two minutes to get ready, not hours', async () => {
+it('after a quick copy, the migration is cancelled if the target is not ready within two minutes', async () => {
   const id = await begin()
-  // Without its workflow the volume stays where it is.
+  // The volume's workflow does not run here, so the volume does not move.
   for (let round = 0; (await moveOfSnapshot()).state !== 'complete'; round++) {
     expect(round).toBeLessThan(20)
     await world.run('snapshotMove')
@@ -158,7 +158,7 @@ it('after a quick copy the target has two minutes to get ready, not hours', asyn
   expect(await migrationOf(id)).toMatchObject({ want: 'cancel', error: 'the target did not get ready in time' })
 })
 
-it('a stalled copy is cancelled, one that progresses is not', async () => {
+it('a stalled copy is cancelled, but not one that makes progress', async () => {
   const id = await begin()
   for (let round = 0; (await moveOfSnapshot()).state !== 'copying'; round++) {
     expect(round).toBeLessThan(20)
@@ -174,7 +174,7 @@ it('a stalled copy is cancelled, one that progresses is not', async () => {
   await world.rows(quiet, moveId)
   await world.run('snapshotMove')
   expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
-  // The copy progressed, and the step recorded that.
+  // The step recorded the progress, so the copy does not count as stalled.
   await world.run('snapshotMove')
   expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
   await world.rows(quiet, moveId)
@@ -184,14 +184,14 @@ it('a stalled copy is cancelled, one that progresses is not', async () => {
   expect((await migrationOf(id)).error).toContain('the copy made no progress')
 })
 
-it('snapshots wait until older control planes have stopped', async () => {
+it('snapshots do not move while an older control plane is running', async () => {
   const olderRunner = newId()
   await db.withLockedSession(`runner ${olderRunner}`, async () => {
     const vm = (await vms.byId(db, vmId))!
     expect(moveObstacle(vm, await coMovedOf(db, vmId))).toContain('a control plane of an older version is running')
     await expect(migrate()).rejects.toThrow()
     expect((await snapshots.byId(db, snapshotId))?.movingTo).toBeNull()
-    // A runner of this kind registers its kinds.
+    // A runner of the current version registers the kinds of its workflows.
     await world.rows(
       `INSERT INTO runner (id, kinds) VALUES ($1, ARRAY['migration', 'vm-snapshot-move']) RETURNING id`,
       olderRunner,
@@ -200,7 +200,7 @@ it('snapshots wait until older control planes have stopped', async () => {
   })
 })
 
-it('an older control plane cannot commit volumes without their snapshots', async () => {
+it('the database refuses to switch volumes without their snapshots, as an older control plane would', async () => {
   const id = await begin()
   const commit = db.tx(tx =>
     tx.run(
@@ -214,7 +214,7 @@ it('an older control plane cannot commit volumes without their snapshots', async
   await expect(commit).rejects.toThrow('without the snapshots')
 })
 
-it('a snapshot that an older control plane deletes is removed from its host, whether it has moved or not', async () => {
+it('a snapshot that an older control plane marks for deletion is removed from its host, before and after a move', async () => {
   const markedForDeletion = async (snapshot: string) => {
     const host = hostOf((await snapshots.byId(db, snapshot))?.hostId)
     await world.rows(`UPDATE vm_snapshot SET want = 'absent' WHERE id = $1 RETURNING id`, snapshot)
@@ -231,7 +231,7 @@ it('a snapshot that an older control plane deletes is removed from its host, whe
   await markedForDeletion(moved)
 })
 
-it('a detached volume whose move an older control plane cancels keeps its snapshot', async () => {
+it('if an older control plane cancels the move of a detached volume, its snapshot stays with it on the source', async () => {
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
   await world.until(async () => (await vms.byId(db, vmId)) === undefined)
   const source = (await findVolume(db, volumeId))!.hostId!

@@ -1,5 +1,5 @@
 /**
- * Snapshots of VMs that contain copies of volumes, or whose guest reads them. Such a snapshot moves together with its
+ * VM snapshots that contain copies of volumes, or whose guest reads volumes. Such a snapshot moves together with its
  * volumes, or prevents their move.
  */
 import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
@@ -7,26 +7,26 @@ import { type Sql, statement } from '../../db/db.ts'
 import { retainedBySnapshot, leftoversOf } from './retained.ts'
 import { olderRuns } from './snapshot-store.ts'
 
-/** A retained snapshot of a VM, with the volumes on its host that its guest has mounted. */
+/** A retained VM snapshot, with the volumes on its host that its guest has mounted. */
 export interface RetainedSnapshot {
   readonly id: string
   readonly name: string
   readonly appName: string
-  /** VMM, version and CPU model; the snapshot can only resume on the same. */
+  /** VMM, version and CPU model. Only the same combination can resume the snapshot. */
   readonly madeBy: string | null
-  /** The snapshot is moving or in use: a fork has not started yet, or a VM is being restored from it. */
+  /** Whether the snapshot is moving or in use: a fork has not started yet, or a VM is being restored from it. */
   readonly busy: boolean
   /**
-   * Hosts that have not yet removed the leftovers of an earlier move; the snapshot cannot move back to them before
-   * that.
+   * Hosts that have not yet removed what is left there of an earlier move. Until then, the snapshot cannot move back to
+   * them.
    */
   readonly leftovers: readonly string[]
-  /** A control plane is running that would move the volumes without the snapshot. */
+  /** Whether a control plane of an older version is running, which would move the volumes without the snapshot. */
   readonly olderRuns: boolean
   readonly volumes: readonly {
     readonly volumeId: string
     readonly name: string
-    /** A VM holds the volume. */
+    /** Whether a VM has the volume attached. */
     readonly held: boolean
   }[]
 }

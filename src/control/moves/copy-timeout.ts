@@ -1,14 +1,14 @@
-/** Time limits of copies, by the number of bytes. */
+/** Time limits of copies, which depend on the number of bytes. */
 import { hours } from '../../lib/duration.ts'
 
-/** Lower bound for the read rate of a disk under load. */
+/** Assumed read rate of a slow disk under load. */
 export const slowestBytesPerMs = (20 << 20) / 1_000
-/** Each byte is read, written, and read back. */
+/** Passes over the data: it is read, written, and read back. */
 const passes = 3
 
 /**
- * SQL: upper bound of the bytes in the volumes, their snapshots and the snapshots of VMs that move together.
- * @param id of the group, of the migration, or of a move of a single volume
+ * SQL: upper bound of the bytes that move together: volumes, their snapshots, and VM snapshots.
+ * @param id of the group, of the migration, or of the move of a single volume
  */
 export const groupBytes = (id: string) => `(
   (SELECT coalesce(sum(w.size_mib * 1048576::bigint + w.snapshot_bytes), 0) FROM volume_move y JOIN volume w ON w.id = y.volume_id
@@ -17,8 +17,7 @@ export const groupBytes = (id: string) => `(
 )::float8`
 
 /**
- * Time after which a copy raises an alert. The limit includes everything that moves together, because all of it shares
- * the same disks.
+ * Time after which a copy raises an alert. It allows for everything that moves together, which shares the same disks.
  */
 export const copyingAlertMs = ({ movedBytes }: { readonly movedBytes: number }): number =>
   hours(2) + (passes * movedBytes) / slowestBytesPerMs

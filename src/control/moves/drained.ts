@@ -1,4 +1,4 @@
-/** Moves snapshots of VMs off draining hosts, if they do not move with a volume. */
+/** Moves VM snapshots off draining hosts, except those that move with a volume. */
 import { type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -18,13 +18,13 @@ interface LeftBehind {
   readonly madeBy: string | null
   readonly hostId: string
   readonly leftovers: readonly string[]
-  /** Current host of the snapshot's VM, which can only be restored there. */
+  /** Current host of the snapshot's VM. The VM can be restored only if the snapshot is on the same host. */
   readonly vmHostId: string | null
 }
 
-// A snapshot stays while its VM is on the same host, because the VM could not be restored otherwise. The limit is per
-// host, as for volumes; a snapshot whose move failed is skipped for a while, and one that no other host can load is
-// skipped until a host can.
+// Snapshots to move off draining hosts. A snapshot stays while its VM is on the same host, because the VM could not be
+// restored otherwise. A snapshot whose move failed is skipped for ten minutes, and one that no other host can load is
+// skipped. The limit is per host, as for volumes.
 const leftBehind = statement<LeftBehind>(
   'moves.snapshotsLeftBehind',
   `SELECT left_behind.* FROM host h CROSS JOIN LATERAL (
@@ -72,7 +72,8 @@ export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Swe
 })
 
 /**
- * Returns false when enough snapshots are leaving the host, no other host can take this one, or the snapshot is in use.
+ * Starts a move to the first suitable host. Returns false when enough snapshots are already leaving the host, no other
+ * host can take this one, or it is in use.
  */
 async function moveAway(tx: Tx, hosts: readonly HostRow[], snapshot: LeftBehind): Promise<boolean> {
   const source = hosts.find(host => host.id === snapshot.hostId)

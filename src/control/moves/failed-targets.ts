@@ -1,6 +1,6 @@
 /**
- * Tracks targets of recently failed moves: a host that fits by the numbers may still refuse again, for example because
- * of a full disk.
+ * Finds the targets of recently failed moves. A host that fits by the numbers may refuse again, for example because its
+ * disk is full.
  */
 import { type Sql, statement } from '../../db/db.ts'
 
@@ -14,8 +14,8 @@ const failuresOf = statement<{ hostId: string; at: Date }>(
 )
 
 /**
- * Sorts hosts to which a move of one of these failed within the hour to the end, latest failure last; the others keep
- * their order.
+ * Sorts hosts to which a move of one of these volumes or snapshots failed within the last hour to the end, the latest
+ * failure last. The others keep their order.
  */
 export async function withoutFailedTargetsFirst<Host extends { readonly id: string }>(
   sql: Sql,

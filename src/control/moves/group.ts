@@ -1,6 +1,6 @@
 /**
- * Volumes and the snapshots of VMs with copies of them, which switch to their new host in one commit. For a group of a
- * migration, the migration triggers the commit; otherwise the last member to be complete does.
+ * A move group: volumes, and the VM snapshots with copies of them, which switch to their new host in one commit. In a
+ * group that moves with a VM, the migration triggers this commit; otherwise the last member to complete does.
  */
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
@@ -11,8 +11,8 @@ import type { VolumeMove } from './volume-store.ts'
 const underWay: ReadonlySet<string> = new Set(['preparing', 'copying', 'copied', 'complete'])
 
 /**
- * Locks the volumes, snapshots and moves of a group (of detached volumes, or of a migration) in the order of
- * docs/engine.md. Call it before writing any of these rows when inspecting or cancelling the whole group.
+ * Locks the volumes, snapshots and moves of a group, or of a migration, in the lock order of docs/engine.md. Required
+ * before any of these rows is written, by callers that inspect or cancel the whole group.
  */
 export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
   await store.lockGroup(tx, groupId)
@@ -21,8 +21,8 @@ export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
 
 /**
  * Switches the detached volumes and snapshots of a group to the target once all are complete; otherwise does nothing.
- * Groups of migrations are skipped. Of two members that complete at once, the second sees the first, because both lock
- * the volumes' rows.
+ * Groups of migrations are skipped. When two members complete at once, the lock on the volumes' rows ensures that the
+ * second transaction sees the first.
  */
 export async function settleGroup(tx: Tx, groupId: string): Promise<void> {
   await lockGroup(tx, groupId)
@@ -38,13 +38,13 @@ export async function settleGroup(tx: Tx, groupId: string): Promise<void> {
   await completeSnapshots(tx, groupId)
 }
 
-/** Switches the group's snapshots to the target in this commit; cancelled ones stay on their host. */
+/** Switches the group's snapshots to the target in this transaction. Cancelled ones stay on their host. */
 export async function completeSnapshots(tx: Tx, groupId: string): Promise<void> {
   for (const move of await snapshots.snapshotMovesOf(tx, groupId))
     if (await snapshots.complete(tx, move.id)) await poke(tx, 'vm-snapshot-move', move.id)
 }
 
-/** Cancels all moves of the group; everything stays on its host. */
+/** Cancels all moves of the group, so that everything stays on its host. */
 export async function cancelGroup(tx: Tx, groupId: string, error: string | null = null): Promise<void> {
   await lockGroup(tx, groupId)
   for (const { id } of await store.ofGroup(tx, groupId))
@@ -57,7 +57,7 @@ export async function pokeDependents(tx: Tx, m: Pick<VolumeMove, 'volumeId'>): P
   for (const { kind, id } of await store.waiting(tx, m.volumeId)) await poke(tx, kind, id)
 }
 
-/** Pokes the workflows that move the snapshot after an observation of its host. */
+/** Pokes the snapshot's move workflows after a host has reported an observation. */
 export async function pokeMoveOfSnapshot(tx: Tx, snapshotId: string): Promise<void> {
   await pokeMany(tx, 'vm-snapshot-move', await snapshots.liveSnapshotMoves(tx, snapshotId))
 }

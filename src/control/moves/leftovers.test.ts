@@ -1,4 +1,4 @@
-/** Edge cases of moving snapshots of VMs: leftovers on other hosts, use during the move, and ordering. */
+/** Tests edge cases of moving VM snapshots: leftovers on other hosts, use during the move, and ordering. */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -15,7 +15,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
 import { cancel, liveSnapshotMoves, snapshotMove } from './snapshot-store.ts'
 
-// Each test runs some hundred workflow steps on shared cores.
+// Each test runs several hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -52,13 +52,13 @@ async function ends({ deploymentId, vmId }: Kept): Promise<void> {
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
   await world.until(async () => (await vms.byId(db, vmId)) === undefined)
 }
-/** A snapshot of a removed VM without volumes. */
+/** Creates a snapshot of a VM without volumes, and removes the VM. */
 async function alone(): Promise<Kept> {
   const one = await keep(await world.app())
   await ends(one)
   return one
 }
-/** A snapshot of a VM with a volume, and a newer snapshot of the volume alone. */
+/** Creates a snapshot of a VM with a volume, and then a snapshot of the volume alone. */
 async function withVolume() {
   const app = await world.app()
   await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
@@ -86,7 +86,7 @@ const isGone = (snapshotId: string) =>
 const havingIt = (snapshotId: string) => hosts.filter(host => host.snapshots.has(snapshotId)).map(host => host.id)
 
 describe('snapshots that move with a volume', () => {
-  it('are sent oldest first, both snapshots of the volume and of VMs, whether the volume is attached or not', async () => {
+  it('are sent oldest first, VM snapshots and volume snapshots alike, whether the volume is attached or not', async () => {
     const one = await withVolume()
     const [target] = others(one.source)
     const vm = (await vms.byId(db, one.vmId))!
@@ -111,7 +111,7 @@ describe('snapshots that move with a volume', () => {
     await landsOn(one.snapshotId, others(source)[0]!.id)
   })
 
-  it('wait for the volume once complete, even if the old host is lost meanwhile', async () => {
+  it('wait for the volume after their own copy is complete, even if the old host is lost meanwhile', async () => {
     const one = await withVolume()
     await ends(one)
     const [target] = others(one.source)
@@ -131,7 +131,7 @@ describe('snapshots that move with a volume', () => {
 })
 
 describe('a snapshot whose old host does not remove it', () => {
-  it('can move on, but not back to that host, and is removed everywhere in the end', async () => {
+  it('can move to a third host but not back, and is finally removed from the old host', async () => {
     const one = await alone()
     const [second, third] = others(one.source)
     const first = await leaves(one.snapshotId, second!.id)
@@ -152,7 +152,7 @@ describe('a snapshot whose old host does not remove it', () => {
     await landsOn(one.snapshotId, one.source)
   })
 
-  it('retains its row until that host has removed the files, even after its current host was removed', async () => {
+  it('keeps its row until the old host has removed the files, even if its current host was removed before', async () => {
     const one = await alone()
     const [target] = others(one.source)
     const id = await leaves(one.snapshotId, target!.id)
@@ -169,7 +169,7 @@ describe('a snapshot whose old host does not remove it', () => {
     await finds(target!.id)
   })
 
-  it('can be deleted when its new host has lost it', async () => {
+  it('can be deleted after its new host has lost it', async () => {
     const one = await alone()
     const [target] = others(one.source)
     const { name } = (await snapshots.byId(db, one.snapshotId))!
@@ -193,7 +193,7 @@ it('a snapshot does not move if it was forked while the move waited for its lock
   const app = await world.app()
   const late = await db.tx(async tx => {
     const snapshot = (await lockSnapshot(tx, one.deploymentId, name))!
-    // The transaction returns the promise without awaiting it, because the move waits for the transaction to end.
+    // Returned without awaiting it, because the move waits until this transaction ends.
     const begun = leaves(one.snapshotId, others(one.source)[0]!.id)
     const waits = () =>
       world.rows(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
@@ -206,14 +206,14 @@ it('a snapshot does not move if it was forked while the move waited for its lock
 })
 
 describe('draining a host', () => {
-  /** Makes the other snapshots impossible to take, and sorts them first. */
+  /** Makes all other snapshots impossible to load elsewhere, and sorts them first. */
   const onlyThese = (...ids: string[]) =>
     world.rows(
       `UPDATE vm_snapshot SET made_by = 'another VMM', size_bytes = 0 WHERE id <> ALL($1::uuid[]) RETURNING id`,
       ids,
     )
 
-  it('skips snapshots that no host can take, and continues after an error with one', async () => {
+  it('skips snapshots that no other host can load, and continues after an error with one', async () => {
     const [one, two] = [await alone(), await alone()]
     const { source } = one
     if (two.source !== source) {

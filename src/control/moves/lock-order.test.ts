@@ -1,7 +1,7 @@
 /**
- * Runs on one PostgreSQL only. Every transaction that locks volumes, snapshots, moves, VMs and hosts takes the locks
- * in one order (docs/engine.md). Runs each transaction against each other one on real PostgreSQL, paused at every point where
- * another can interleave, and expects no deadlock.
+ * Tests that every transaction that locks volumes, snapshots, moves, VMs and hosts follows the lock order of
+ * docs/engine.md. Runs each pair of transactions on real PostgreSQL, pauses one at every point where the other can
+ * interleave, and expects no deadlock. Runs on one PostgreSQL only.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { alone, collide, crowd, type Work } from '../../../test/support/collide.ts'
@@ -66,9 +66,9 @@ const { projectId, deps, workflows } = world
 const other = (id: string) => hosts.find(host => host.id !== id)!
 const rowOf = async (tx: Tx, id: string) => (await listHosts(tx, 3600)).find(host => host.id === id)!
 
-/** For code that opens its own transactions. */
+/** Returns a database for code that opens its own transactions; they run inside this one. */
 const within = (tx: Tx): Db => ({ ...db, ...tx, tx: work => work(tx) })
-/** Locks like `lockedJob` of the operations on VMs. */
+/** Locks the deployment as `lockedJob` does, which the API operations on VMs use. */
 const locked = async (tx: Tx, { app, deploymentId }: Kept) => {
   const d = await lockDeployment(tx, projectId, app.name, deploymentId)
   if (!d) throw new Error('the deployment does not exist')
@@ -111,7 +111,7 @@ const detach =
   }
 const lockApp = statement('test.lockApp', 'SELECT id FROM app WHERE id = $1 FOR NO KEY UPDATE')
 
-/** Runs what a workflow step writes, regardless of the host's answer. */
+/** Runs the writes of a workflow step, without a host. */
 const step =
   (workflow: AnyWorkflow, phase: string, id: string, change: object = {}): Work =>
   async tx => {
@@ -175,8 +175,8 @@ const always: Readonly<Record<string, Work>> = {
   'exhausted budget': async tx => {
     if ((await keepBudget(deps, tx, projectId, new Date())) !== 'capped') throw new Error('the budget is not exhausted')
   },
-  // Other code locks the apps in one statement. This locks them one by one, so a statement with another order would
-  // meet it halfway.
+  // Locks all apps, one by one. Other code locks them in one statement; if that had another order, it would deadlock
+  // with this.
   'locks on one app after another': async tx => {
     for (const id of appIds) await tx.rows(lockApp, [id])
   },
@@ -249,13 +249,15 @@ const withoutVms: Readonly<Record<string, Work>> = {
 }
 
 /**
- * Runs the named transaction against itself and all following ones; which of the two pauses does not matter.
- * @returns the places where two waited for each other
+ * Runs the named transaction against itself and against all following ones. It does not matter which of the two pauses,
+ * so each pair runs once.
+ * @returns the pairs that deadlocked, and where
  */
 async function circlesOf(name: string, works: Readonly<Record<string, Work>>, mayRefuse = false): Promise<string[]> {
   const work = works[name]!
   const { locking, ...end } = await alone(db, work)
-  // A transaction that fails early would collide with none.
+  // Alone, the transaction must succeed and take locks. One that failed before its first lock could not deadlock with
+  // anything, so the test would prove nothing.
   if (!mayRefuse) expect([end, locking.length > 0]).toEqual([{ is: 'through' }, true])
   const circles: string[] = []
   const names = Object.keys(works)
@@ -266,7 +268,7 @@ async function circlesOf(name: string, works: Readonly<Record<string, Work>>, ma
 }
 
 let found = 0
-it('detects a deadlock when there is one', async () => {
+it('two transactions with opposite lock orders are reported as a deadlock', async () => {
   const wrong: Work = async tx => {
     await locked(tx, two)
     await lockRetained(tx, (await lockSnapshot(tx, two.deploymentId, two.name))!)
@@ -277,8 +279,10 @@ it('detects a deadlock when there is one', async () => {
 })
 
 describe('without moves in progress', () => {
-  it.each(Object.keys(withoutVms))('%s', async name => expect(await circlesOf(name, withoutVms)).toEqual([]))
-  it('all transactions at once do not deadlock', async () =>
+  it.each(Object.keys(withoutVms))('no deadlock between "%s" and any other transaction', async name =>
+    expect(await circlesOf(name, withoutVms)).toEqual([]),
+  )
+  it('all transactions running concurrently do not deadlock', async () =>
     expect(await crowd(db, withoutVms, { times, atOnce })).toEqual([]))
 })
 
@@ -317,7 +321,7 @@ describe('with moves of volumes, snapshots and a VM in progress', () => {
   beforeAll(async () => {
     await db.tx(withoutVms['move of detached volumes']!)
     await db.tx(withoutVms['move of the VM by a user']!)
-    // Advance each move as far as it gets alone.
+    // Let the snapshot moves advance until they wait for the rest of their group.
     for (let round = 0; round < 8; round++) {
       await world.run('snapshotMove')
       await world.hostsMove()
@@ -328,9 +332,13 @@ describe('with moves of volumes, snapshots and a VM in progress', () => {
     expect(complete).toHaveLength(2)
     await world.rows(`UPDATE migration SET state = 'copying', uri = '' RETURNING id`)
   })
-  it.each(Object.keys(moving))('%s', async name => expect(await circlesOf(name, { ...moving, ...always })).toEqual([]))
-  it.each(Object.keys(always))('%s', async name => expect(await circlesOf(name, always, true)).toEqual([]))
-  it('all transactions at once do not deadlock', async () =>
+  it.each(Object.keys(moving))('no deadlock between "%s" and any other transaction', async name =>
+    expect(await circlesOf(name, { ...moving, ...always })).toEqual([]),
+  )
+  it.each(Object.keys(always))('no deadlock between "%s" and any other transaction', async name =>
+    expect(await circlesOf(name, always, true)).toEqual([]),
+  )
+  it('all transactions running concurrently do not deadlock', async () =>
     expect(await crowd(db, { ...moving, ...always }, { times, atOnce })).toEqual([]))
 })
 
@@ -339,7 +347,7 @@ it('PostgreSQL counted no other deadlocks', async () => {
     'test.deadlocks',
     'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
   )
-  // A session reports its counters when it ends.
+  // PostgreSQL adds a session's counters to its statistics when the session ends.
   await db.close()
   const count = async () => (await world.db.one(counted)).deadlocks
   await until(async () => (await count()) >= found, { what: "the sessions' counters are reported" })

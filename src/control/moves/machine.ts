@@ -1,7 +1,7 @@
 /**
- * The workflow of a move: the new host makes room and gets a copy, one commit assigns the moved thing to it, and the old host
- * removes what is left (docs/decisions/0051-moves-of-volumes-and-snapshots.md). `Movable` holds what differs between a volume and a
- * snapshot of a VM.
+ * The workflow of a move, for volumes and VM snapshots: the target makes room and receives a copy; one commit assigns
+ * the volume or snapshot to the target; then the source removes its copy
+ * (docs/decisions/0051-moves-of-volumes-and-snapshots.md). What differs between the two kinds is in `Movable`.
  */
 import type { Transfer } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -12,15 +12,15 @@ import { copyingAlertMs } from './copy-timeout.ts'
 import { cancelGroup, lockGroup, settleGroup } from './group.ts'
 
 const preparingMs = minutes(2)
-/** Changes arrive as messages; this poll covers lost messages. */
+/** Poll interval; only covers lost messages, because hosts report changes. */
 export const pollMs = seconds(5)
 
-/** What a move of any kind knows. */
+/** The fields that moves of both kinds have. */
 export interface Move {
   readonly id: string
-  /** Everything with this id switches to the target in one commit; null for a single volume. */
+  /** Everything with the same group id switches to the target in one commit; null for a single volume. */
   readonly groupId: string | null
-  /** The migration of the VM that it moves with; null when its volumes are detached. */
+  /** The migration of the VM with which this moves; null when the volumes are detached. */
   readonly migrationId: string | null
   readonly sourceHostId: string
   readonly targetHostId: string
@@ -29,7 +29,7 @@ export interface Move {
   readonly uri: string | null
   readonly percent: number
   readonly transferredBytes: number
-  /** Upper bound of the bytes in the whole group. */
+  /** Upper bound of the bytes in the whole group, for time limits. */
   readonly movedBytes: number
   readonly error: string | null
   readonly sourceLost: boolean
@@ -41,18 +41,21 @@ export interface Move {
 export type Side = 'source' | 'target'
 export const hostOf = (m: Move, side: Side): string => (side === 'source' ? m.sourceHostId : m.targetHostId)
 
-/** A kind of thing that moves between hosts: its rows, and the requests to its hosts. */
+/**
+ * What the workflow needs from a kind of movable things (volumes or VM snapshots): access to their rows, and requests
+ * to their hosts.
+ */
 export interface Movable<M extends Move> {
   readonly kind: string
   load(id: string): Promise<M | undefined>
-  /** What messages call it. */
+  /** The word for it in error messages. */
   readonly noun: 'volume' | 'snapshot'
   nameOf(m: M): string
-  /** Its owner deleted it, so the move ends, and what else moves with it goes on without it. */
+  /** Whether its owner has deleted it. Its move is then cancelled, and the rest of the group moves without it. */
   isDeleted(m: M): boolean
-  /** Writes to the rows of the move, and of what it moves. */
+  /** Writes to the rows of the move, and of the volume or snapshot. */
   readonly rows: {
-    /** Locks everything that moves with it, in the order of docs/engine.md. */
+    /** Locks everything that moves together, in the lock order of docs/engine.md. */
     lock(tx: Tx, m: M): Promise<unknown>
     enter(tx: Tx, id: string, state: 'copying', uri: string | null): Promise<unknown>
     cancel(tx: Tx, id: string, error: string | null): Promise<unknown>
@@ -60,23 +63,26 @@ export interface Movable<M extends Move> {
     release(tx: Tx, id: string): Promise<unknown>
     end(tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed'): Promise<unknown>
   }
-  /** Wakes the workflows that wait for it. */
+  /** Pokes the workflows that wait for the move. */
   pokeDependents(tx: Tx, m: M): Promise<unknown>
-  /** Has the target get ready. */
+  /** Has the target prepare to receive the copy. */
   receive(m: M, signal: AbortSignal): Promise<Transfer>
-  /** There is nothing for the source to send: the copy is complete, or something else copies it. */
+  /** Whether the source has nothing (more) to send: the copy is complete, or the VMM copies the volume. */
   isCopied(m: M): boolean
-  /** Has the source send it. */
+  /** Has the source send the copy, and returns the progress. */
   send(m: M, signal: AbortSignal): Promise<Transfer>
-  /** Records what the source has sent. Returns a reason when the copy cannot succeed. */
+  /** Records the progress of the copy. Returns a reason if the copy cannot succeed. */
   copied(step: Step<M>, observed: Transfer): Next<'clearing'> | string
-  /** Tells the source that it stays: after the last pass the source refuses to use it. */
+  /**
+   * Notifies the source that the move was cancelled. After its last pass, the source otherwise refuses to use the
+   * volume.
+   */
   keep(m: M, signal: AbortSignal): Promise<unknown>
-  /** Returns undefined once it is usable on the target. */
+  /** Waits until the volume or snapshot is usable on the target, then returns undefined. */
   arriving(m: M, signal: AbortSignal): Promise<Next<never> | undefined>
-  /** Has a host remove what it has of it; true once the host confirms. */
+  /** Has a host remove its copy. Returns true once the host confirms. */
   isGone(m: M, side: Side, signal: AbortSignal): Promise<boolean>
-  /** How often the source is asked to remove its leftovers, which VMs there may still use. */
+  /** How often the source is asked to remove its copy, which VMs there may still use. */
   readonly removalPollMs: number
 }
 
@@ -141,7 +147,8 @@ async function preparing<M extends Move>(
 async function copying<M extends Move>(movable: Movable<M>, step: Step<M>): Promise<Next<'clearing' | 'cancelling'>> {
   const m = step.subject
   if (m.state === 'clearing') return go('clearing')
-  // The migration or the rest of the group takes longer. A loss of the old host no longer matters.
+  // The copy is complete; only the migration or the rest of the group is missing, so a loss of the source no longer
+  // matters.
   if (movable.isCopied(m)) return wait(minutes(1))
   if (m.targetLost || m.sourceLost) return fail(movable, m, 'a host was lost')
   const observed = await movable.send(m, step.signal)
@@ -158,7 +165,7 @@ async function cancelling<M extends Move>(
   if (m.state === 'dropping') return go('dropping')
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
-      // An older control plane without groups may have cancelled this move, so cancel the group here.
+      // Cancel the group here, too: an older control plane, which has no groups, may have cancelled only this move.
       if (m.groupId !== null && !movable.isDeleted(m)) await cancelGroup(tx, m.groupId)
       await movable.rows.lock(tx, m)
       await movable.rows.giveUp(tx, m.id)
@@ -169,7 +176,7 @@ async function cancelling<M extends Move>(
     await movable.rows.lock(tx, m)
     await movable.rows.release(tx, m.id)
     await movable.pokeDependents(tx, m)
-    // The rest of the group moves without what was deleted.
+    // The rest of the group moves on without the deleted member.
     if (m.groupId !== null) await settleGroup(tx, m.groupId)
   })
 }
@@ -194,12 +201,12 @@ async function over<M extends Move>(
   await pokeMigration(tx, m)
 }
 
-/** Lets the migration of the VM that it moves with continue. */
+/** Pokes the migration of the VM, if the move belongs to one. */
 export async function pokeMigration(tx: Tx, m: Move): Promise<void> {
   if (m.migrationId !== null) await poke(tx, 'migration', m.migrationId)
 }
 
-/** The observation of a transfer that the host does not know yet, or refuses for good. */
+/** Returns the observation for a transfer that the host has not started, or refuses permanently (`refusal`). */
 export const unstarted = (m: Move, role: Side, refusal: Error | null = null): Transfer => ({
   transferId: m.id,
   role,

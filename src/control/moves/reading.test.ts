@@ -1,6 +1,6 @@
 /**
- * Snapshots whose guest only reads a volume move with it. A move changes neither the content of the volume nor the
- * generation that identifies this content to control and hosts.
+ * Tests that VM snapshots whose guest only reads a volume move with the volume. The move changes neither the volume's
+ * content nor the attach generation that identifies this content.
  */
 import { afterAll, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
@@ -32,7 +32,7 @@ async function snapshotOf(vmId: string, deploymentId: string): Promise<string> {
   return id
 }
 
-/** A snapshot of a VM that reads a volume that an earlier VM has written. */
+/** Creates a VM that has a volume attached read-only, and a snapshot of the VM. */
 async function reading() {
   const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
   const app = await world.app()
@@ -61,7 +61,7 @@ const arrived = (hostId: string, { snapshotId, volumeId }: Reading) =>
     const rests = snapshot?.moving === false && volume?.state === 'ready' && volume.movingTo === null
     return rests && snapshot?.hostId === hostId && volume?.hostId === hostId
   }, 100)
-/** Expects that a fork resumes with the memory of the snapshot, and reads the volume. */
+/** Expects that a fork resumes with the snapshot's memory, and has the volume attached. */
 async function goesOn({ snapshotId, volumeId, memory }: Reading) {
   const app = await world.app()
   const { vmIds } = await db.tx(async tx => {
@@ -81,7 +81,7 @@ async function goesOn({ snapshotId, volumeId, memory }: Reading) {
   await world.rows(`DELETE FROM volume_attachment WHERE app_id = $1 RETURNING id`, app.id)
 }
 
-it('a snapshot leaves a draining host with its volume, and can be forked on the new host', async () => {
+it('a snapshot leaves a draining host together with its volume, and can be forked on the new host', async () => {
   const one = await reading()
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
   await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)
@@ -93,7 +93,7 @@ it('a snapshot leaves a draining host with its volume, and can be forked on the 
   await goesOn(one)
 })
 
-it('a snapshot moves with the VM that reads the volume, and the VM can be restored there', async () => {
+it('a snapshot moves together with the VM that reads the volume, and the VM can be restored on the new host', async () => {
   const one = await reading()
   const vm = (await vms.byId(db, one.vmId))!
   const [source, target] = [await rowOf(one.hostId), await rowOf(other(one.hostId).id)]
@@ -116,7 +116,7 @@ it('a snapshot moves with the VM that reads the volume, and the VM can be restor
   await goesOn(one)
 })
 
-it('a snapshot is invalid once the volume was written to, and no longer holds the volume on its host', async () => {
+it('a snapshot is invalid after the volume was written to, and does not prevent a move of the volume', async () => {
   const one = await reading()
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
   await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)

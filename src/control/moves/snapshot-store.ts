@@ -8,9 +8,9 @@ export interface SnapshotMove {
   readonly snapshotId: string
   readonly snapshotName: string
   readonly vmId: string
-  /** Everything with this id switches to the target in one commit. */
+  /** Everything with the same group id switches to the target in one commit. */
   readonly groupId: string
-  /** The migration of the VM that has the volumes; null when they are detached. */
+  /** The migration of the VM to which the volumes are attached; null when they are detached. */
   readonly migrationId: string | null
   readonly sourceHostId: string
   readonly targetHostId: string
@@ -37,13 +37,13 @@ export interface SnapshotMove {
   readonly sourceRemoved: boolean
   readonly targetLost: boolean
   readonly targetRemoved: boolean
-  /** Current state of the snapshot. */
+  /** Desired state of the snapshot; `absent` once it was deleted. */
   readonly snapshotWant: 'present' | 'absent'
   readonly generation: number
   readonly sizeBytes: number
   readonly sha256: string | null
   readonly madeBy: string | null
-  /** Until the snapshot has landed, no VM may start from it, and it cannot move to a third host. */
+  /** Whether the target has confirmed the snapshot. Until then, no VM may start from it, and it cannot move again. */
   readonly landed: boolean
 }
 
@@ -79,15 +79,18 @@ const liveMoves = statement<{ id: string }>(
   'moves.liveOfSnapshot',
   `SELECT id FROM vm_snapshot_move WHERE snapshot_id = $1 AND ended_at IS NULL`,
 )
-/** Moves of volumes and VMs wait for workflows of this kind; an older control plane without the kind would not wait. */
+/**
+ * Workflow kind of snapshot moves. Moves of volumes and VMs wait for these workflows; an older control plane, which
+ * lacks the kind, would not wait.
+ */
 export const snapshotMoveKind = 'vm-snapshot-move'
-/** SQL: a control plane of an older version is running. */
+/** SQL condition: a control plane of an older version is running. */
 export const olderRuns = someRunnerLacks(snapshotMoveKind)
-// A separate statement: one that waits for a lock sees other rows as they were before the wait, and a fork in progress
-// holds this row.
+// Locks the snapshot before `beginMove`. It must be a separate statement: one that waits for a lock still sees other
+// rows as they were before the wait, so it would miss the fork that held the lock.
 const lockSnapshot = statement('moves.lockSnapshot', `SELECT id FROM vm_snapshot WHERE id = $1 FOR NO KEY UPDATE`)
-// Refuses while clones are being made from the snapshot, a fork has yet to start from it, or a VM is being restored
-// from it.
+// Starts a move, unless the snapshot is in use: clones are being made from it, a fork has not started from it yet, or a
+// VM is being restored from it.
 const beginMove = statement<{ id: string }>(
   'moves.beginSnapshot',
   `WITH leaving AS (
@@ -155,14 +158,14 @@ const endMove = statement(
 )
 
 export const snapshotMove = (sql: Sql, id: string) => sql.maybe(moveById, [id])
-/** Snapshot moves of a migration, or of a group of detached volumes. */
+/** Returns the snapshot moves of a group of detached volumes, or of a migration. */
 export const snapshotMovesOf = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [groupId])
-/** Locks the snapshots, then their moves. Changing a move requires both locks. */
+/** Locks the snapshots, then their moves. Both locks are required to change a move. */
 export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
   await tx.rows(lockSnapshots, [groupId])
   await tx.rows(lockMoves, [groupId])
 }
-/** Unfinished moves, including those whose leftovers are still being removed. */
+/** Returns the unfinished moves, including those whose source still has to remove its copy. */
 export const liveSnapshotMoves = async (sql: Sql, snapshotId: string) =>
   (await sql.rows(liveMoves, [snapshotId])).map(row => row.id)
 
@@ -173,7 +176,7 @@ export interface NewSnapshotMove {
   readonly groupId: string
   readonly migrationId: string | null
 }
-/** Returns false when the snapshot is not on the expected host, or is in use there. */
+/** Starts a move. Returns false when the snapshot is already on the target, or is in use. */
 export const begin = async (tx: Tx, m: NewSnapshotMove) => {
   await tx.rows(lockSnapshot, [m.snapshotId])
   return (await tx.rows(beginMove, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
@@ -186,11 +189,11 @@ export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(requestCancel, [id, error])) === 1
 /** Assigns the snapshot to the target. Returns false when the move was cancelled, or the copy is incomplete. */
 export const complete = async (tx: Tx, id: string) => (await tx.rows(arrive, [id])).length === 1
-/** Ends the wait for the new host: it has the complete snapshot. */
+/** Records that the target has confirmed the complete snapshot, which can now be used. */
 export const land = (tx: Tx, id: string) => tx.run(landOnTarget, [id])
-/** Marks the snapshot as failed: its new host has lost it. */
+/** Marks the snapshot as failed, because its new host has lost it. */
 export const lose = (tx: Tx, id: string, error: string) => tx.run(markLost, [id, error])
 export const giveUp = (tx: Tx, id: string) => tx.run(giveUpMove, [id])
-/** Makes the snapshot usable again on its host, which knows that the move was cancelled. */
+/** Makes the snapshot usable again on the source, which has confirmed the cancellation. */
 export const release = (tx: Tx, id: string) => tx.run(stay, [id])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(endMove, [id, state])

@@ -1,6 +1,6 @@
 /**
- * The move of one snapshot of a VM. Its new host has it from the commit on in which it gets the volumes that the snapshot has
- * copies of.
+ * Workflow of the move of one VM snapshot. The snapshot switches to the target in the same commit as the volumes that
+ * it has copies of.
  */
 import { BusError } from '../../bus/bus.ts'
 import type { SnapshotObserved, SnapshotPut, Transfer } from '../../contract/agent.ts'
@@ -17,8 +17,8 @@ import type { SnapshotMove } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
 /**
- * Time without progress after which a copy counts as stalled. The target may be reading all data back, which takes at
- * most the time at `slowestBytesPerMs`.
+ * Minimum time without progress after which a copy counts as stalled. Added to it is the time for reading all data back
+ * at `slowestBytesPerMs`, during which the target reports no progress.
  */
 const stuckMs = minutes(5)
 
@@ -57,7 +57,7 @@ export const snapshotMoveWorkflow = (deps: MoveDeps) =>
       const desired = { ...desiredOf(m), want: 'absent' as const }
       return (await agentClient(deps.bus, hostOf(m, side)).putSnapshot(desired, signal)).state === 'absent'
     },
-    // VMs on the old host may use its files for as long as they run.
+    // VMs on the old host may use the snapshot's files until they stop.
     removalPollMs: seconds(30),
   })
 
@@ -74,17 +74,17 @@ function copied({ subject: m, now }: Step<SnapshotMove>, observed: Transfer): Ne
   })
 }
 
-/** Whether the copy progressed since the last observation. */
+/** Returns whether the copy has progressed since the last observation. */
 const isMore = (m: SnapshotMove, observed: Transfer): boolean =>
   observed.phase === 'complete' || observed.percent > m.percent || observed.transferredBytes !== m.transferredBytes
 
-/** Until the target confirms that it has the snapshot, nothing may start from it. */
+/** Waits until the target confirms that it has the snapshot. Nothing may start from the snapshot before that. */
 async function arriving(deps: MoveDeps, m: SnapshotMove, signal: AbortSignal): Promise<Next<never> | undefined> {
   if (m.landed || m.snapshotWant === 'absent') return undefined
   if (m.targetRemoved) return wait(0, tx => lost(tx, m))
   if (m.targetLost) return wait(minutes(1))
   const observed = await report(deps, m, 'target', { arrived: { transferId: m.id } }, signal)
-  // The old copy stays until an operator has investigated.
+  // The old copy is retained until an operator has investigated.
   if (observed.state === 'failed')
     throw new Error(`the new host of snapshot ${m.snapshotName} has lost it: ${observed.error}`)
   if (observed.state !== 'ready' || observed.sha256 !== m.sha256) return wait(pollMs)
@@ -108,7 +108,10 @@ const desiredOf = (m: SnapshotMove): SnapshotPut => ({
   want: 'present',
 })
 
-/** Returns the host's observation of the snapshot and of this transfer. A permanent refusal counts as failed. */
+/**
+ * Sends the desired state to a host, and returns its observation of the snapshot and of this transfer. A permanent
+ * refusal counts as a failed transfer.
+ */
 async function report(
   { bus }: MoveDeps,
   m: SnapshotMove,

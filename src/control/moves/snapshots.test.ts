@@ -1,6 +1,6 @@
 /**
- * Crash matrix of moving a snapshot of a VM together with the volume that it copies: both end up complete on one host,
- * and nothing is left on the other.
+ * Crash matrix of moving a VM snapshot together with the volume that it has a copy of: both end up complete on one
+ * host, and nothing is left on the other.
  */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
@@ -26,7 +26,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
 import { liveSnapshotMoves } from './snapshot-store.ts'
 
-// Each test runs some hundred workflow steps on shared cores.
+// Each test runs several hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -43,7 +43,7 @@ interface Kept {
   readonly vmId: string
   readonly volumeId: string
   readonly snapshotId: string
-  /** Memory content of the VM. */
+  /** The simulated VM's memory content when the snapshot was taken. */
   readonly memory: string
 }
 
@@ -55,7 +55,10 @@ async function snapshotOf(vmId: string, deploymentId: string): Promise<string> {
   return id
 }
 
-/** A running VM with a volume that held `then` when the snapshot was taken, and holds `now`. */
+/**
+ * Creates a running VM with a volume. The volume had the content `then` when the snapshot was taken, and has the
+ * content `now`.
+ */
 async function running(): Promise<Kept> {
   const app = await world.app()
   await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
@@ -78,7 +81,7 @@ async function stoppedApp(): Promise<Kept> {
   return one
 }
 
-/** Expects the snapshot and its volume complete on this host, and nothing left on the other. */
+/** Expects the snapshot and its volume to be complete on this host, and nothing to be left on the other. */
 async function isOn(hostId: string, { snapshotId, volumeId, memory }: Kept): Promise<void> {
   const [here, there] = [hostOf(hostId), other(hostId)]
   await world.until(async () => {
@@ -101,7 +104,7 @@ interface Subject extends Kept {
   readonly id: string
   readonly source: string
 }
-/** The subject that is sent back and forth until a test deletes it. */
+/** The snapshot that all tests of the matrix move back and forth, until a test deletes it. */
 let traveller: Kept | undefined
 async function leave(): Promise<Subject> {
   const known = traveller && (await snapshots.byId(db, traveller.snapshotId))
@@ -165,10 +168,10 @@ describe('crash matrix of a snapshot move', () => {
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.snapshotMove.phases).length * faults.length,
     ))
-  describe('that completes', () => {
+  describe('a move that completes', () => {
     it.each(moved)('$name', ({ run }) => run())
   })
-  describe('that is cancelled', () => {
+  describe('a move that is cancelled', () => {
     it.each(cancelled)('$name', ({ run }) => run())
   })
 })
@@ -195,7 +198,7 @@ describe('a VM with a volume that snapshots have copies of', () => {
   const ends = (id: string) =>
     world.until(async () => /completed|failed|cancelled/.test((await migrationOf(id))?.state ?? ''), 100)
 
-  it('moves with its snapshots, and forks of them on the new host start with the old content', async () => {
+  it('moves with its snapshots, and forks from them on the new host start with the old content', async () => {
     const one = await running()
     const { id, source, target } = await migrate(one)
     await expect(db.tx(async tx => assertReady((await snapshots.byId(tx, one.snapshotId))!))).rejects.toThrow('moving')
@@ -221,7 +224,7 @@ describe('a VM with a volume that snapshots have copies of', () => {
     await world.deploymentsEnd(app)
   })
 
-  it('keeps the snapshots when the transfer fails, and takes them at the next attempt', async () => {
+  it('leaves the snapshots in place when their transfer fails, and moves them at the next attempt', async () => {
     const one = await running()
     const first = await migrate(one)
     await world.until(async () => hostOf(first.source).snapshots.get(one.snapshotId)?.transfer?.phase === 'copying')
@@ -257,7 +260,7 @@ describe('draining a host', () => {
   const round = { now: new Date(), signal: new AbortController().signal }
   const drain = (id: string, draining: boolean) => db.tx(tx => cordon(tx, id, { cordoned: draining, draining }))
 
-  it('moves a detached volume with its snapshot, and a snapshot without volumes', async () => {
+  it('moves a detached volume together with its snapshot, and a snapshot without volumes after its VM is gone', async () => {
     const one = await stoppedApp()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     await drain(source, true)
@@ -275,7 +278,7 @@ describe('draining a host', () => {
     const from = (await snapshots.byId(db, snapshotId))!.hostId
     await drain(from, true)
     await drainedSnapshots(world.deps).run(round)
-    // Its VM is still on this host and could not be restored otherwise.
+    // The snapshot's VM is still on this host, and could not be restored without the snapshot.
     expect(await liveSnapshotMoves(db, snapshotId)).toEqual([])
     await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
     await world.until(async () => (await vms.byId(db, vmIds[0]!)) === undefined)
@@ -289,7 +292,7 @@ describe('draining a host', () => {
     await drain(from, false)
   })
 
-  it('keeps a snapshot that no other host can load, and reports why', async () => {
+  it('leaves a snapshot that no other host can load, and the report gives the reason', async () => {
     const one = await stoppedApp()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     const target = other(source)

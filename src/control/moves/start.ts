@@ -11,13 +11,16 @@ export interface MoveRequest {
   readonly volumeId: string
   readonly targetHostId: string
   readonly targetPool: string
-  /** Set when the volume moves together with its VM. */
+  /** The migration, if the volume moves together with its VM. */
   readonly with?: { readonly migrationId: string; readonly how: store.VolumeMove['how'] }
-  /** Detached volumes of a group switch to the target together. */
+  /** Group of detached volumes that switch to the target together. */
   readonly groupId?: string
 }
 
-/** Returns the move's id; undefined when the volume is not on the expected host, or another operation uses it. */
+/**
+ * Starts the move of a volume. Returns its id; undefined when the volume is already on the target, or another operation
+ * uses it.
+ */
 export async function startMove(tx: Tx, request: MoveRequest): Promise<string | undefined> {
   const { volumeId, targetHostId, targetPool } = request
   const id = newId()
@@ -39,8 +42,8 @@ export async function startMove(tx: Tx, request: MoveRequest): Promise<string | 
 }
 
 /**
- * Starts the move of a snapshot as part of `groupId`, together with the volumes that it has copies of. Returns undefined when
- * the snapshot is in use.
+ * Starts the move of a VM snapshot as part of the group `groupId`, together with the volumes that it has copies of.
+ * Returns undefined when the snapshot is in use.
  */
 export async function startSnapshotMove(
   tx: Tx,
@@ -53,7 +56,8 @@ export async function startSnapshotMove(
 }
 
 /**
- * Cancels a move together with its group. Returns false when it has ended, or the volume is already on its new host.
+ * Cancels a move together with its group. Returns false when the move has ended, or the volume is already on its new
+ * host.
  */
 export async function cancelMove(tx: Tx, id: string): Promise<boolean> {
   const groupId = (await store.byId(tx, id))?.groupId
@@ -71,7 +75,7 @@ export async function cancelMovesOf(tx: Tx, migrationId: string): Promise<void> 
   await cancelGroup(tx, migrationId)
 }
 
-/** Allows the last pass of the copies: the VM is stopped for good and writes no more. */
+/** Allows the last pass of the copies, after the VM was stopped and writes nothing more. */
 export async function finishCopies(tx: Tx, migrationId: string): Promise<void> {
   const moves = await store.ofMigration(tx, migrationId)
   await store.lock(
@@ -82,8 +86,7 @@ export async function finishCopies(tx: Tx, migrationId: string): Promise<void> {
 }
 
 /**
- * Switches the volumes of a migration to the target in this commit, together with the snapshots that copy them; the VM
- * holds them there.
+ * Switches the volumes of a migration, and the snapshots with copies of them, to the target in this transaction.
  * @throws Error when one of the moves was cancelled; the caller must roll back
  */
 export async function completeMovesOf(tx: Tx, migrationId: string): Promise<void> {
@@ -96,7 +99,7 @@ export async function completeMovesOf(tx: Tx, migrationId: string): Promise<void
   await completeSnapshots(tx, migrationId)
 }
 
-/** Pokes the workflows that move the volume after an observation of its host. */
+/** Pokes the volume's move workflows after a host has reported an observation. */
 export async function pokeMoveOf(tx: Tx, volumeId: string): Promise<void> {
   await pokeMany(tx, 'volume-move', await store.live(tx, volumeId))
 }

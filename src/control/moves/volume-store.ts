@@ -7,14 +7,14 @@ export interface VolumeMove {
   readonly id: string
   readonly volumeId: string
   readonly volumeName: string
-  /** The migration of the VM that the volume moves with; null when the volume is detached. */
+  /** The migration of the VM with which the volume moves; null when the volume is detached. */
   readonly migrationId: string | null
   readonly vmId: string | null
   readonly sourceHostId: string
   readonly targetHostId: string
   readonly sourcePool: string
   readonly targetPool: string
-  /** Detached volumes with this id switch to the target in one commit; null for a single volume. */
+  /** Detached volumes with the same group id switch to the target in one commit; null for a single volume. */
   readonly groupId: string | null
   readonly how: 'copied' | 'brought'
   readonly want: 'move' | 'cancel'
@@ -41,16 +41,16 @@ export interface VolumeMove {
   readonly sourceRemoved: boolean
   readonly targetLost: boolean
   readonly targetRemoved: boolean
-  /** Current state of the volume. */
+  /** Desired state of the volume; `absent` once it was deleted. */
   readonly volumeWant: 'present' | 'absent'
   readonly volumeState: 'creating' | 'ready' | 'restoring' | 'failed'
-  /** The move that brought the volume to its host. */
+  /** Id of the move that brought the volume to its current host. */
   readonly arrivedBy: string | null
   readonly generation: number
   readonly sizeMib: number
-  /** Upper bound of the bytes in the whole group. */
+  /** Upper bound of the bytes in the whole group, for time limits. */
   readonly movedBytes: number
-  /** Sealed, purpose `volume.key`. */
+  /** Encryption key, sealed with purpose `volume.key`. */
   readonly key: Buffer | null
   /** Snapshots that move with the volume, oldest first. */
   readonly snapshots: readonly string[]
@@ -83,8 +83,7 @@ const newestOfVolume = statement<VolumeMove>(
   'moves.newest',
   `SELECT ${columns} ${joined} WHERE x.volume_id = $1 ORDER BY x.id DESC LIMIT 1`,
 )
-// NO KEY, so that inserts of rows that reference the volume, which take a key share lock, do not conflict with this
-// lock.
+// NO KEY, because inserts of rows that reference the volume take a key share lock, which FOR UPDATE would block.
 const lockVolumes = statement<{ id: string }>(
   'moves.lockVolumes',
   `SELECT id FROM volume WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
@@ -130,8 +129,9 @@ const finalise = statement<{ id: string }>(
      raised AS (UPDATE volume o SET generation = o.generation + 1 FROM last WHERE o.id = last.volume_id)
    SELECT id FROM last`,
 )
-// From here on the volume is the target's. Whoever wrote to it at the source is older by a generation, as any writer before. Where
-// nobody had it to write, what it holds is what its readers know, and the generation says so (docs/decisions/0076-lock-order.md).
+// Assigns the volume to the target. If a VM has it attached read-write, the attach generation rises, which fences the
+// writer on the source. Without a writer the content is what readers and their snapshots know, so the generation stays
+// (docs/decisions/0076-lock-order.md).
 const arrive = statement<{ volumeId: string }>(
   'moves.arrive',
   `WITH done AS (
@@ -175,11 +175,11 @@ const dependents = statement<{ kind: string; id: string }>(
 export const byId = (sql: Sql, id: string) => sql.maybe(moveById, [id])
 export const ofMigration = (sql: Sql, migrationId: string) => sql.rows(movesOfMigration, [migrationId])
 export const ofGroup = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [groupId])
-/** The latest move of a volume, finished or not. */
+/** Returns the latest move of a volume, finished or not. */
 export const newest = (sql: Sql, volumeId: string) => sql.maybe(newestOfVolume, [volumeId])
-/** Locks several volumes in id order. Must come before the rows of their moves. */
+/** Locks several volumes in id order. Must be called before the rows of their moves are locked. */
 export const lock = (tx: Tx, volumeIds: readonly string[]) => tx.rows(lockVolumes, [volumeIds])
-/** Locks the volumes that move together, or with one migration. */
+/** Locks the volumes of a group or of a migration. */
 export const lockGroup = (tx: Tx, groupId: string) => tx.rows(lockVolumesOfGroup, [groupId])
 export interface NewMove {
   readonly id: string
@@ -191,7 +191,7 @@ export interface NewMove {
   readonly how: VolumeMove['how']
   readonly final: boolean
 }
-/** Returns false when the volume is not on the expected host, or another operation uses it. */
+/** Starts a move. Returns false when the volume is already on the target, or another operation uses it. */
 export const begin = async (tx: Tx, m: NewMove) =>
   (await tx.rows(beginMove, [m.id, m.volumeId, m.targetHostId, m.migrationId, m.targetPool, m.how, m.final, m.groupId]))
     .length === 1
@@ -201,17 +201,17 @@ export const progress = (tx: Tx, id: string, observed: Pick<Transfer, 'percent' 
   tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
 export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(requestCancel, [id, error])) === 1
-/** Returns the ids of the moves that were not final before. */
+/** Marks the copies' last pass as allowed. Returns the ids of the moves that were not marked before. */
 export const makeFinal = async (tx: Tx, migrationId: string) =>
   (await tx.rows(finalise, [migrationId])).map(row => row.id)
-/** Returns false when the move was cancelled in the meantime. */
+/** Assigns the volume to the target. Returns false when the move was cancelled meanwhile. */
 export const complete = async (tx: Tx, id: string, from: VolumeMove['state']) =>
   (await tx.rows(arrive, [id, from])).length === 1
 export const giveUp = (tx: Tx, id: string) => tx.run(giveUpMove, [id])
-/** Makes the volume usable again on its host, which knows that the move was cancelled. */
+/** Makes the volume usable again on the source, which has confirmed the cancellation. */
 export const release = (tx: Tx, id: string) => tx.run(stay, [id])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(endMove, [id, state])
-/** Returns the unfinished moves of a volume, including those whose leftovers are still being removed. */
+/** Returns the unfinished moves of a volume, including those whose source still has to remove its copy. */
 export const live = async (sql: Sql, volumeId: string) => (await sql.rows(liveMoves, [volumeId])).map(row => row.id)
-/** Workflows that depend on the volume's host. */
+/** Returns the workflows to poke when the volume has moved. */
 export const waiting = (tx: Tx, volumeId: string) => tx.rows(dependents, [volumeId])

@@ -1,4 +1,7 @@
-/** The move of one volume. The migration of a VM decides when the volumes of the VM switch to the target. */
+/**
+ * Workflow of the move of one volume. For an attached volume, the migration of its VM triggers the switch to the
+ * target.
+ */
 import { BusError } from '../../bus/bus.ts'
 import type { Transfer, VolumePut } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -70,7 +73,7 @@ function copied({ subject: m }: Step<VolumeMove>, observed: Transfer): Next<'cle
   })
 }
 
-/** Assigns the volume to the target in this commit. */
+/** Assigns the volume to the target in this transaction. */
 async function arrived(tx: Tx, m: VolumeMove, observed: Transfer): Promise<void> {
   await store.lock(tx, [m.volumeId])
   await store.progress(tx, m.id, observed)
@@ -78,7 +81,10 @@ async function arrived(tx: Tx, m: VolumeMove, observed: Transfer): Promise<void>
   await pokeDependents(tx, m)
 }
 
-/** Returns the host's observation of this transfer. A permanent refusal counts as failed. */
+/**
+ * Sends the desired state to a host, and returns its observation of this transfer. A permanent refusal counts as a
+ * failed transfer.
+ */
 async function report(
   deps: MoveDeps,
   m: VolumeMove,

@@ -1,4 +1,6 @@
-/** Crash matrix of moving a volume: it ends up complete on exactly one host, and nothing is left on the other. */
+/**
+ * Crash matrix of moving a volume: the volume ends up complete on exactly one host, and nothing is left on the other.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -29,7 +31,7 @@ interface Subject {
 }
 
 let made = 0
-/** A volume that holds `now`, with a snapshot that holds `then`. */
+/** Creates a volume with the content `now`, and a snapshot of it with the content `then`. */
 async function volume() {
   const { id } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
   const snapshot = async () => {
@@ -59,7 +61,7 @@ const advance = async () => {
 }
 const stateOf = async (s: Pick<Subject, 'id'>) =>
   (await world.rows<{ state: string }>(`SELECT state FROM volume_move WHERE id = $1`, s.id))[0]?.state
-/** Expects the volume complete and usable on this host, and nothing on any other. */
+/** Expects the volume to be complete and usable on this host, and nothing to be left on any other. */
 async function isOn(hostId: string, s: Pick<Subject, 'volumeId' | 'snapshotId'>): Promise<void> {
   await world.until(async () => {
     const found = await findVolume(db, s.volumeId)
@@ -70,7 +72,7 @@ async function isOn(hostId: string, s: Pick<Subject, 'volumeId' | 'snapshotId'>)
   expect(having(s.volumeId)[0]?.id).toBe(hostId)
   expect(storage.volumes.get(s.volumeId)).toMatchObject({ content: 'now', state: 'ready' })
   expect(storage.snapshots.get(s.snapshotId)?.content).toBe('then')
-  // The volume still supports snapshots.
+  // Snapshots of the volume can still be taken.
   const again = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: `after-${++made}` }))
   await world.until(async () => (await findVolumeSnapshot(db, again.id))?.state === 'ready')
 }
@@ -117,10 +119,10 @@ describe('crash matrix of a volume move', () => {
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.volumeMove.phases).length * faults.length,
     ))
-  describe('that completes', () => {
+  describe('a move that completes', () => {
     it.each(moved)('$name', ({ run }) => run())
   })
-  describe('that is cancelled', () => {
+  describe('a move that is cancelled', () => {
     it.each(cancelled)('$name', ({ run }) => run())
   })
 })
@@ -129,7 +131,7 @@ const ends = (s: Subject) =>
   world.until(async () => ['completed', 'cancelled', 'failed'].includes((await stateOf(s)) ?? ''))
 
 describe('a volume', () => {
-  it('moves to another host and back, with a generation that never decreases', async () => {
+  it('moves to another host and back, and its generation never decreases', async () => {
     const there = await move()
     const before = await findVolume(db, there.volumeId)
     await ends(there)
@@ -142,12 +144,12 @@ describe('a volume', () => {
       `SELECT attach_generation AS generation FROM volume WHERE id = $1`,
       there.volumeId,
     )
-    // No VM could write to the volume, so its readers know its content.
+    // No VM had the volume attached read-write, so the attach generation stays the same.
     expect(attach[0]?.generation).toBe(0)
     expect(before?.generation).toBeLessThan((await findVolume(db, there.volumeId))?.generation ?? 0)
   })
 
-  it('stays on its host with the reason when the transfer fails, and can be moved again', async () => {
+  it('stays on the source with an error message when the transfer fails, and can be moved again', async () => {
     const s = await move()
     await world.until(async () => hostOf(s.source)?.storage.volumes.get(s.volumeId)?.transfer?.phase === 'copying')
     hostOf(s.source)?.storage.powerCut()
@@ -159,7 +161,7 @@ describe('a volume', () => {
     await isOn(s.target, s)
   })
 
-  it('is retried when its new host cannot make it usable, and the old copy stays until then', async () => {
+  it('keeps its copy on the source while the target cannot make it usable, and the target retries', async () => {
     const s = await move()
     await world.until(async () => hostOf(s.target)?.storage.volumes.has(s.volumeId) === true)
     const there = hostOf(s.target)?.storage.volumes.get(s.volumeId)
@@ -169,7 +171,7 @@ describe('a volume', () => {
     await world.until(async () => (await found())?.error === 'the disk is full')
     const failed = await found()
     expect(failed).toMatchObject({ hostId: s.target, state: 'creating' })
-    // Observations of the volume trigger no immediate retry.
+    // The observation of the failure must not trigger an immediate retry.
     for (let n = 0; n < 5; n++) await world.until(async () => false, 1).catch(() => undefined)
     expect(await found()).toMatchObject({ state: 'creating', generation: failed?.generation })
     expect(having(s.volumeId)).toHaveLength(2)
@@ -186,7 +188,7 @@ describe('a volume', () => {
     await isOn(s.target, s)
   })
 
-  it('is left alone for a while after its move off a draining host was cancelled', async () => {
+  it('is not moved off a draining host again within ten minutes after that move was cancelled', async () => {
     const s = await move()
     await db.tx(tx => cancelMove(tx, s.id))
     await ends(s)
@@ -205,11 +207,11 @@ describe('a volume', () => {
     await isOn(s.target, s)
   })
 
-  it('has one move in progress, and no other operation runs meanwhile', async () => {
+  it('cannot be moved twice at a time, and a snapshot requested during a move is taken afterwards', async () => {
     const s = await move()
     const twice = { volumeId: s.volumeId, targetHostId: s.target, targetPool: 'local' }
     expect(await db.tx(tx => startMove(tx, twice))).toBeUndefined()
-    // A snapshot requested during the move is taken afterwards.
+    // Requested during the move, taken afterwards.
     const late = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: 'late' }))
     await ends(s)
     await world.until(async () => (await findVolumeSnapshot(db, late.id))?.state === 'ready')

@@ -1,6 +1,6 @@
 /**
- * Applies events of git hosts. The newest by the host's clock wins, so order and repetition of deliveries do not
- * matter.
+ * Applies webhook events of git hosts. The newest event by the host's clock wins, so neither the order of deliveries
+ * nor repetitions matter.
  */
 import type { Tx } from '../../db/db.ts'
 import { prepareApp, startDeletingApp } from '../apps/index.ts'
@@ -20,20 +20,20 @@ import * as store from './store.ts'
 export type ApplyDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault' | 'log'>
 
 /**
- * `ignored`: not relevant, or older than the stored state. `refused`: the plan or the state of an app does not allow
- * it.
+ * Effect of a delivery. `ignored`: irrelevant, or older than the stored state. `refused`: the plan or the state of an
+ * app does not allow it.
  */
 export type Effect = 'applied' | 'ignored' | 'refused'
 
-/** Effect of a delivery with its reason; empty if it was applied. */
+/** Effect of a delivery on one app. `reason` is empty if the event was applied. */
 interface Outcome {
   readonly status: Effect
   readonly reason: string
 }
 
-/** Identifies the delivery in the list that users see. */
+/** Identifies the delivery in the app's list of deliveries. */
 export interface DeliveryRef {
-  /** The integration, or the app whose secret signed it. */
+  /** `integration`, or the id of the app whose secret signed the delivery. */
   readonly source: string
   readonly id: string
   readonly event: string
@@ -45,7 +45,7 @@ type Of<K extends ScmEvent['kind']> = Extract<ScmEvent, { readonly kind: K }>
 const applied: Outcome = { status: 'applied', reason: '' }
 const ignored = (reason: string): Outcome => ({ status: 'ignored', reason })
 
-/** Applies an event of the integration to any number of apps. */
+/** Applies an event of the integration (GitHub App) to all apps of the repository. */
 export async function applyEvent(deps: ApplyDeps, tx: Tx, event: ScmEvent, delivery: DeliveryRef): Promise<Effect> {
   switch (event.kind) {
     case 'push':
@@ -64,7 +64,7 @@ export async function applyEvent(deps: ApplyDeps, tx: Tx, event: ScmEvent, deliv
   }
 }
 
-/** Applies an event that was signed with the secret of one app. */
+/** Applies an event that was signed with one app's secret. */
 export async function applyToApp(
   deps: ApplyDeps,
   tx: Tx,
@@ -76,7 +76,7 @@ export async function applyToApp(
   return app ? toOneApp(deps, tx, app, event, delivery) : 'ignored'
 }
 
-/** Applies the event to apps in the order of their ids, so that two deliveries cannot deadlock. */
+/** Applies the event to the repository's apps, in id order so that two deliveries cannot deadlock. */
 async function eachApp(
   deps: ApplyDeps,
   tx: Tx,
@@ -86,7 +86,7 @@ async function eachApp(
   const effects: Effect[] = []
   for (const id of event.repoId === null ? [] : await store.appsWith(tx, event.repoId)) {
     const app = await store.lock(tx, id)
-    // Without this check an app could follow, and build, another tenant's repository.
+    // Without this check, an app could name another tenant's repository and build it.
     if (!app || app.scmInstallationId === null || !(await store.allowed(tx, app.projectId, app.scmInstallationId)))
       continue
     effects.push(await toOneApp(deps, tx, app, event, delivery))
@@ -112,7 +112,7 @@ async function toOneApp(
   return outcome.status
 }
 
-/** A refusal for one app must not affect the others. */
+/** Runs the action in a savepoint, so that a refusal for one app does not affect the others. */
 async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await tx.savepoint(act)
@@ -124,9 +124,9 @@ async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Outcome>): Pr
 }
 
 /**
- * If the host reports the time of a push, exactly its commit is built, and the newest push wins. Otherwise, and for two
- * pushes within one second, the branch is built in its state at the start of the build, which is the newest in any
- * order.
+ * Starts a deployment for a push to the app's branch. If the host reports the time of the push, exactly its commit is
+ * built, and the newest push wins. Otherwise, and for two pushes within one second, the build takes the branch's newest
+ * commit when it starts.
  */
 async function applyPush(
   deps: ApplyDeps,
@@ -178,7 +178,7 @@ async function applyPullRequest(
   return applied
 }
 
-/** Creates the preview as an app of its own, with its own name and hostname and the environment of the original app. */
+/** Creates the preview as a separate app with its own name, hostname and a copy of the original's environment. */
 async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: number, branch: string): Promise<string> {
   const create = prepareApp(
     deps,

@@ -5,13 +5,13 @@ import { sealedCredential } from './credential-store.ts'
 import type { SourceHost } from './provider.ts'
 import * as store from './store.ts'
 
-/** Half of a token's lifetime, so that its receiver has time to use it. */
+/** How long a token is reused: half of its lifetime, so that its receiver has time to use it. */
 const reuseMs = minutes(30)
 
 /**
- * Returns the app's own credential; otherwise a token that can read the one repository, if the app's project may use
- * the installation. Tokens are sent only to the source host. Hosts are sent a token every few seconds, so each is
- * reused for half an hour; it is never stored.
+ * Returns a function that chooses the credential for a repository: the app's own one, otherwise a token that can read
+ * only this repository, if the app's project may use the installation. Tokens are sent only to the source host.
+ * Builders get one every few seconds, so each is reused for half an hour; tokens are never stored.
  */
 export function sourceAuth(deps: Pick<Deps, 'db' | 'clock' | 'vault'>, host: SourceHost | undefined): SourceAuth {
   const tokens = new Map<string, { readonly token: Promise<string>; readonly untilMs: number }>()
@@ -35,7 +35,7 @@ export function sourceAuth(deps: Pick<Deps, 'db' | 'clock' | 'vault'>, host: Sou
   }
 }
 
-/** The app's own credential, if the repository is on the host that it was created for. */
+/** Returns the app's own credential, if it was created for the repository's host and transport. */
 async function ownCredential(
   { db, vault }: Pick<Deps, 'db' | 'vault'>,
   appId: string,

@@ -1,6 +1,7 @@
 /**
- * Binds an installation to the browser that started it (RFC 6749, 10.12; OWASP, "OAuth 2.0 cheat sheet", state):
- * otherwise a victim who opens an attacker's link could bind their installation to the attacker's project.
+ * Ties the installation of the integration to the browser that started it (RFC 6749, 10.12; OWASP, "OAuth 2.0 cheat
+ * sheet", state). Otherwise a victim who opens an attacker's link could bind their installation to the attacker's
+ * project.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { minutes } from '../../lib/duration.ts'
@@ -13,7 +14,7 @@ const nameOf = (publicUrl: string) => (isSecure(publicUrl) ? '__Secure-mote-inst
 export interface BrowserMark {
   /** `Set-Cookie` header; the cookie is sent only to the callback. */
   readonly cookie: string
-  /** Hash of the cookie, part of the state. */
+  /** Hash of the cookie's value, which is part of the signed state. */
   readonly hash: string
 }
 
@@ -25,7 +26,7 @@ export function markBrowser(publicUrl: string): BrowserMark {
 /** `Set-Cookie` header that removes the cookie. */
 export const forgetBrowser = (publicUrl: string) => cookieText(publicUrl, '', 0)
 
-/** Whether the request comes from the browser with this cookie. */
+/** Returns whether the request has the cookie with this hash. */
 export function isBrowser(publicUrl: string, { cookie }: Headers, hash: string): boolean {
   const wanted = `${nameOf(publicUrl)}=`
   const pairs = typeof cookie === 'string' ? cookie.split(';').map(pair => pair.trim()) : []
@@ -35,7 +36,7 @@ export function isBrowser(publicUrl: string, { cookie }: Headers, hash: string):
 const hashOf = (value: string) => createHash('sha256').update(value).digest('base64url')
 const equal = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
 
-// Lax: the callback is a navigation from the source host's site.
+// `Lax`, because the callback is a navigation from the source host's site.
 const cookieText = (publicUrl: string, value: string, maxAgeSeconds: number) =>
   [
     ...[`${nameOf(publicUrl)}=${value}`, `Path=${path}`, `Max-Age=${maxAgeSeconds}`, 'HttpOnly', 'SameSite=Lax'],

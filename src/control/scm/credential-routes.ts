@@ -1,4 +1,4 @@
-/** Credentials of single apps, for repositories that no installation of the integration covers. */
+/** Credentials of single apps, for repositories to which the integration has no access. */
 import type { Static } from 'typebox'
 import { gitPlace } from '../builds/index.ts'
 import type { Deps } from '../base/deps.ts'
@@ -47,7 +47,7 @@ export const credentialHandlers = (deps: Pick<Deps, 'db' | 'vault' | 'config'>):
   },
 })
 
-/** Validates and encrypts the parts that do not depend on the app, then returns a function for the rest. */
+/** Validates and encrypts the credential. Returns a function that completes it once the app's `git_url` is known. */
 function prepared({ vault, config }: Pick<Deps, 'vault' | 'config'>, body: PutGitCredential, comment: string) {
   if (body.kind === 'token') {
     if (!body.token) throw invalidField('token', 'is required: the token or password that reads the repository')

@@ -1,9 +1,9 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** Credential for the repository of one app. The secret is encrypted (`git.credential`) and never listed. */
+/** Credential for one app's repository. The secret is encrypted (`git.credential`) and never returned by the API. */
 export interface StoredCredential {
   readonly kind: 'token' | 'ssh_key'
-  /** The only host that the credential is sent to, with its port if that is not the default. */
+  /** The only host to which the credential is sent, with the port if that is not the default. */
   readonly host: string
   readonly username: string
   readonly publicKey: string | null
@@ -42,7 +42,7 @@ export const putCredential = (
   appId: string,
   c: Omit<StoredCredential, 'updatedAt'> & { readonly secret: Buffer },
 ) => tx.run(putOne, [appId, c.kind, c.host, c.username, c.publicKey, c.knownHosts, c.secret])
-/** Returns false if there was none. */
+/** Returns false if the app had no credential. */
 export const removeCredential = async (tx: Tx, appId: string) => (await tx.run(removeOne, [appId])) === 1
 /** Copies the credential to the preview app. */
 export const copyCredential = (tx: Tx, from: string, to: string) => tx.run(copyOne, [from, to])

@@ -1,4 +1,4 @@
-/** Effects of deliveries: once, and only for the apps they belong to. */
+/** Tests the effects of webhook deliveries: once, and only on the apps that they concern. */
 import { createHmac } from 'node:crypto'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
@@ -19,7 +19,7 @@ import {
   type Sent,
 } from '../../../test/support/control/scm.ts'
 
-/** Recorded deliveries of GitHub, which differ from the types of its package. */
+/** Webhook payloads recorded from GitHub. Loosely typed, because they deviate from the types of their package. */
 const examples: ReadonlyArray<{ readonly name: string; readonly examples: readonly unknown[] }> = createRequire(
   import.meta.url,
 )('@octokit/webhooks-examples')
@@ -64,9 +64,9 @@ describe('deliveries', () => {
   test.each([
     ['another branch', (id: number) => push(id, commitOf(8), 1, 'refs/heads/dev')],
     ['a tag', (id: number) => push(id, commitOf(8), 1, 'refs/tags/v1')],
-    ['the end of a branch', (id: number) => push(id, commitOf(0), 1)],
-    ['nonsense', () => ({ hello: 1 })],
-  ])('%s builds nothing', async (_, payloadOf) => {
+    ['a deleted branch', (id: number) => push(id, commitOf(0), 1)],
+    ['no branch (malformed)', () => ({ hello: 1 })],
+  ])('a push event for %s builds nothing', async (_, payloadOf) => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     const sent = { id: newId(), event: 'push', payload: payloadOf(app.repoId) }
@@ -74,7 +74,7 @@ describe('deliveries', () => {
     expect(await world.deploymentsOf(person, app.name)).toEqual([])
   })
 
-  it('naming a foreign installation starts no builds of its repositories', async () => {
+  it('an app that names the installation of another project gets no builds of its repositories', async () => {
     const victim = await owner(api)
     const id = await world.install(victim)
     const thief = await owner(api)
@@ -84,7 +84,7 @@ describe('deliveries', () => {
     expect(await world.deploymentsOf(thief, app.name)).toEqual([])
   })
 
-  it('every recorded delivery of GitHub is processed or ignored, never refused', async () => {
+  it('every recorded delivery of GitHub is processed or ignored, but never refused', async () => {
     for (const { name, examples: all } of examples)
       for (const payload of all) {
         const answer = await deliver(api, { id: newId(), event: name, payload })
@@ -143,7 +143,7 @@ describe('the webhook of an app', () => {
     return { secret: String(body['scm_webhook_secret']), address: url.pathname.split('/').at(-1) ?? '' }
   }
 
-  it('has the id of the app in its URL, which no other app can use as a name', async () => {
+  it('has the id of the app in its URL, which another app cannot take over by using it as a name', async () => {
     const [person, stranger] = [await owner(api), await owner(api)]
     const app = await world.appFor(person, null, 'https://git.example/team/app.git')
     const { secret, address } = await webhookOf(person, app.name)
@@ -167,7 +167,7 @@ describe('the webhook of an app', () => {
     expect(body[0]).toMatchObject({ status: 'ignored', reason: 'The app has no git_url.' })
   })
 
-  it('works by name even if a few accounts have hundreds of older apps of that name', async () => {
+  it('can be addressed by name even if a few accounts have hundreds of older apps with that name', async () => {
     const name = `web-${newId().slice(-8)}`
     const named = async (person: Owner) => {
       const body = { name, git_url: 'https://git.example/team/app.git' }
@@ -182,7 +182,7 @@ describe('the webhook of an app', () => {
     await named(person)
     const { secret } = await webhookOf(person, name)
     const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined, `refs/heads/${'x'.repeat(1000)}`)))
-    // So large that only few candidate secrets are tried.
+    // With a body this large, only a few candidate secrets are tried.
     const large = Buffer.concat([raw, Buffer.alloc((1 << 20) - raw.length, ' ')])
     expect((await deliverToApp(api, name, large, signed(secret, large))).body).toEqual({ status: 'ignored' })
   })
@@ -192,7 +192,7 @@ describe('the webhook of an app', () => {
     expect((await deliverToApp(api, 'web', raw, signed('x', raw))).status).toBe(413)
   })
 
-  /** 99 projects of one account, each with a copy of its app. */
+  /** Creates 99 projects of one account, each with a copy of its app. */
   const crowdApps = sql(
     'crowd',
     `WITH made AS (
@@ -204,7 +204,7 @@ describe('the webhook of an app', () => {
   )
 })
 
-describe('pull requests', () => {
+describe('a pull request', () => {
   const pullRequest = (
     repoId: number,
     state: 'open' | 'closed',
@@ -226,7 +226,7 @@ describe('pull requests', () => {
       one => one.name,
     )
 
-  it('get a preview app while they are open, unless they come from other repositories', async () => {
+  it('gets a preview app while it is open, unless it comes from another repository', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     const hosts = { require: {}, prefer: { region: 'eu' } }
@@ -249,7 +249,7 @@ describe('pull requests', () => {
     expect(await appsOf(person)).toEqual([app.name])
   })
 
-  it('have preview names that are DNS labels', () => {
+  it('has a preview name that is a DNS label', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z0-9](?:-?[a-z0-9]){0,19}(?:[a-z0-9]{0,20})$/),

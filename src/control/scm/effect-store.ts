@@ -5,7 +5,7 @@ export interface StoredEffect {
   readonly deliveryId: string
   readonly event: string
   readonly status: 'applied' | 'ignored' | 'refused'
-  /** Why it was ignored or refused; empty if it was applied. */
+  /** Why the delivery was ignored or refused; empty if it was applied. */
   readonly reason: string
   readonly branch: string
   readonly commit: string

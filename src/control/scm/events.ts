@@ -1,6 +1,6 @@
 /**
- * Parses webhook events of git hosts into one format. Unknown events become `other`, because the host would repeat
- * refused ones.
+ * Parses webhook events of git hosts into one format. Unknown events become `other` and are accepted, because the host
+ * would repeat refused ones.
  */
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -12,13 +12,13 @@ export type ScmEvent =
       readonly kind: 'push'
       readonly repoId: number | null
       readonly branch: string
-      /** Whether it is the default branch, which apps follow unless they name another. */
+      /** Whether the branch is the repository's default branch, which apps follow by default. */
       readonly isDefault: boolean
       readonly commit: string
       readonly message: string
-      /** Who pushed or wrote the commit; empty if the host does not report it. */
+      /** Author of the commit, or who pushed it; empty if the host does not report it. */
       readonly author: string
-      /** By the host's clock; null if the host does not report it. */
+      /** Time of the push by the host's clock; null if the host does not report it. */
       readonly pushedAt: Date | null
     }
   | {
@@ -48,7 +48,7 @@ export type ScmEvent =
       readonly title: string
       /** Login of the person who changed the pull request; empty if the host does not report it. */
       readonly author: string
-      /** From another repository, whose author may have no permissions here. */
+      /** Whether the pull request comes from another repository, whose author may have no permissions here. */
       readonly isForeign: boolean
       readonly changedAt: Date
     }
@@ -58,7 +58,10 @@ const other = { kind: 'other' } as const
 const Id = Type.Integer({ minimum: 1 })
 const CommitId = Type.String({ pattern: '^[0-9a-f]{40}([0-9a-f]{24})?$' })
 
-/** @param raw JSON, or a form with JSON as `payload`, which GitHub can be configured to send */
+/**
+ * Parses the body of a delivery.
+ * @param raw JSON, or a form with JSON in the field `payload` (an option of GitHub)
+ */
 export function parseEvent(delivery: Delivery, raw: Buffer): ScmEvent {
   const payload = parseJson(raw)
   if (delivery.style === 'gitlab') return delivery.event === 'Push Hook' ? gitlabPush(payload) : other
@@ -95,7 +98,7 @@ const branchOf = (ref: string) => (ref.startsWith('refs/heads/') ? ref.slice('re
 const nameOf = (name: string | undefined) => (name ?? '').slice(0, 200)
 const isNothing = (commit: string) => /^0+$/.test(commit)
 
-/** Parses a time: ISO 8601, or seconds since 1970. */
+/** Parses a time in ISO 8601, or in seconds since 1970. */
 const instant = (value: string | number) => new Date(typeof value === 'number' ? value * 1000 : value)
 const Instant = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT' })])
 

@@ -8,6 +8,6 @@ export { scmWebhookFeature } from './webhook.ts'
 export { scmReports, scmUpkeep } from './sweep.ts'
 export type { SourceHost } from './provider.ts'
 
-/** Undefined if no source host is configured. */
+/** Creates the client of the source host; undefined if none is configured. */
 export const createSourceHost = ({ config, clock }: Pick<Deps, 'config' | 'clock'>): SourceHost | undefined =>
   config.scm && githubHost(config.scm, clock)

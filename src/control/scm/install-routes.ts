@@ -1,4 +1,4 @@
-/** Connects a project with an installation of the source host's integration. */
+/** Connects a project to an installation of the integration on the source host. */
 import type { Deps } from '../base/deps.ts'
 import { invalidField, invalidState } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
@@ -26,19 +26,19 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
       const { installation_id: id, state: text, code } = call.query
       const now = deps.clock.now()
       const state = text === undefined ? undefined : readState(deps.vault, text, now)
-      // If an owner approves a member's request, the browser returns without a state; the webhook reports that
-      // installation.
+      // When an organization owner approves a member's request, the browser returns without a state. That installation
+      // is reported by webhook instead.
       if (!state) throw invalidField('state', 'is missing, expired or invalid; start again with GET /v1/scm/install')
       if (!state.confirms && !isBrowser(deps.config.publicUrl, call.headers, state.browser))
         throw invalidField('state', 'was started in another browser; start again in this browser, in the dashboard')
       const source = needed(host)
-      // Ids are guessable, so the source host must confirm who is in the browser. A missing installation and another
-      // account's get the same answer.
+      // Installation ids are guessable, so the source host must confirm that the user in the browser controls this one.
+      // A missing installation and another account's get the same response.
       if (code === undefined || !(await source.isControlledBy(code, id))) throw notInstaller()
       const found = await source.installation(id)
       if (!found) throw invalidField('installation_id', 'is not an installation of this integration')
-      // The link may have been sent to another person: only the user who gets the confirmation can bind the
-      // installation.
+      // The link may have been sent to another person, so the installation is bound only when the user who started it
+      // enters the confirmation.
       if (state.confirms)
         return async () => ({
           status: 'confirm' as const,

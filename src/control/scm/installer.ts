@@ -14,7 +14,10 @@ const mostPages = 10
 const Installations = Type.Object({ installations: Type.Array(Type.Object({ id: Type.Integer() })) })
 const Repositories = Type.Object({ total_count: Type.Integer() })
 
-/** Whether the source host lists the installation for this user. @param person client authenticated as that user */
+/**
+ * Returns whether the source host lists the installation for this user.
+ * @param person client authenticated as that user
+ */
 export async function listsInstallation(person: Octokit, installationId: number): Promise<boolean> {
   for (let page = 1; page <= mostPages; page++) {
     const { data } = await person.request('GET /user/installations', { per_page: perPage, page })
@@ -26,8 +29,9 @@ export async function listsInstallation(person: Octokit, installationId: number)
 }
 
 /**
- * Whether the user can read every repository that the installation can read. The list above includes installations in
- * which the user collaborates on a single repository only; a project must not read more than the user who binds it.
+ * Returns whether the user can read every repository that the installation can read. `GET /user/installations` includes
+ * installations in which the user collaborates on a single repository; a project must not read more than the user who
+ * binds it.
  */
 export async function readsAllOf(person: Octokit, installation: Octokit, installationId: number): Promise<boolean> {
   const count = (data: unknown) => Value.Parse(Repositories, data).total_count
@@ -41,7 +45,10 @@ export async function readsAllOf(person: Octokit, installation: Octokit, install
   return count(own.data) >= count(all.data)
 }
 
-/** Undefined if the source host refuses the code: invalid, expired or already used. */
+/**
+ * Exchanges the code for a token. Undefined if the source host refuses the code because it is invalid, expired or
+ * already used.
+ */
 export async function exchangeCode(exchange: () => Promise<string>): Promise<string | undefined> {
   try {
     return await exchange()

@@ -1,4 +1,4 @@
-/** Installing the integration, and the repositories that it may read afterwards. */
+/** Tests installing the integration, and which repositories it may read afterwards. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
@@ -32,8 +32,8 @@ const begin = async (token: string) => {
 }
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
-describe('installing', () => {
-  it('binds the installation to the requesting project, and lists its repositories', async () => {
+describe('installing the integration', () => {
+  it('binds the installation to the project that started it, and lists its repositories', async () => {
     const person = await owner(api)
     const id = await world.install(person)
     host.repositories.push({
@@ -123,7 +123,7 @@ describe('installing', () => {
     expect((await back(id, old.searchParams.get('state') ?? '', cookieOf(late))).status).toBe(400)
   })
 
-  it('a link opened in another browser binds nothing', async () => {
+  it('binds nothing if the link is opened in another browser', async () => {
     const attacker = await owner(api)
     const victim = await owner(api)
     const [theirs, own] = [await begin(attacker.token), await begin(victim.token)]
@@ -148,7 +148,7 @@ describe('installing', () => {
     expect((await back(`other=1; ${theirs.cookie}`)).status).toBe(200)
   })
 
-  it('a program without a browser binds with the displayed confirmation, once, for its own project', async () => {
+  it('works for a program without a browser through a confirmation, which is valid once and only for the project that started it', async () => {
     const [person, stranger] = [await owner(api), await owner(api)]
     const begun = await api.call('GET', '/v1/scm/install?confirm=true', { token: person.token })
     expect(begun.headers['set-cookie']).toBeUndefined()
@@ -179,7 +179,7 @@ describe('installing', () => {
     expect((await confirm(person.token, confirmation)).status, 'it is good once').toBe(400)
   })
 
-  it('a token can read one repository of a permitted project, and is sent only to the source host', async () => {
+  it('allows the project to read single repositories with tokens that are sent only to the source host', async () => {
     const person = await owner(api)
     const id = await world.install(person)
     const auth = sourceAuth(api.deps, createSourceHost(api.deps))
@@ -205,7 +205,7 @@ describe('installing', () => {
     expect(await api.deps.db.one(stored)).toEqual({ found: 0 })
   })
 
-  it('an unavailable source host is 503 and affects nothing else', async () => {
+  it('responds 503 while the source host is down, and deployments still work', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     host.isDown = true

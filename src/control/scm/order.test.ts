@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the API, not the database.
-/** Independence of order and repetition of deliveries, and commit statuses. */
+/** Tests that order and repetition of deliveries do not matter, and that commit statuses are reported. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
@@ -27,7 +27,7 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
-describe('1,000 deliveries, doubled and shuffled', () => {
+describe('500 deliveries, sent twice and shuffled', () => {
   const state = {
     pushes: sql('pushes', `SELECT branch, commit_hash FROM scm_push WHERE app_id = $1`),
     installation: sql('installation', `SELECT login, state FROM scm_installation WHERE id = $1`),
@@ -39,7 +39,7 @@ describe('1,000 deliveries, doubled and shuffled', () => {
     ),
   }
 
-  /** Pushes, renames, suspensions and pull requests, one second apart. */
+  /** Returns pushes, renames, suspensions and pull requests, one second apart. */
   function story(repoId: number, installationId: number, count: number): Sent[] {
     const at = (second: number) => 1_700_000_000 + second
     return Array.from({ length: count }, (_, n): Sent => {
@@ -111,7 +111,7 @@ describe('1,000 deliveries, doubled and shuffled', () => {
     }
   }
 
-  it('have the same result as each delivery once and in order', async () => {
+  it('have the same result as sent once and in order', async () => {
     const inOrder = await outcome(all => all, 1)
     const shuffled = await outcome(all => {
       const [seed = 0] = [20_261_121]
@@ -130,7 +130,7 @@ describe('1,000 deliveries, doubled and shuffled', () => {
   }, 180_000)
 })
 
-it('the source host gets the deployment status of a commit, with retries while it is down', async () => {
+it('the source host gets the deployment status of a commit, and reports are retried after an outage', async () => {
   const person = await owner(api)
   const app = await world.appFor(person, await world.install(person))
   await deliver(api, { id: newId(), event: 'push', payload: push(app.repoId, commitOf(77), 1_900_000_000) })

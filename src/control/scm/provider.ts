@@ -1,4 +1,4 @@
-/** Client of the source host, using GitHub's own libraries. Its tokens stay in memory for less than an hour. */
+/** Client of the source host, based on GitHub's own libraries. It keeps tokens in memory for less than an hour. */
 import { type TSchema, type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { seconds } from '../../lib/duration.ts'
@@ -12,12 +12,12 @@ import type { Installation } from './store.ts'
 export interface SourceHost {
   /** URL at which a user installs the integration. */
   installUrl(state: string): string
-  /** @param raw the unparsed body */
+  /** Verifies the signature of a webhook delivery. @param raw the unparsed body */
   isSigned(raw: Buffer, signature: string): Promise<boolean>
-  /** Undefined if there is no installation with that id. @throws ApiError 503 */
+  /** Returns the installation; undefined if none has that id. @throws ApiError 503 */
   installation(id: number): Promise<(Installation & { readonly changedAt: Date }) | undefined>
   /**
-   * Whether the user to whom the host issued this code controls the installation; false for an invalid code.
+   * Returns whether the user to whom the host issued this code controls the installation; false for an invalid code.
    * @throws ApiError 503
    */
   isControlledBy(code: string, installationId: number): Promise<boolean>
@@ -27,7 +27,7 @@ export interface SourceHost {
   readToken(installationId: number, fullName: string): Promise<string>
   /** @throws ApiError 503 */
   report(installationId: number, status: CommitStatus): Promise<void>
-  /** Whether the repository is on this host. */
+  /** Returns whether the repository is on this host. */
   owns(gitUrl: string): boolean
 }
 
@@ -155,7 +155,7 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
   }
 }
 
-/** Aborts the request itself; the guard only stops waiting for it. */
+/** Aborts requests after five seconds. `createGuard` would only stop waiting, and leave the request running. */
 const limitedFetch: typeof fetch = (input, init) =>
   fetch(input, {
     ...init,

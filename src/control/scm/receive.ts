@@ -1,5 +1,6 @@
 /**
- * Receives a delivery of a git host: verifies the signature over the raw bytes, removes duplicates, applies the effect.
+ * Receives a webhook delivery of a git host: verifies the signature over the raw body, ignores duplicates, and applies
+ * the event.
  */
 import type { Tx } from '../../db/db.ts'
 import { isUuid } from '../../lib/ids.ts'
@@ -13,12 +14,12 @@ import * as store from './store.ts'
 
 export type Received = Effect | 'duplicate' | 'pong'
 
-/** @returns the rest of the work, for one transaction @throws ApiError 401 */
+/** Verifies and parses a delivery. @returns the rest of the work, for one transaction @throws ApiError 401 */
 export type Receive = (raw: Buffer, headers: Headers, traceparent: string) => Promise<(tx: Tx) => Promise<Received>>
 
 const refused = () => unauthenticated('The signature is missing or invalid.')
 
-/** For the integration. @throws ApiError 404 if there is none */
+/** Receives deliveries of the integration (GitHub App). @throws ApiError 404 if none is configured */
 export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): Receive {
   return async (raw, headers, traceparent) => {
     if (!host) throw notFound()
@@ -37,8 +38,9 @@ export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): 
 }
 
 /**
- * For one app and any git host. The displayed URL contains the id of the app. A bare name is accepted too: the app is
- * then the one with that name whose secret signed the delivery. An unknown app and a wrong secret get the same answer.
+ * Receives deliveries for one app from any git host. The webhook URL contains the app's id. A name is accepted, too:
+ * then the app is the one with that name whose secret signed the delivery. An unknown app and a wrong secret get the
+ * same response.
  */
 export function receiveForApps(
   deps: ApplyDeps,
@@ -72,13 +74,16 @@ export function receiveForApps(
   }
 }
 
-/** Concurrent checks of deliveries to bare names: leaves threads of the pool for other work. */
+/**
+ * Maximum number of deliveries by name whose signatures are checked at once; leaves threads of the pool to other work.
+ */
 const namedAtOnce = 2
-/** Limit of hashed bytes per delivery to a bare name: about 50 ms of one thread. */
+/** Maximum number of bytes hashed per delivery by name: about 50 ms of one thread. */
 const mostHashedBytes = 64 << 20
 
 /**
- * Number of apps of a name that are tried. The query orders them so that one account cannot displace those of others.
+ * Returns how many apps of a name are tried for a body of this size. The query orders them so that one account cannot
+ * displace those of others.
  */
 export const mostCandidates = (bodyBytes: number) =>
   Math.min(1000, Math.floor(mostHashedBytes / Math.max(1, bodyBytes)))

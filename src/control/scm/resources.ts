@@ -1,4 +1,4 @@
-/** Schemas of the bodies and answers of source host operations. */
+/** Request and response schemas of the source host operations. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int64, maybe, nullable, oneOf, rawText, resource, text } from '../http/types.ts'
 

@@ -1,4 +1,4 @@
-/** Signatures of git hosts, and attempts to forge them. */
+/** Tests signatures of git hosts, and attempts to forge them. */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
@@ -26,11 +26,11 @@ const signs = async (secret: string, raw: Buffer, headers: Headers): Promise<boo
   return proof !== undefined && (await isSigned(secret, raw, proof))
 }
 
-describe('signatures', () => {
-  /** The example of docs.github.com, "Testing the webhook payload validation". */
+describe('webhook signatures', () => {
+  /** Example from docs.github.com, "Testing the webhook payload validation". */
   const official = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'
 
-  it("GitHub's own example is accepted by the library and by the webhook of an app", async () => {
+  it("GitHub's own example is accepted by GitHub's library and by app webhooks", async () => {
     const raw = Buffer.from('Hello, World!')
     expect(await githubLike.isSigned(raw, official)).toBe(true)
     expect(await githubLike.isSigned(raw, official.replace('7571', '7572'))).toBe(false)
@@ -45,7 +45,7 @@ describe('signatures', () => {
     ['Gitea', (hex: string) => ({ 'x-gitea-signature': hex, 'x-gitea-event': 'push' }), 'push'],
     ['Forgejo', (hex: string) => ({ 'x-forgejo-signature': hex, 'x-forgejo-event': 'push' }), 'push'],
     ['GitLab', () => ({ 'x-gitlab-token': 'secret', 'x-gitlab-event': 'Push Hook' }), 'Push Hook'],
-  ] as const)('%s', async (_, headersOf, event) => {
+  ] as const)('a delivery signed as %s does is accepted only with the right secret', async (_, headersOf, event) => {
     const raw = Buffer.from('{"a":1}')
     const sign = (secret: string) => headersOf(createHmac('sha256', secret).update(raw).digest('hex'))
     expect(await signs('secret', raw, sign('secret'))).toBe(true)
@@ -55,7 +55,7 @@ describe('signatures', () => {
     expect(describeDelivery(raw, sign('secret'))).toMatchObject({ event, id: expect.stringMatching(/^[0-9a-f]{64}$/) })
   })
 
-  it('only signatures with the secret are accepted, for any bytes', async () => {
+  it('only signatures with the right secret are accepted, for any body', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 200 }),
@@ -72,15 +72,15 @@ describe('signatures', () => {
 
   const hex = 'a'.repeat(64)
   test.each<[string, Headers]>([
-    ['no header', {}],
-    ['an empty one', { 'x-hub-signature-256': '' }],
-    ['two of them', { 'x-hub-signature-256': [`sha256=${hex}`, `sha256=${hex}`] }],
+    ['no signature header', {}],
+    ['an empty signature header', { 'x-hub-signature-256': '' }],
+    ['two signature headers', { 'x-hub-signature-256': [`sha256=${hex}`, `sha256=${hex}`] }],
     ['another algorithm', { 'x-hub-signature-256': `sha1=${hex.slice(0, 40)}` }],
     ['no algorithm', { 'x-hub-signature-256': hex }],
     ['too short a digest', { 'x-hub-signature-256': `sha256=${hex.slice(1)}` }],
     ['too long a digest', { 'x-hub-signature-256': `sha256=${hex}a` }],
     ['a digest that is not hexadecimal', { 'x-gitea-signature': 'z'.repeat(64) }],
-    ['a form that only a second header has', { 'x-hub-signature-256': 'x', 'x-gitea-signature': hex }],
-    ['a secret longer than any of ours', { 'x-gitlab-token': 'x'.repeat(1025) }],
-  ])('%s is refused before anything is hashed', (_, headers) => expect(proofOf(headers)).toBeUndefined())
+    ['a malformed header and a valid second one', { 'x-hub-signature-256': 'x', 'x-gitea-signature': hex }],
+    ['an overlong secret', { 'x-gitlab-token': 'x'.repeat(1025) }],
+  ])('a delivery with %s is refused before hashing', (_, headers) => expect(proofOf(headers)).toBeUndefined())
 })

@@ -1,4 +1,4 @@
-/** Repositories, branches and credentials of apps, and their lists of deliveries. */
+/** Tests repositories, branches and credentials of apps, and their lists of deliveries. */
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -30,8 +30,8 @@ const appWith = async (gitUrl: string, change: object = {}) => {
 const credentialFor = ({ id }: { id: string }, gitUrl: string) =>
   sourceAuth(api.deps, undefined)({ appId: id, projectId: person.projectId, gitUrl, scmInstallationId: null })
 
-describe('the credential of an app', () => {
-  it('is a token for one host, encrypted, never shown, removed on deletion', async () => {
+describe('the git credential of an app', () => {
+  it('can be a token for one host, which is encrypted, never returned, and removed on deletion', async () => {
     const url = 'https://git.example/team/app.git'
     const app = await appWith(url)
     expect((await call('GET', `${app.path}/git-credential`)).status).toBe(404)
@@ -54,7 +54,7 @@ describe('the credential of an app', () => {
     expect((await call('DELETE', `${app.path}/git-credential`)).status).toBe(404)
   })
 
-  it('is a generated key, without which nothing is built over ssh', async () => {
+  it('can be a generated SSH key, without which a repository with an ssh address is not built', async () => {
     const url = 'git@git.example:team/app.git'
     const app = await appWith(url)
     const early = await call('POST', `${app.path}/deploy`, {})
@@ -69,19 +69,19 @@ describe('the credential of an app', () => {
   })
 
   test.each([
-    ['a token without one', 'https://git.example/a.git', { kind: 'token' }, 400],
+    ['a token credential without a token', 'https://git.example/a.git', { kind: 'token' }, 400],
     ['a key without known hosts', 'git@git.example:a.git', { kind: 'ssh_key' }, 400],
-    ['nonsense as known hosts', 'git@git.example:a.git', { kind: 'ssh_key', known_hosts: 'git.example' }, 400],
+    ['a key with invalid known hosts', 'git@git.example:a.git', { kind: 'ssh_key', known_hosts: 'git.example' }, 400],
     ['a key for an https address', 'https://git.example/a.git', { kind: 'ssh_key', known_hosts: knownHosts }, 409],
     ['a token for an ssh address', 'git@git.example:a.git', { kind: 'token', token: 'x' }, 409],
-    ['a token in clear', 'http://git.example/a.git', { kind: 'token', token: 'x' }, 409],
-    ['an app of images', '', { kind: 'token', token: 'x' }, 409],
+    ['a token for an http address', 'http://git.example/a.git', { kind: 'token', token: 'x' }, 409],
+    ['a token for an app without a repository', '', { kind: 'token', token: 'x' }, 409],
   ])('%s is refused', async (_, url, body, status) => {
     const app = await appWith(url)
     expect((await call('PUT', `${app.path}/git-credential`, body)).status).toBe(status)
   })
 
-  it('of a foreign app is not found', async () => {
+  it('cannot be accessed by another project', async () => {
     const app = await appWith('https://git.example/a.git')
     await call('PUT', `${app.path}/git-credential`, { kind: 'token', token: 'x' })
     const stranger = await owner(api)
@@ -91,7 +91,7 @@ describe('the credential of an app', () => {
   })
 })
 
-describe('the branch of an app', () => {
+describe('the git branch of an app', () => {
   const signed = async (name: string, branch: string, commit: string) => {
     const secret = (await call('GET', `/v1/apps/${name}/secret`)).body['scm_webhook_secret']
     const raw = Buffer.from(JSON.stringify(push(1, commit, undefined, `refs/heads/${branch}`)))
@@ -101,7 +101,7 @@ describe('the branch of an app', () => {
     return { id, reply: (await deliverToApp(api, name, raw, headers)).body }
   }
 
-  it('is followed instead of the default one, and deliveries for other branches list the reason', async () => {
+  it('is followed instead of the default branch, and deliveries for other branches list the reason', async () => {
     const app = await appWith('https://git.example/a.git', { git_branch: 'production' })
     const main = await signed(app.name, 'main', commitOf(1))
     expect(main.reply).toEqual({ status: 'ignored' })
@@ -127,7 +127,7 @@ describe('the branch of an app', () => {
     ])
   })
 
-  it('is built by a manual deploy', async () => {
+  it('is built by a manual deploy, too', async () => {
     const app = await appWith('https://git.example/a.git', { git_branch: 'release/2.0', git_submodules: true })
     await call('POST', `${app.path}/deploy`, {})
     const build = statement<object>(

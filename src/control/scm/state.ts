@@ -1,6 +1,6 @@
 /**
- * The state of an installation, carried by the browser to the source host and back: names the project, is signed, and
- * works once.
+ * The `state` parameter that the browser carries to the source host and back during an installation. It names the
+ * project, is signed, and can be used once.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { Type } from 'typebox'
@@ -13,13 +13,15 @@ export interface InstallState {
   readonly id: string
   readonly projectId: string
   readonly userId: string
-  /** Hash of the cookie of the browser that started it. */
+  /** Hash of the cookie of the browser that started the installation. */
   readonly browser: string
-  /** Started by a program: the user copies a confirmation from the browser to it. */
+  /**
+   * Whether a program started the installation: then the user copies a confirmation from the browser to the program.
+   */
   readonly confirms: boolean
 }
 
-/** Long enough to choose repositories and ask an owner; later the link is invalid. */
+/** Validity of the state: long enough to choose repositories and to ask an owner. */
 const goodForMs = minutes(30)
 const purpose = 'scm.install-state'
 type Purpose = typeof purpose | typeof confirmationPurpose
@@ -42,7 +44,7 @@ function sign(vault: Vault, of: Purpose, content: object): string {
   return `${body}.${vault.hash(of, body).toString('base64url')}`
 }
 
-/** Returns the content as JSON; undefined if the signature is invalid. */
+/** Verifies the signature, and returns the parsed content; undefined if the signature is invalid. */
 function opened(vault: Vault, of: Purpose, text: string): unknown {
   const [body = '', mac = ''] = text.split('.')
   const given = Buffer.from(mac, 'base64url')
@@ -51,7 +53,7 @@ function opened(vault: Vault, of: Purpose, text: string): unknown {
   return JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
 }
 
-/** Undefined if the state is expired or has an invalid signature. */
+/** Returns the state; undefined if it is expired or has an invalid signature. */
 export function readState(vault: Vault, text: string, now: Date): InstallState | undefined {
   const found = opened(vault, purpose, text)
   if (found === undefined) return undefined
@@ -61,7 +63,8 @@ export function readState(vault: Vault, text: string, now: Date): InstallState |
 }
 
 /**
- * Confirms that the user in a browser controls the installation: works once, for the user and project that started it.
+ * Content of the confirmation that the callback shows: the user in the browser controls the installation. It is valid
+ * once, for the user and project that started the installation.
  */
 export interface Confirmation extends Pick<InstallState, 'id' | 'projectId' | 'userId'> {
   readonly installationId: number
@@ -85,7 +88,7 @@ export function issueConfirmation(
   return sign(vault, confirmationPurpose, { id, p, u, i, exp: now.getTime() + confirmationMs })
 }
 
-/** Undefined if it is expired or has an invalid signature. */
+/** Returns the confirmation; undefined if it is expired or has an invalid signature. */
 export function readConfirmation(vault: Vault, text: string, now: Date): Confirmation | undefined {
   const found = opened(vault, confirmationPurpose, text)
   if (found === undefined) return undefined

@@ -8,7 +8,7 @@ const insertDelivery = statement(
 const forgetDeliveries = statement('scm.forgetDeliveries', `DELETE FROM scm_delivery WHERE received_at < $1`)
 const forgetStates = statement('scm.forgetStates', `DELETE FROM scm_state WHERE used_at < $1`)
 
-/** An app that can have deliveries. */
+/** An app that git hosts can deliver events to. */
 export interface ScmApp extends SourceApp {
   readonly projectId: string
   readonly projectSlug: string
@@ -39,8 +39,9 @@ const secretOfApp = statement<AppSecret>(
   `SELECT id, scm_webhook_secret AS secret FROM app WHERE id = $1 AND want = 'live'`,
 )
 /**
- * Names are unique within a project only, so the secret identifies the app. Accounts take turns in the order of the
- * list, so that an account with many projects cannot displace the others.
+ * Finds apps by name for deliveries by name. Names are unique only within a project, so the caller tries each app's
+ * secret. Each account's first app comes first, then each one's second, so that an account with many projects cannot
+ * displace the others.
  */
 const secretsOfName = statement<AppSecret>(
   'scm.secretsOfName',
@@ -63,7 +64,7 @@ const lastPush = statement<{ pushedAt: Date; commit: string }>(
   'scm.lastPush',
   `SELECT pushed_at AS "pushedAt", commit_hash AS commit FROM scm_push WHERE app_id = $1 AND branch = $2`,
 )
-/** A deleted installation stays deleted: ids are not reused. */
+/** A deleted installation stays deleted, because the host does not reuse ids. */
 const putInstallation = statement(
   'scm.putInstallation',
   `INSERT INTO scm_installation AS i (id, login, account_type, avatar_url, state, changed_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -147,7 +148,7 @@ export interface Installation {
   readonly state: 'active' | 'suspended' | 'deleted'
 }
 
-/** Returns false if it was recorded before, and so has already been applied. */
+/** Records the delivery. Returns false if it was already recorded, and therefore applied. */
 export const recordDelivery = async (tx: Tx, source: string, id: string, event: string) =>
   (await tx.run(insertDelivery, [source, id, event])) === 1
 export const forgetBefore = async (sql: Sql, before: Date) =>
@@ -158,7 +159,7 @@ export const appsWith = async (sql: Sql, repoId: number) =>
 export const secretOf = (sql: Sql, appId: string) => sql.maybe(secretOfApp, [appId])
 export const secrets = (sql: Sql, appName: string, limit: number) => sql.rows(secretsOfName, [appName, limit])
 export const pushOf = (tx: Tx, appId: string, branch: string) => tx.maybe(lastPush, [appId, branch])
-/** Returns false if a newer push to the branch is known. */
+/** Records the push. Returns false if a newer push to the branch is recorded. */
 export const recordPush = async (tx: Tx, appId: string, branch: string, at: Date, commit: string) =>
   (await tx.run(putPush, [appId, branch, at, commit])) === 1
 export const recordInstallation = async (
@@ -171,7 +172,7 @@ export const rename = (tx: Tx, repoId: number, fullName: string, cloneUrl: strin
   tx.run(renameApps, [repoId, fullName, cloneUrl])
 export const recordPreview = async (tx: Tx, appId: string, number: number, state: 'open' | 'closed', at: Date) =>
   (await tx.run(putPreview, [appId, number, state, at])) === 1
-/** The preview app of the pull request, if there is one. */
+/** Returns the pull request's preview app, if there is one. */
 export const previewOf = async (tx: Tx, appId: string, number: number) =>
   (await tx.maybe(previewApp, [appId, number]))?.id ?? undefined
 export const keepPreview = (tx: Tx, appId: string, number: number, previewAppId: string) =>
@@ -185,5 +186,5 @@ export const bindTo = async (tx: Tx, installationId: number, projectId: string) 
 export const installations = (sql: Sql, projectId: string) => sql.rows(installationsOf, [projectId])
 export const allowed = async (sql: Sql, projectId: string, installationId: number) =>
   (await sql.one(mayUse, [projectId, installationId])).ok
-/** Returns false if it was used before. */
+/** Marks a state or confirmation as used. Returns false if it already was. */
 export const spend = async (tx: Tx, stateId: string) => (await tx.run(useState, [stateId])) === 1

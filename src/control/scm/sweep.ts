@@ -8,7 +8,10 @@ import type { CommitStatus, SourceHost } from './provider.ts'
 import { forgetEffectsBefore } from './effect-store.ts'
 import * as store from './store.ts'
 
-/** Retention of deliveries, which are repeated for some days at most. Previews of deleted apps are deleted, too. */
+/**
+ * Deletes delivery records after 30 days (hosts repeat deliveries for some days at most), and previews whose pull
+ * request is closed or whose app is deleted.
+ */
 export const scmUpkeep = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'scm-upkeep',
   everyMs: hours(1),
@@ -34,7 +37,7 @@ interface DueReport {
 }
 
 const mostTries = 10
-// The status to report is derived from the deployment; the row contains the last reported status.
+// Deployments whose status differs from the last reported one (`told`).
 const dueReports = statement<DueReport>(
   'scm.dueReports',
   `SELECT * FROM (
@@ -56,7 +59,10 @@ const noteReport = statement(
    ON CONFLICT (deployment_id) DO UPDATE SET told = coalesce(excluded.told, r.told), tries = excluded.tries, due_at = excluded.due_at`,
 )
 
-/** Reports the status of a commit's deployment to the source host. An unavailable host does not delay other work. */
+/**
+ * Reports the deployment status of commits to the source host. If the host is down, reports are retried later without
+ * delaying other work.
+ */
 export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: SourceHost | undefined): Sweep => ({
   name: 'scm-reports',
   everyMs: seconds(5),
@@ -73,7 +79,7 @@ export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: Sour
       } catch (err) {
         const later = new Date(now.getTime() + backoffMs(tries, Math.random(), { baseMs: seconds(5), capMs: hours(1) }))
         await deps.db.run(noteReport, [due.deploymentId, null, tries, later])
-        // Not the error itself: the library's error contains the whole request.
+        // Only the message: the library's error object contains the whole request.
         const reason = err instanceof Error ? err.message : String(err)
         deps.log.warn({ reason, deploymentId: due.deploymentId, tries }, 'could not report a status to the source host')
         failed += 1
@@ -83,7 +89,12 @@ export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: Sour
   },
 })
 
-const said = { pending: 'On its way', success: 'It serves', failure: 'It failed', error: 'It was given up' } as const
+const said = {
+  pending: 'Deployment in progress',
+  success: 'Deployed',
+  failure: 'Deployment failed',
+  error: 'Deployment was replaced or stopped',
+} as const
 
 function statusOf(due: DueReport, publicUrl: string): CommitStatus {
   const { fullName, commit, state, appName, jobId } = due
@@ -92,7 +103,7 @@ function statusOf(due: DueReport, publicUrl: string): CommitStatus {
     commit,
     state,
     context: `mote/${appName}`,
-    // The source host accepts 140 characters.
+    // GitHub accepts at most 140 characters.
     description: (due.error?.split('\n')[0] ?? said[state]).slice(0, 140),
     url: `${publicUrl}/apps/${appName}/deployments/${jobId}`,
   }

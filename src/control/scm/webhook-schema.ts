@@ -30,7 +30,7 @@ export const scmWebhookOperations = operations({
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
-    // An unknown app gets the same answer as an invalid signature.
+    // Also the response for an unknown app, so that it looks like an invalid signature.
     fails: [401],
   },
   receiveScmWebhook: {

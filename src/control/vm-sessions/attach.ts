@@ -1,4 +1,7 @@
-/** Serves the WebSocket of one client until it leaves, is replaced, or has the result. */
+/**
+ * Serves the WebSocket of one client until the client disconnects, is replaced by another one, or has received the
+ * result.
+ */
 import { sessionClose } from '../../contract/session-stream.ts'
 import { newId } from '../../lib/ids.ts'
 import { BusError } from '../../bus/bus.ts'
@@ -9,7 +12,7 @@ import { recordEnd } from './end.ts'
 import { type GuestLine, guestLine, patient, SessionGone, Unreachable } from './guest-line.ts'
 import * as store from './store.ts'
 
-/** How often `seen_at` is updated while a client is attached. */
+/** How often the row's `seen_at` is updated while a client is attached. */
 const touchMs = 60_000
 
 type AttachDeps = Pick<Deps, 'db' | 'bus' | 'clock'>
@@ -50,7 +53,10 @@ async function serve(deps: AttachDeps, { row, readerId, line, socket, from }: Se
   await store.setRemoved(deps.db, row.id)
 }
 
-/** A function of its own, because the caller would hold the whole list for as long as the client is attached. */
+/**
+ * Returns the positions at which the client continues. A separate function, because the caller would otherwise retain
+ * the whole session list for as long as the client is attached.
+ */
 async function startOf(line: GuestLine, id: string, from: Positions, signal: AbortSignal) {
   const { sessions } = await line.ask({ action: 'list' }, signal)
   const found = sessions.find(({ sessionId }) => sessionId === id)

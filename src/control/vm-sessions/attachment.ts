@@ -1,4 +1,4 @@
-/** One client's WebSocket on one session: moves output to the client, and input to the guest. */
+/** One client's WebSocket on one session: sends output to the client, and input to the guest. */
 import { Compile } from 'typebox/compile'
 import { BusError } from '../../bus/bus.ts'
 import {
@@ -17,12 +17,12 @@ import { InputQueue } from './input-queue.ts'
 
 /** Close code for a client that breaks the protocol (RFC 6455, 7.4.1). */
 const policyViolation = 1008
-/** The longest wait that the agent accepts. */
+/** The longest time that the agent lets a read wait for output. */
 const readWaitMs = 25_000
-/** Control messages that may wait for the guest. */
+/** Maximum number of control messages (resize, signal) in the queue to the guest. */
 const mostControls = 64
 const maxTextBytes = 4096
-/** Data of smaller messages is copied. */
+/** Input data shorter than this is copied out of the message; see `#takeInput`. */
 const ownBytes = 1 << 15
 
 export interface Positions {
@@ -34,10 +34,10 @@ type Control = Extract<SessionClientMessage, { type: 'resize' | 'signal' }>
 
 export interface AttachmentOptions {
   readonly sessionId: string
-  /** Names this client to the agent. */
+  /** Identifies this client to the agent. */
   readonly readerId: string
   readonly from: Positions
-  /** Bytes of input that the program has. */
+  /** Number of input bytes that the program has already received. */
   readonly inputBytes: number
 }
 
@@ -70,9 +70,10 @@ export class Attachment {
   }
 
   /**
-   * Runs until the client has gone, or has the result. @param onEnd called once the program has ended
-   * @returns whether the client has everything
-   * @throws as GuestLine
+   * Runs until the client has disconnected, or has acknowledged the result.
+   * @param onEnd called once the program has ended
+   * @returns whether the client has received all output and the result
+   * @throws the errors of `GuestLine`
    */
   async run(onEnd: (end: SessionEnd) => Promise<void>): Promise<boolean> {
     this.#socket.onMessage(message => this.#take(message))
@@ -90,7 +91,7 @@ export class Attachment {
       const { parts, end, windowBytes } = await this.#line.read(request, signal)
       let unsent = parts.length
       for (const part of parts) this.#sendPart(part, () => --unsent === 0 && giveBytes(part.data))
-      // Half of what the VM sends without an acknowledgment, because that arrives only with the next read.
+      // Waits for half of the window, not all of it: an acknowledgment reaches the VM only with the next read.
       await this.#until(() => this.#isWithin(end ? 0 : windowBytes / 2))
       if (!end) continue
       await onEnd(end)
@@ -101,7 +102,7 @@ export class Attachment {
     return false
   }
 
-  /** Whether at most this much of each output was sent, but not acknowledged. */
+  /** Returns whether at most `bytes` of each output are sent but not yet acknowledged. */
   #isWithin(bytes: number): boolean {
     const { stdout, stderr } = this.#acked
     return this.#sent.stdout - stdout <= bytes && this.#sent.stderr - stderr <= bytes
@@ -146,7 +147,7 @@ export class Attachment {
     const part = decodeData(message)
     if (part?.stream !== 'stdin') return this.#refuse('a message is not valid')
     if (this.#isDiscarding) return
-    // A small message would keep the buffer that it arrived in.
+    // A small message is a view into a larger receive buffer, which it would keep in memory.
     const data = part.data.length < ownBytes ? Uint8Array.from(part.data) : part.data
     const fault = this.#input.push(part.position, data)
     if (fault !== undefined) this.#refuse(fault)
@@ -165,14 +166,14 @@ export class Attachment {
       return receivedBytes
     } catch (cause) {
       if (isAhead && isMissingInput(cause)) return offset
-      // The program has ended, or has closed its input.
+      // The program has ended, or has closed its standard input.
       if (isClosedInput(cause)) this.#discardInput()
       else this.#failure.reject(cause)
       throw cause
     }
   }
 
-  /** A new size replaces one that still waits. */
+  /** Queues a control message for the guest. A resize replaces a resize that is still queued. */
   #control(message: Control): void {
     const last = this.#controls.at(-1)
     if (message.type === 'resize' && last?.type === 'resize') this.#controls.pop()
@@ -189,7 +190,7 @@ export class Attachment {
         next.type === 'resize'
           ? ({ action: 'resize', sessionId, size: { rows: next.rows, columns: next.columns } } as const)
           : ({ action: 'signal', sessionId, number: signalNumbers[next.signal] } as const)
-      // The guest refuses them once the program has ended, which is not an error of the client.
+      // The guest refuses control messages once the program has ended; that is no error of the client.
       await this.#line.ask(request, this.#socket.signal).catch(() => undefined)
     }
     this.#isControlling = false
@@ -215,7 +216,7 @@ const isMissingInput = (cause: unknown) =>
 export const isClosedInput = (cause: unknown) =>
   cause instanceof BusError && cause.remoteCode === 'session_refused' && /input is closed|has ended/.test(cause.message)
 
-/** Acknowledgments are frequent. */
+/** Compiled, because every acknowledgment is checked and they are frequent. */
 const clientMessage = Compile(SessionClientMessage)
 
 function parseMessage(text: string): SessionClientMessage | undefined {

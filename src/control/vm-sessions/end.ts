@@ -3,7 +3,10 @@ import type { Db } from '../../db/db.ts'
 import { writeAudit } from '../audit/index.ts'
 import * as store from './store.ts'
 
-/** Does nothing if it was recorded before. @param code exit code or number of the signal; null if it is unknown */
+/**
+ * Records the end of a session; does nothing if it is already recorded.
+ * @param code exit code or signal number; null if unknown
+ */
 export async function recordEnd(
   db: Db,
   id: string,

@@ -1,11 +1,11 @@
-/** Reads what the file tools print. It comes from a guest, so it may be anything. */
+/** Parses the output of the file tools in the guest. The guest is not trusted, so all output is validated. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeWord } from '../../lib/words.ts'
 import { ApiError } from '../http/errors.ts'
 import { nameOf, pathOf } from './file-paths.ts'
 import type { VmFile } from './file-resources.ts'
 
-/** Limits of one answer. The event loop serializes it at once. */
+/** Limits of one response, which the event loop serializes in one go. */
 export const mostEntries = 2_000
 const mostBytes = 1 << 20
 const maxLineBytes = 40_000
@@ -13,7 +13,7 @@ const maxLineBytes = 40_000
 const types: Readonly<Record<string, VmFile['type']>> = { f: 'file', d: 'directory', l: 'symlink', o: 'other' }
 const linePattern = /^([fdlo]) ([0-7]{1,4}) (\d{1,16}) (-?\d{1,12}) ([\x21-\x7e]+) ([\x21-\x7e]*)(?: ([fdlo-]))?$/
 
-/** Ends reading at a limit. `isComplete` is false then. */
+/** Reads directory entries until the output ends or a limit is reached; in the latter case `isComplete` is false. */
 export async function readEntries(
   output: AsyncIterable<Buffer>,
   most = mostEntries,
@@ -31,7 +31,8 @@ export async function readEntries(
     }
     if (bytes > mostBytes) return { entries, isComplete: false }
     if (rest.length > maxLineBytes) throw unreadable()
-    // Parts that have already arrived follow each other without a turn of the event loop: 1 MiB took 90 ms.
+    // Yield to the event loop after each chunk: buffered chunks follow each other without a pause, and 1 MiB of them
+    // blocked it for 90 ms.
     await nextTurn()
   }
   if (rest !== '') throw unreadable()
@@ -55,11 +56,14 @@ function parseEntry(line: string): VmFile {
   }
 }
 
-/** The last second that has four digits of a year; a guest may state any. */
+/** The last day of the year 9999, after which ISO dates need more digits. A guest may report any time. */
 const lastSecond = Date.UTC(9999, 11, 31) / 1000
 const dateOf = (seconds: number) => new Date(Math.max(0, Math.min(lastSecond, seconds)) * 1000).toISOString()
 
-/** Head of a download: size, version, first byte and count; -1 for unknown. */
+/**
+ * First line of a download: file size (-1: unknown), version, position of the first byte sent (-1: the range starts
+ * after the end), and number of bytes sent.
+ */
 export interface FileHead {
   readonly sizeBytes: number
   readonly version: string
@@ -70,7 +74,7 @@ export interface FileHead {
 const headPattern = /^(-1|\d{1,15}) ([\w.-]{1,79}) (-1|\d{1,15}) (\d{1,15})$/
 const maxHeadBytes = 200
 
-/** Takes the first line of the output. The generator continues with what follows. */
+/** Reads and parses the first line of the output; `rest` is what followed it in the same chunk. */
 export async function takeHead(
   output: AsyncGenerator<Buffer, void, undefined>,
 ): Promise<{ readonly head: FileHead; readonly rest: Buffer }> {

@@ -1,19 +1,26 @@
-/** Paths in a VM. The kernel takes any bytes but NUL; JSON and URLs have text, so names that are not UTF-8 are percent-encoded. */
+/**
+ * Paths in a VM. The kernel allows any bytes but NUL, whereas JSON and URLs hold text. A path that is not UTF-8 is
+ * therefore percent-encoded.
+ */
 import { basename } from 'node:path'
 import { encodeBytes } from '../../lib/words.ts'
 import { invalidField } from '../http/errors.ts'
 
-/** PATH_MAX of Linux, without the final NUL. */
+/** Linux's PATH_MAX without the terminating NUL. */
 export const maxPathBytes = 4095
 
 export interface VmPath {
-  /** With replacement characters if the path is not UTF-8. */
+  /** The path as text, with replacement characters where it is not UTF-8. */
   readonly text: string
   readonly encoded: string
   readonly isText: boolean
 }
 
-/** @param field of the text; the encoded one has the prefix `encoded_`. @throws ApiError 400 */
+/**
+ * Parses a path given as text or percent-encoded.
+ * @param field name of the text field; the encoded one has the prefix `encoded_`
+ * @throws ApiError 400
+ */
 export function vmPath(field: string, text: string | null | undefined, encoded: string | null | undefined): VmPath {
   if ((text == null) === (encoded == null)) throw invalidField(field, `is required, or else encoded_${field}`)
   const bytes = text == null ? decoded(`encoded_${field}`, encoded ?? '') : Buffer.from(text)
@@ -29,7 +36,7 @@ export function pathOf(bytes: Buffer): VmPath {
   return { text, encoded: encodeBytes(bytes), isText: Buffer.from(text).equals(bytes) }
 }
 
-/** The path with a slash at the end, which makes the kernel follow a link. */
+/** Returns the path with a trailing slash, which makes the kernel follow a symbolic link. */
 export const asDirectory = ({ text, encoded, isText }: VmPath): VmPath =>
   text.endsWith('/') ? { text, encoded, isText } : { text: `${text}/`, encoded: `${encoded}/`, isText }
 
@@ -41,9 +48,12 @@ export interface ToolCommand {
   readonly encodedArguments: boolean
 }
 
-/** @param rest further arguments, without percent signs */
+/**
+ * Builds the command of a file tool.
+ * @param rest further arguments, without percent signs
+ */
 export function toolCommand(action: string, paths: readonly VmPath[], rest: readonly string[] = []): ToolCommand {
-  // An older agent knows only text.
+  // Encoded only if necessary, because older agents support only plain text.
   const encodedArguments = paths.some(({ isText }) => !isText)
   const words = paths.map(path => (encodedArguments ? path.encoded : path.text))
   return { command: [action, ...words, ...rest], encodedArguments }

@@ -25,7 +25,7 @@ const readers = (deps: FileDeps): Handlers<Pick<Operations, Reads>> => ({
       const { place, path } = await requested(deps, call, call.query)
       const tool = toolCommand('list', [asDirectory(path)], [String(call.query.depth ?? 1)])
       await using session = await openFileSession(deps, place, tool)
-      // The first one is the directory.
+      // The first entry is the directory itself.
       const { entries, isComplete } = await readEntries(session.output(), mostEntries + 1)
       await auditRead(deps, call, noteOf('vm.files_listed', place, path))
       const sorted = entries.slice(1).sort((a, b) => (a.path < b.path ? -1 : 1))
@@ -47,7 +47,7 @@ const readers = (deps: FileDeps): Handlers<Pick<Operations, Reads>> => ({
     read: async call => {
       const { place, path } = await requested(deps, call, call.query)
       await using session = await openFileSession(deps, place, toolCommand('space', [path]))
-      // Awaited here: the session must not end before.
+      // Awaited here, because `await using` ends the session when this function returns.
       return await readSpace(session.output())
     },
   },
@@ -57,7 +57,7 @@ const readers = (deps: FileDeps): Handlers<Pick<Operations, Reads>> => ({
       const range = rangeOf(call.headers['range'], call.headers['if-range'])
       const session = await openFileSession(deps, place, toolCommand('get', [path], range))
       const end = () => void session[Symbol.asyncDispose]()
-      // The server aborts it after every answer, or has done so already.
+      // The server aborts the signal after every response; it may have done so already.
       if (place.signal.aborted) end()
       place.signal.addEventListener('abort', end, { once: true })
       const answer = await download(session, path, range !== undefined)
@@ -117,7 +117,7 @@ const writers = (deps: FileDeps): Handlers<Omit<Operations, Reads>> => ({
   },
 })
 
-/** What query and body have in common. */
+/** The fields that queries and bodies of file operations share. */
 interface Wanted {
   readonly path?: string | null
   readonly encoded_path?: string | null
@@ -151,12 +151,15 @@ async function download(session: FileSession, path: VmPath, isPart: boolean): Pr
   const sizeBytes = head.sizeBytes < 0 ? undefined : head.sizeBytes
   const name = nameOf(path)
   if (first < 0) return { name, version, sizeBytes, body: undefined }
-  // The tool ignores the range of another version.
+  // If the file no longer has the version of `If-Range`, the tool ignores the range and sends the whole file.
   const part = isPart && sizeBytes !== undefined && count < sizeBytes ? { first, count } : undefined
   return { name, version, sizeBytes, part, body: contentOf(output, rest, sizeBytes === undefined ? undefined : count) }
 }
 
-/** @param count bytes that were announced to the client; undefined: unknown */
+/**
+ * Passes on the content, and fails if its length is not `count`.
+ * @param count number of bytes announced to the client; undefined: unknown
+ */
 async function* contentOf(output: AsyncIterable<Buffer>, rest: Buffer, count: number | undefined) {
   let left = count ?? Number.POSITIVE_INFINITY
   const within = (data: Buffer) => {
@@ -180,7 +183,7 @@ async function upload(session: FileSession, body: Readable, signal: AbortSignal)
   }
 }
 
-/** A read has no transaction of its own. */
+/** Writes the audit entry in a transaction of its own, because reads run without one. */
 const auditRead = ({ db }: FileDeps, call: Call<Operations['getVmFile']>, note: AuditNote) =>
   db.tx(async tx => {
     const { caller, ip, project, requestId } = call

@@ -28,10 +28,10 @@ const shared = {
   params: ofJob,
   fails: [409],
 } as const
-/** What a VM answers is not kept anywhere. */
+/** Options of all read operations. The response comes from the VM and may contain secrets, so it is not stored. */
 const read = { ...shared, method: 'GET', asksOthers: true, secretAnswer: true } as const
 
-/** A disk of a VM is rarely larger. */
+/** Maximum upload. VM disks are rarely larger. */
 const maxUploadBytes = 64 * 2 ** 30
 
 export const vmFileOperations = operations({

@@ -1,4 +1,4 @@
-/** File sessions of a guest that does not do what it should. */
+/** Tests file sessions with a misbehaving guest. */
 import { describe, expect, it } from 'vitest'
 import type { SessionOutput, SessionRequest } from '../../contract/agent.ts'
 import { readEntries, readSpace, takeHead } from './file-list.ts'
@@ -19,7 +19,10 @@ const ended = (code: number): SessionOutput => ({
   windowBytes,
 })
 
-/** A guest that gives these answers to reads, the last one forever. Each read takes 20 s of the clock. */
+/**
+ * Simulates a guest that returns these outputs to consecutive reads, and then the last one forever. Each read advances
+ * the clock by 20 s.
+ */
 function sessionWith(answers: readonly SessionOutput[]) {
   let clockMs = 0
   let reads = 0
@@ -67,7 +70,7 @@ describe('a file session', () => {
     expect([requests[6], requests.at(-1)]).toEqual(['signal 1', 'remove'])
   })
 
-  it('answers the message of the tool, on one line and bounded', async () => {
+  it('reports the error message of a failed tool, on one line and truncated', async () => {
     for (const [said, status, text] of [
       ['/a: No such file or directory\n', 404, '/a: No such file or directory.'],
       ['/a: Is a directory\n', 409, '/a: Is a directory.'],
@@ -87,8 +90,8 @@ describe('a file session', () => {
   })
 })
 
-describe('what a guest prints', () => {
-  it('is refused unless it has the form of the tool', async () => {
+describe('output of the file tools in a guest', () => {
+  it('is rejected unless it has the expected format', async () => {
     for (const text of ['x', 'q 644 1 1 /a \n', 'f 999 1 1 /a \n', 'f 644 -1 1 /a \n', 'x'.repeat(50_000)])
       await expect(readEntries(stream(text))).rejects.toThrow('not understood')
     for (const text of ['', '1 2', '1 2 3 4\n', `${'9'.repeat(300)}`])
@@ -97,7 +100,7 @@ describe('what a guest prints', () => {
       await expect(takeHead(stream(text, text))).rejects.toThrow('not understood')
   })
 
-  it('may arrive in any parts, and any time is a valid date', async () => {
+  it('is parsed across chunk boundaries, and times outside the years 1970 to 9999 are clamped', async () => {
     const { entries } = await readEntries(
       stream('f 644 5 -9999', '99999999 /a%', '20b \nl 777 1 999999999999 /l /a d\n'),
     )
@@ -109,14 +112,14 @@ describe('what a guest prints', () => {
     expect([head, rest.toString()]).toEqual([{ sizeBytes: 10, version: 'v-1.2', first: 0, count: 10 }, 'abc'])
   })
 
-  it('is cut at a number of bytes', async () => {
+  it('is truncated at a maximum number of bytes', async () => {
     const line = `f 644 1 1 /${'x'.repeat(4_000)} \n`
     const { entries, isComplete } = await readEntries(stream(...Array.from({ length: 1_000 }, () => line)))
     expect([isComplete, entries.length < 300]).toEqual([false, true])
   })
 })
 
-it('only one range of bytes is a range', () => {
+it('rangeOf accepts a single byte range and ignores everything else', () => {
   expect(rangeOf('bytes=1-2', undefined)).toEqual(['1', '2', ''])
   expect(rangeOf('bytes=-2', '"a-1.b"')).toEqual(['-2', '', 'a-1.b'])
   expect(rangeOf('bytes=1-', 'Mon, 23 Nov 2026 10:00:00 GMT')).toEqual(['1', '', 'none'])

@@ -1,4 +1,4 @@
-/** Runs one file tool of the init (guest/files.c) as a session that lives as long as a request. */
+/** Runs one file tool of the guest's init (guest/files.c) as a session that lives as long as an HTTP request. */
 import { Readable } from 'node:stream'
 import { newId } from '../../lib/ids.ts'
 import { printableLine } from '../../lib/printable.ts'
@@ -15,16 +15,22 @@ import { type GuestLine, guestLine, patient } from './guest-line.ts'
 import { faultForClient, openSession } from './open.ts'
 import * as store from './store.ts'
 
-/** A guest that makes no progress for this long ends the request. */
+/** The request fails when the guest makes no progress for this long. */
 const stallMs = 60_000
 const readWaitMs = 20_000
-/** If the control plane ends before the session, the sweep ends it after this time. */
+/**
+ * Idle time-out of the session: if the control plane exits before it has closed the session, the sweep kills the tool
+ * after this time.
+ */
 const idleSeconds = 120
 const touchMs = 40_000
-/** A tool that was ended has at most 256 KiB of output left in each of the guest's buffers. */
+/**
+ * Maximum number of reads for the output that a killed tool left. The pipe and the window of each stream hold at most
+ * 2.25 MiB, and a read returns up to 384 KiB of each: at most 6 reads have output.
+ */
 const mostLastReads = 12
 const lastWaitMs = 5_000
-/** The longest path and a reason. */
+/** Limit of the tool's error message: the longest path (4 KiB) and a reason. */
 const maxMessageBytes = 8192
 const maxMessageLength = 300
 
@@ -34,7 +40,7 @@ export interface FilePlace {
   readonly caller: Pick<Caller, 'userId'>
   /** Name or number of the user in the VM. Default: the image's. */
   readonly user: string | undefined
-  /** Aborts when the client has gone. */
+  /** Aborts when the client has disconnected. */
   readonly signal: AbortSignal
 }
 
@@ -42,7 +48,10 @@ type ReadPart = SessionOutput['parts'][number]
 
 export type FileDeps = Pick<Deps, 'db' | 'bus' | 'clock'>
 
-/** @param tool its first word and the first path go to the list of sessions */
+/**
+ * Opens a session that runs the tool.
+ * @param tool its action and first path appear in the session list
+ */
 export async function openFileSession(
   deps: FileDeps,
   place: FilePlace,
@@ -79,9 +88,9 @@ export interface FileSessionOptions {
   readonly line: GuestLine
   readonly now: () => number
   readonly signal: AbortSignal
-  /** Called when the session is no longer used. */
+  /** Called when the session is no longer in use. */
   readonly onEnd: () => void
-  /** Called once the guest has forgotten the session. Otherwise the sweep has to end it. */
+  /** Called once the guest has removed the session. If that fails, the sweep removes it. */
   readonly release: () => Promise<void>
   readonly stallMs: number
 }
@@ -98,18 +107,21 @@ export class FileSession implements AsyncDisposable {
     this.#options = options
   }
 
-  /** The output, until the tool has ended. @throws ApiError with the message of a tool that failed */
+  /**
+   * Yields the tool's standard output until the tool has ended.
+   * @throws ApiError with the error message of a failed tool
+   */
   async *output(): AsyncGenerator<Buffer, void, undefined> {
     const { now, stallMs } = this.#options
     let progressAt = now()
     for (let reading = this.#read(); ; ) {
       const { parts, end } = await reading
       const content = parts.map(part => this.#take(part))
-      // The next part arrives while the reader handles this one.
+      // Start the next read now, so that it runs while the consumer handles this output.
       if (!end && now() - progressAt < stallMs) reading = this.#read()
       reading.catch(() => undefined)
       for (const data of content) if (data) yield data
-      // Not the time that the reader took.
+      // Measured after the yield, so that the consumer's time does not count as a stall.
       if (parts.length > 0) progressAt = now()
       if (end) {
         this.#hasEnded = true
@@ -120,7 +132,10 @@ export class FileSession implements AsyncDisposable {
     }
   }
 
-  /** @returns the data of the standard output */
+  /**
+   * Accounts for one part of the output. Returns the data of standard output; collects standard error as the error
+   * message.
+   */
   #take({ stream, offset, lostBytes, data: bytes }: ReadPart): Buffer | undefined {
     if (lostBytes > 0) throw new ApiError('unavailable', 'The VM did not retain all bytes. Try again.')
     const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -133,17 +148,20 @@ export class FileSession implements AsyncDisposable {
     return undefined
   }
 
-  /** Waits for the end of a tool without output. */
+  /** Waits until a tool without output has ended. */
   async done(): Promise<void> {
     const output = this.output()
     while (!(await output.next()).done);
   }
 
-  /** Passes everything on and closes the input. Returns early if the tool reads no more: `done` says why. */
+  /**
+   * Writes the source to the tool's input and closes it. Returns early if the tool stops reading; `done` then throws
+   * the reason. Returns the number of bytes written.
+   */
   async write(source: AsyncIterable<Buffer>): Promise<number> {
     let written = 0
     try {
-      // Collects what arrives while a request is under way.
+      // The stream collects data that arrives while a request is in progress.
       for await (const chunk of Readable.from(source, { objectMode: false, highWaterMark: maxInputBytes }))
         for (const end = written + chunk.length; written < end; ) {
           const from = chunk.length - (end - written)
@@ -159,7 +177,9 @@ export class FileSession implements AsyncDisposable {
     return written
   }
 
-  /** Ends a tool that still runs; it removes what it began. The client does not wait for this. */
+  /**
+   * Sends SIGHUP to a tool that still runs, which then removes its unfinished files. The client does not wait for this.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.onEnd()
     void this.#end().catch(() => undefined)
@@ -175,7 +195,9 @@ export class FileSession implements AsyncDisposable {
     await release()
   }
 
-  /** Reads what the tool left, because the guest frees only sessions whose output it could send. */
+  /**
+   * Reads and drops the tool's remaining output, because the guest removes a session only after it has sent all output.
+   */
   async #discard(): Promise<void> {
     const { id: sessionId, line } = this.#options
     const from = { stdout: this.#stdout, stderr: this.#stderr }
@@ -208,7 +230,7 @@ export class FileSession implements AsyncDisposable {
 const stalled = () =>
   new ApiError('unavailable', 'The VM made no progress for a minute, so this was ended. Check the VM, then try again.')
 
-/** Texts of strerror(3). */
+/** Hints for error messages of strerror(3). */
 const hints: readonly (readonly [RegExp, string])[] = [
   [/: Permission denied$|: Operation not permitted$/, 'Use a user who may do this, for example root.'],
   [/: No space left on device$/, 'Remove something first.'],

@@ -1,4 +1,4 @@
-/** Lines to guests whose agents are of different releases, one after the other. */
+/** Tests requests to guests when the agent is upgraded or downgraded in between. */
 import { expect, it, vi } from 'vitest'
 import { createMemoryBus } from '../../bus/memory.ts'
 import { decodeInput, encodeOutput, type SessionRequest, subjects, type VmSession } from '../../contract/agent.ts'
@@ -9,7 +9,7 @@ vi.mock('../vms/index.ts', () => ({ vmById: async () => ({ want: 'running', host
 const from = { stdout: 0, stderr: 0 }
 const read = { sessionId: 'a', readerId: 'one', from, waitMs: 1 }
 
-it('input is bytes once the agent says that it takes them, and text after an agent that does not', async () => {
+it('input is sent as bytes once the agent reports support, and as base64 text to an older agent', async () => {
   const bus = createMemoryBus()
   const kinds: string[] = []
   let isNew = true
@@ -54,7 +54,7 @@ it('input is bytes once the agent says that it takes them, and text after an age
   await bus.close()
 })
 
-it('text of an input has at most what older agents accept, and the rest follows', async () => {
+it('an input request in base64 text is limited to what older agents accept, and the position shows how much was written', async () => {
   const bus = createMemoryBus()
   await bus.serve(subjects.hostIn('host-1', 'vm.session'), data => {
     const { request } = data as { request: Extract<SessionRequest, { action: 'input' }> }

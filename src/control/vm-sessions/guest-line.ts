@@ -1,4 +1,4 @@
-/** Requests about one session to the host of its VM, wherever the VM is at that time. */
+/** Sends requests about sessions of one VM to the VM's current host. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { BusError } from '../../bus/bus.ts'
 import {
@@ -18,22 +18,25 @@ export class SessionGone extends Error {
   override readonly name = 'SessionGone'
 }
 
-/** The VM's host does not answer, or the VM is paused. */
+/** The VM's host does not respond, or the VM is paused. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'
 }
 
 export interface GuestLine {
-  /** @throws SessionGone, Unreachable, BusError `remote` when the guest refuses the request */
+  /** Sends a request to the guest. @throws SessionGone, Unreachable, BusError `remote` if the guest refuses it */
   ask<A extends SessionRequest['action']>(
     request: Extract<SessionRequest, { action: A }>,
     signal?: AbortSignal,
   ): Promise<Extract<SessionAnswer, { action: A }>>
-  /** As `ask`, with the output as bytes. */
+  /** Reads output, as bytes instead of base64 text. */
   read(request: SessionRead, signal?: AbortSignal): Promise<SessionOutput>
-  /** Number of `input` requests that may be under way at the same time, as far as it is known. */
+  /** Number of `input` requests that may be in progress at the same time, as far as the agent's features are known. */
   inputsAhead(): number
-  /** Writes parts of the input that follow each other, or the first of them. Resolves with the position it has reached. */
+  /**
+   * Writes consecutive input data, all of it or the first part. Resolves with the input position that the program has
+   * reached.
+   */
   input(at: InputAt, parts: readonly Uint8Array[], signal?: AbortSignal): Promise<number>
 }
 
@@ -43,7 +46,7 @@ interface Host {
   takesInputAhead: boolean
 }
 
-/** Two on their way while the agent writes a third one. */
+/** Pipelining depth: two requests on the way while the agent writes a third one. */
 const mostInputsAhead = 3
 
 export type InputAt = Pick<SessionInput, 'sessionId' | 'offset'>
@@ -61,7 +64,7 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
       const found = (host ??= await locate())
       return await run(agentClient(bus, found.id), found)
     } catch (cause) {
-      // The VM may be on another host by now, or its agent may be older.
+      // The VM may be on another host by now, or its agent may have been downgraded.
       host = undefined
       throw faultOf(cause)
     }
@@ -73,7 +76,7 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
         if (answer.action !== request.action) throw new Unreachable('the host answered something else')
         if ('takesBytes' in answer && answer.takesBytes) found.takesBytes = true
         if ('takesInputAhead' in answer && answer.takesInputAhead) found.takesInputAhead = true
-        // The answer has the action of the request, which the union cannot express.
+        // The response has the same action as the request, which the type system cannot express.
         return answer as never
       }),
     read: (request, signal) =>
@@ -97,16 +100,19 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
 function faultOf(cause: unknown): unknown {
   if (!(cause instanceof BusError) || cause.code === 'aborted') return cause
   if (cause.remoteCode === 'session_missing') return new SessionGone(cause.message)
-  // A refusal of the guest, or a request that no host would accept.
+  // The guest refused the request, or no host would accept it: a retry would not help.
   if (cause.remoteCode === 'session_refused' || cause.remoteCode === 'invalid_request') return cause
   if (cause.remoteCode === 'unsupported_by_hypervisor') return cause
   return new Unreachable(cause.message, { cause })
 }
 
-/** A live migration, a pause or a restart of the agent takes less. */
+/** How long `patient` retries. A live migration, a pause or an agent restart usually takes less. */
 const patienceMs = 60_000
 
-/** Repeats requests while the VM's host does not answer. Only for requests that state their positions. */
+/**
+ * Wraps a line so that it retries requests while the VM's host does not respond. Only for idempotent requests, such as
+ * those that state their position.
+ */
 export function patient(line: GuestLine, now: () => number): GuestLine {
   const repeat = async <T>(act: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
     const untilMs = now() + patienceMs

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { InputQueue } from './input-queue.ts'
 
-it('the program gets each byte once and in order, however many writes run and however much each takes', async () => {
+it('the program gets each byte once and in order, with any number of concurrent and partial writes', async () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 300_000 }), { minLength: 1, maxLength: 12 })
   const shares = fc.array(fc.double({ min: 0.1, max: 1, noNaN: true }), { minLength: 1, maxLength: 5 })
-  // Data of the same client that an earlier connection of it still writes.
+  // Bytes that a previous connection of the same client still writes at the same time.
   const earlier = fc.array(fc.integer({ min: 0, max: 900_000 }), { minLength: 1, maxLength: 4 })
   await fc.assert(
     fc.asyncProperty(sizes, shares, fc.integer({ min: 1, max: 3 }), earlier, async (parts, taken, most, more) => {
@@ -15,7 +15,8 @@ it('the program gets each byte once and in order, however many writes run and ho
       let running = 0
       let writes = 0
       const closed = Promise.withResolvers<number>()
-      // A guest: refuses data behind a gap, may take a part, and states its total also in earlier answers.
+      // Simulates a guest: refuses data after a gap, may accept only a part, and responds with the total position,
+      // which includes writes of the previous connection.
       const write = async (offset: number, data: readonly Uint8Array[] | undefined, isAhead: boolean) => {
         if (!data) {
           closed.resolve(total)
@@ -53,7 +54,7 @@ it('the program gets each byte once and in order, however many writes run and ho
   )
 })
 
-it('a failed write ends the writing', async () => {
+it('no further writes are started after one has failed', async () => {
   let writes = 0
   const write = async () => {
     writes++

@@ -1,21 +1,21 @@
 import { maxInputBytes } from '../../contract/agent/session.ts'
 import { inputWindowBytes } from '../../contract/session-stream.ts'
 
-/** Limits the memory that many small messages take. */
+/** Maximum number of queued messages, which bounds the memory that many small messages take. */
 const mostMessages = 4096
 
 /**
- * Writes parts that follow each other at this position, or closes the input. Resolves with the position that the
- * program has reached. `isAhead`: earlier writes have no answer yet. If one of them fails, the guest refuses this one, which
- * then resolves with its own position.
+ * Writes consecutive data from position `offset` on, or closes the input if there is none. Resolves with the position
+ * that the program has reached. `isAhead`: earlier writes are still in progress. If one of them fails, the guest
+ * refuses this one, which then resolves with its own offset.
  */
 type Write = (offset: number, parts: readonly Uint8Array[] | undefined, isAhead: boolean) => Promise<number>
 
 interface InputQueueOptions {
-  /** Of the first byte. */
+  /** Position of the first input byte. */
   readonly position: number
   readonly write: Write
-  /** How many writes may run at the same time. */
+  /** Returns how many writes may run at the same time. */
   readonly most: () => number
 }
 
@@ -24,13 +24,16 @@ interface Running {
   readonly written: Promise<number>
 }
 
-/** Input of a client that the program has not received yet. Writes begin in the order of their data. */
+/**
+ * Queue of the client's input that the program has not received yet. Writes start in order, and several may run at
+ * once.
+ */
 export class InputQueue {
   readonly #write: Write
   readonly #most: () => number
   /** Position of the first byte in the queue. */
   #written: number
-  /** Position of the first byte that no write has. */
+  /** Position of the first byte that no write has taken yet. */
   #started: number
   #next: number
   #parts: Uint8Array[] = []
@@ -44,8 +47,8 @@ export class InputQueue {
   }
 
   /**
-   * Adds data; bytes that arrived before are ignored.
-   * @returns why the client may not send this
+   * Appends data; bytes that were already received are ignored.
+   * @returns a protocol error of the client, or undefined
    */
   push(position: number, data: Uint8Array): string | undefined {
     if (position > this.#next) return 'input is missing before this data'
@@ -60,7 +63,7 @@ export class InputQueue {
     return undefined
   }
 
-  /** Closes the input after the data that is in the queue. */
+  /** Closes the program's input once all queued data is written. */
   close(): void {
     if (this.#closing) return
     this.#closing = true
@@ -73,7 +76,10 @@ export class InputQueue {
     this.#run().catch(() => undefined)
   }
 
-  /** Stops for good when a write fails: the connection ends then. */
+  /**
+   * Writes queued data until the queue is empty. After a failed write it never runs again, because the connection is
+   * then closed.
+   */
   async #run(): Promise<void> {
     const running: Running[] = []
     while (this.#parts.length > 0) {
@@ -83,7 +89,7 @@ export class InputQueue {
       const written = await first.written
       this.#dropUntil(Math.min(this.#next, written))
       if (written >= first.end) continue
-      // The guest refuses what follows the missing data, so it is sent again.
+      // Data was missing, so the guest refuses the writes after it. Wait for them, then send that data again.
       await Promise.allSettled(running.splice(0).map(one => one.written))
       this.#started = this.#written
     }
@@ -100,7 +106,7 @@ export class InputQueue {
     return { end: this.#started, written }
   }
 
-  /** The first parts that no write has, as far as they fit in one request. */
+  /** Returns the first parts that no write has taken, as many as fit into one request. */
   #unstarted(): readonly Uint8Array[] {
     let from = 0
     for (let at = this.#written; at < this.#started; from++) at += this.#parts[from]?.length ?? Infinity
@@ -123,7 +129,7 @@ export class InputQueue {
       this.#parts[0] = first.subarray(rest)
       this.#written += rest
     }
-    // Writes of an earlier connection of the client may have brought the program further.
+    // A write of the client's previous connection may have advanced the position further.
     this.#started = Math.max(this.#started, this.#written)
   }
 }

@@ -1,4 +1,4 @@
-/** The deployment that a path names. */
+/** Finds the deployment that a request path names. */
 import type { Sql } from '../../db/db.ts'
 import { findDeployment, type Deployment } from '../deployments/index.ts'
 import { notFound } from '../http/errors.ts'

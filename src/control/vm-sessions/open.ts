@@ -1,4 +1,4 @@
-/** Starts a session: a row, then the program in the guest. */
+/** Opens a session: inserts its row, then starts the program in the guest. */
 import { BusError } from '../../bus/bus.ts'
 import type { SessionRequest } from '../../contract/agent.ts'
 import { newId } from '../../lib/ids.ts'
@@ -10,26 +10,29 @@ import { isRunVm } from '../runs/index.ts'
 import { type GuestLine, guestLine, SessionGone, Unreachable } from './guest-line.ts'
 import * as store from './store.ts'
 
-/** Open sessions of one project. A guest has at most 16. */
+/** Maximum number of open sessions per project. A guest runs at most 16. */
 const mostPerProject = 200
 
 export interface NewSession {
   readonly accountId: string
   readonly deployment: Deployment
   readonly vmId: string
-  /** What lists and the audit log show. */
+  /** Description of the program in session lists and the audit log. */
   readonly program: string
-  /** Without a client for this long, the program is ended; null: never. */
+  /** The program is killed after this long without a client; null: never. */
   readonly idleSeconds: number | null
-  /** Requests with the same key open one session. */
+  /** Idempotency key: requests with the same key open only one session. */
   readonly requestKey: Buffer | null
-  /** What the guest runs. */
+  /** The program or connection to start in the guest. */
   readonly start: Omit<OpenRequest, 'action' | 'sessionId'>
 }
 
 type OpenRequest = Extract<SessionRequest, { action: 'open' }>
 
-/** @throws ApiError 409 when the guest refuses it, or the project has too many sessions; 503 without an answer */
+/**
+ * Opens a session.
+ * @throws ApiError 409 if the guest refuses it, or the project has too many sessions; 503 without a response
+ */
 export async function openSession(deps: Pick<Deps, 'db' | 'bus'>, desired: NewSession): Promise<store.SessionRow> {
   const { deployment: d, start } = desired
   const { row, isNew } = await store.insert(
@@ -57,12 +60,12 @@ export async function openSession(deps: Pick<Deps, 'db' | 'bus'>, desired: NewSe
   }
 }
 
-/** Removes ended sessions if the guest has no room for another one. */
+/** Opens the session in the guest. If the guest is full, removes sessions that have ended and tries again. */
 async function openIn(line: GuestLine, request: OpenRequest): Promise<void> {
   try {
     await ask(line, request)
   } catch (cause) {
-    // An earlier request with the same Idempotency-Key has opened it.
+    // An earlier request with the same Idempotency-Key has already opened this session.
     if (cause instanceof ApiError && cause.message.includes('it exists')) return
     if (!(cause instanceof ApiError) || !cause.message.includes('too many sessions')) throw cause
     const { sessions } = await ask(line, { action: 'list' })
@@ -73,7 +76,7 @@ async function openIn(line: GuestLine, request: OpenRequest): Promise<void> {
   }
 }
 
-/** Returns the VM that was asked for, or the first running one. @throws ApiError */
+/** Returns the requested VM, or by default the first running one. @throws ApiError */
 export async function vmIdFor(sql: Sql, d: Deployment, asked: string | undefined): Promise<string> {
   if (asked !== undefined && (await isRunVm(sql, d.id, asked))) return asked
   return vmFor(d, asked).id

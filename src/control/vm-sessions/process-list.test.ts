@@ -7,7 +7,7 @@ async function* parts(...texts: string[]) {
 }
 
 describe('the list of processes', () => {
-  it('is read across parts, with any bytes in a command', async () => {
+  it('is parsed across chunk boundaries, and commands may contain any bytes', async () => {
     expect(await readProcesses(parts('1 0 0 S 20 10', '24 init\n7 1 1000 R 5 1 a%20%c3%a9%0a\n'))).toEqual([
       { pid: 1, parent_pid: 0, user_id: 0, state: 'S', cpu_ms: 20, memory_kib: 1024, command: 'init' },
       { pid: 7, parent_pid: 1, user_id: 1000, state: 'R', cpu_ms: 5, memory_kib: 1, command: 'a é\n' },
@@ -18,10 +18,10 @@ describe('the list of processes', () => {
     await expect(readProcesses(parts(text))).rejects.toThrow('no list of processes')
   })
 
-  it('ends at its limit, and no part of the answer holds the event loop', async () => {
+  it('is cut at 2,000 processes, and no chunk of output blocks the event loop', async () => {
     const many = Array.from({ length: 5_000 }, (_, n) => `${n + 1} 1 0 S 1 1 ${'x'.repeat(500)}\n`).join('')
     let longestMs = 0
-    // Output of a session arrives in parts of at most 64 KiB.
+    // Session output arrives in chunks of at most 64 KiB.
     async function* arriving() {
       for (let at = 0; at < many.length; at += 1 << 16) {
         const began = performance.now()

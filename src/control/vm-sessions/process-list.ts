@@ -1,4 +1,7 @@
-/** Reads what the init prints about the processes of a VM (guest/processes.c). It comes from a guest, so it may be anything. */
+/**
+ * Parses the process list that the guest's init prints (guest/processes.c). The guest is not trusted, so the output is
+ * validated.
+ */
 import { decodeWord } from '../../lib/words.ts'
 import { ApiError } from '../http/errors.ts'
 import type { VmProcess } from './process-resources.ts'
@@ -8,7 +11,10 @@ const maxLineBytes = 4096
 const mostProcesses = 2_000
 const linePattern = /^(\d{1,10}) (\d{1,10}) (\d{1,10}) ([A-Za-z]) (\d{1,15}) (\d{1,12}) ([\x21-\x7e]*)$/
 
-/** Ends reading at a limit: the first 2,000 processes. @throws ApiError 503 for anything else than a list */
+/**
+ * Returns the first 2,000 processes, or those in the first MiB of output.
+ * @throws ApiError 503 if the output is not a process list
+ */
 export async function readProcesses(output: AsyncIterable<Buffer>): Promise<VmProcess[]> {
   const found: VmProcess[] = []
   let rest = ''

@@ -1,13 +1,13 @@
-/** `Range` and `If-Range` (RFC 9110, 14.2 and 13.1.5) as arguments of the file tool `get`. */
+/** Converts `Range` and `If-Range` (RFC 9110, 14.2 and 13.1.5) to arguments of the file tool `get`. */
 
 type Header = string | readonly string[] | undefined
 
-/** No file has this version, so the whole file is sent. */
+/** A version that no file has, so that the tool sends the whole file. */
 const noVersion = 'none'
 
 /**
- * @returns first byte (negative: from the end), last byte and version; undefined: the whole file, as for several ranges
- * and anything that is not a range
+ * @returns first byte (negative: counted from the end), last byte and version; undefined, which means the whole file,
+ * for several ranges and for an invalid range
  */
 export function rangeOf(range: Header, ifRange: Header): readonly [string, string, string] | undefined {
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(String(range ?? '').trim()) ?? []

@@ -31,7 +31,7 @@ const day = 86_400
 
 const filePath = (options: Readonly<Record<string, unknown>>) => rawText({ minLength: 1, maxLength: 4095, ...options })
 
-/** Tools of guest/files.c. */
+/** Actions of the file tools in guest/files.c. */
 export const fileActions = ['read', 'write', 'list', 'mkdir', 'move', 'remove', 'pack', 'unpack', 'watch'] as const
 
 const FileAction = resource(

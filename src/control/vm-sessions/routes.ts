@@ -129,7 +129,10 @@ async function open(
 
 type OpenBody = Call<Operations['openVmSession']>['body']
 
-/** @throws ApiError 400 unless exactly one of `command`, `port` and `file` is given */
+/**
+ * Returns the program that the request names.
+ * @throws ApiError 400 unless exactly one of `command`, `port` and `file` is given
+ */
 function programOf({ command, port, file, tty }: OpenBody) {
   const given = [command, port, file].filter(one => one !== undefined && one !== null)
   if (given.length !== 1) throw invalidField('command', 'is required, or else one of port and file')
@@ -140,7 +143,7 @@ function programOf({ command, port, file, tty }: OpenBody) {
   return { program: command?.[0] ?? '', start: { command: command ?? [] } }
 }
 
-/** Arguments of the tool (guest/files.c). */
+/** Returns the arguments of a file tool (guest/files.c). */
 function fileTool({ action, path, to, mode, depth, recursive }: NonNullable<OpenBody['file']>) {
   if ((action === 'move') !== (to != null)) throw invalidField('file.to', 'is required with move, and only there')
   const [, argument] = [withoutNul('file.path', path), withoutNul('file.to', to ?? '')]
@@ -156,7 +159,7 @@ function withoutNul(field: string, value: string): string {
   return value
 }
 
-/** A request that is repeated with the same Idempotency-Key opens the same session. */
+/** Returns the key of a request with an Idempotency-Key: a repeated request returns the session of the first one. */
 function requestKeyOf({ headers, caller }: Call<Operations['openVmSession']>): Buffer | null {
   const key = headers['idempotency-key']
   return key === undefined
@@ -170,13 +173,13 @@ async function kill(deps: SessionDeps, row: store.SessionRow): Promise<void> {
   const line = guestLine(deps, row.vmId)
   const killed = await ask(line, { action: 'signal', sessionId: row.id, number: signalNumbers.KILL }).catch(
     (cause: unknown) => {
-      // It has ended by itself, or its VM is gone.
+      // The program has already ended, or the VM is gone.
       if (cause instanceof ApiError && (cause.code === 'not_found' || cause.message.includes('it has ended')))
         return undefined
       throw cause
     },
   )
-  // The sweep frees it in the guest.
+  // The sweep later removes the session in the guest.
   await recordEnd(deps.db, row.id, killed ? { outcome: 'signaled', code: 9 } : { outcome: 'lost', code: null })
 }
 

@@ -23,7 +23,7 @@ export const vmSessionOperations = operations({
       'Starts a program in a VM of the deployment, in a terminal or with pipes, and without a time limit. Open its WebSocket to read and write. The audit log records the program, not its arguments, and how long it ran.',
     params: Type.Object(ofJob),
     body: OpenVmSessionRequest,
-    // The guest takes 120,000 bytes.
+    // The guest accepts 120,000 bytes.
     maxBytes: 1 << 17,
     answer: VmSession,
     fails: [409],

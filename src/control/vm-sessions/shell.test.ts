@@ -1,4 +1,4 @@
-/** OpenSSH's own programs through a real bastion to real processes: the simulated host uses the guest's init. */
+/** Tests OpenSSH's own clients through a real bastion with real processes: the simulated host uses the guest's init. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises'
@@ -71,7 +71,7 @@ const options = () => [
   ...['-o', 'StrictHostKeyChecking=no', '-o', `UserKnownHostsFile=${at('known')}`, '-o', 'LogLevel=ERROR'],
 ]
 
-/** Runs one of OpenSSH's programs. */
+/** Runs an OpenSSH client program. */
 async function openssh(program: 'ssh' | 'scp' | 'sftp', args: readonly string[], input: string | Buffer = '') {
   const port = [program === 'ssh' ? '-p' : '-P', `${bastion.port}`]
   const child = spawn(program, [...options(), ...port, ...args], {
@@ -95,17 +95,17 @@ const token = async (by: TestUser, more: object = {}): Promise<string> =>
   (await by.post('/v1/auth/tokens', { name: 'ssh', ...more })).body.token
 
 describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () => {
-  it('ssh runs commands with input, two outputs, and the exit code or signal', async () => {
+  it('ssh runs commands with input, both outputs, and the exit code or signal', async () => {
     expect(await ssh(['cat; echo error >&2; exit 7'], 'input')).toEqual({ out: 'input', err: 'error\n', code: 7 })
     expect(await ssh(['kill -TERM $$'])).toMatchObject({ out: '', err: '', code: 255 })
-    // SSH has no name for SIGBUS.
+    // The SSH protocol has no name for SIGBUS, so the signal is reported as an exit code.
     expect(await ssh(['kill -BUS $$'])).toMatchObject({ out: '', err: '', code: 128 + 7 })
     const binary = randomBytes(1_500_000)
     expect((await ssh(['sha256sum'], binary)).out).toBe((await ssh(['sha256sum'], binary)).out)
     expect((await ssh(['head -c 3000000 /dev/zero | tr "\\0" x'])).out).toBe('x'.repeat(3_000_000))
   })
 
-  it('the API tells how to connect, with the host key, and mote prints it for ssh_config', async () => {
+  it('the API returns the SSH address and host key, and `mote ssh --config` prints them for ssh_config', async () => {
     const isKnown = async () => (await ann.get('/v1/apps/web/ssh')).body.ssh_host_keys.length > 0
     await until(isKnown, { what: 'the host key' })
     const { body } = await ann.get('/v1/apps/web/ssh')
@@ -116,13 +116,13 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     const { out, code } = await mote('ssh', '--config', '--app', 'web')
     expect([code, out]).toEqual([0, expect.stringContaining('Host mote-web\n')])
     await writeFile(at('config'), out.replace('7022', `${bastion.port}`).replace('localhost', '127.0.0.1'))
-    // The pinned key is the bastion's.
+    // The connection succeeds only if the pinned key is the bastion's.
     const args = ['-F', at('config'), '-i', at('id'), '-o', 'BatchMode=yes', 'mote-web', 'echo hello']
     expect(await run('ssh', args)).toBe('hello\n')
     expect((await mote('ssh-keys', 'list')).out).toContain('laptop')
   })
 
-  it('the audit log says who and how long, and the key is marked as used', async () => {
+  it('the audit log records who ran a program and when it ended, and the key is marked as used', async () => {
     await ssh(['echo secret-argument'])
     const { items } = (await ann.get('/v1/audit-logs?action=vm.session_opened')).body
     expect(items[0].details).toMatchObject({ program: 'ssh: sh', by: expect.stringMatching(/^ssh key /) })
@@ -133,7 +133,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     expect((await ann.get('/v1/auth/ssh-keys')).body[0].last_used_at).not.toBeNull()
   })
 
-  it('a terminal has a size that follows the window, a type, and passes Ctrl-C', async () => {
+  it('a terminal has the TERM and window size of the client, follows resizes, and passes Ctrl-C', async () => {
     const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
     const window = { rows: 30, cols: 100, term: 'xterm-256color' }
     const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
@@ -169,7 +169,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     await mkdir(at('site/empty'), { recursive: true })
     await writeFile(at('site/data'), content, { mode: 0o750 })
     await symlink('data', at('site/latest'))
-    // The guest of this test has the file system of this machine.
+    // The guest in this test shares the file system of the test host.
     const up = await openssh('scp', ['-rp', at('site'), `web@127.0.0.1:${at('vm')}`])
     expect(up).toEqual({ out: '', err: '', code: 0 })
     expect((await readFile(at('vm/data'))).equals(content)).toBe(true)
@@ -197,7 +197,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     expect(session.out).toMatch(/drwx.* with space/)
   })
 
-  it('SFTP packets that are not valid are answered or end the transfer, and the next one works', async () => {
+  it('invalid SFTP packets are answered with an error or end the transfer, and the next transfer works', async () => {
     const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
     const packet = (...parts: Buffer[]) => {
       const body = Buffer.concat(parts)
@@ -220,7 +220,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     client.end()
   })
 
-  it('ssh -L and -D reach ports of the VM, and no other host', async () => {
+  it('ssh -L and -D reach ports of the VM, but no other host', async () => {
     const server = createServer((_request, response) => response.end('from the VM'))
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo
@@ -237,7 +237,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     server.close()
   })
 
-  it('ssh -L reaches sockets of the VM', async () => {
+  it('ssh -L reaches Unix sockets in the VM', async () => {
     const server = createServer((_request, response) => response.end('from a socket'))
     await once(server.listen(at('a b.sock')), 'listening')
     const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
@@ -255,7 +255,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     server.close()
   })
 
-  it('a client that disconnects hangs up on its program', async () => {
+  it('a program gets SIGHUP when its client disconnects', async () => {
     const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
     const file = at('hung-up')
     await new Promise<ssh2.ClientChannel>((resolve, reject) =>
@@ -268,7 +268,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     await until(async () => (await readdir(dir.path)).includes('hung-up'), { what: 'SIGHUP' })
   })
 
-  it('tokens with the scope, keys and project names log in; nobody else does', async () => {
+  it('tokens with the scope `exec` and registered keys can log in; other credentials cannot', async () => {
     const works = async (user: string, password: string) => {
       const client = await connectAs(user, { password })
       client.end()
@@ -289,7 +289,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     await expect(connectAs('web', { privateKey })).rejects.toThrow('authentication')
   })
 
-  it('a key that is removed opens nothing more, and ends its sessions', async () => {
+  it('a removed SSH key cannot open sessions, not even over a connection that is already open', async () => {
     await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at('brief')])
     const public_key = (await readFile(at('brief.pub'), 'utf8')).trim()
     const { id } = (await ann.post('/v1/auth/ssh-keys', { name: 'brief', public_key })).body
@@ -336,11 +336,12 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     if ('vim' in found) expect(await readFile(file, 'utf8')).toBe('written in vim\n')
   })
 
-  it('an editor starts its server over ssh -T, and reaches it by a forwarded port, SOCKS and a terminal beside it', async () => {
+  it('an editor starts its server over ssh -T, and reaches it through a forwarded port and a SOCKS proxy', async () => {
     const user = `web.${ann.project}@127.0.0.1`
     await mkdir(at('editor'))
     await symlink(process.execPath, at('node'))
-    // As the servers of editors: a copied program that is started by a script on the input, and listens on 127.0.0.1.
+    // As editors such as VS Code start their servers: a script on standard input starts an uploaded program, which
+    // listens on 127.0.0.1.
     await writeFile(
       at('server.js'),
       "const s = require('http').createServer((q, r) => r.end('editor ' + q.url)).listen(0, '127.0.0.1', () => console.log('port=' + s.address().port))",
@@ -378,7 +379,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     }
   })
 
-  it('a user name that two projects have needs the name of the project', async () => {
+  it('if two projects have an app of the same name, the user name must include the project', async () => {
     const made = await ann.post('/v1/projects', { name: 'second' })
     const slug = made.body.tenant_id
     const image = 'docker.io/library/nginx:1.27'
@@ -388,8 +389,8 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     client.end()
   })
 
-  // MOTE_SSH_MIB=100 prints how long that takes.
-  it('scp and sftp move bytes unchanged in both directions, with a control plane that knows only base64, too', async () => {
+  // With MOTE_SSH_MIB=100, prints how long the copies take.
+  it('scp and sftp copy files unchanged in both directions, also with a control plane that supports only base64', async () => {
     const bytes = Number(process.env.MOTE_SSH_MIB ?? 3) << 20
     const sent = randomBytes(bytes)
     await writeFile(at('large'), sent)
@@ -435,7 +436,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     }
   })
 
-  it('a session continues over a restart of the control plane', async () => {
+  it('a session continues across a restart of the control plane', async () => {
     const client = await connectAs(`web.${ann.project}`, { privateKey: await readFile(at('id'), 'utf8') })
     const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
       client.exec('while read -r line; do echo "got $line"; done', (error, opened) =>
@@ -453,7 +454,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
   })
 })
 
-/** Sends bytes to an SFTP session, and returns the answer. */
+/** Sends bytes to an SFTP subsystem, and returns its output. */
 async function subsystem(client: ssh2.Client, sent: Buffer): Promise<Buffer> {
   const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
     client.subsys('sftp', (error, opened) => (error ? reject(error) : resolve(opened))),

@@ -1,4 +1,4 @@
-/** Sessions of OpenSSH clients: a gateway's bastion asks for them, and passes requests about them on. */
+/** Serves the SSH bastions of gateways: opens sessions in VMs, and forwards requests about them to the guests. */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { BusError, type Subscription } from '../../bus/bus.ts'
@@ -25,13 +25,13 @@ import { openSession, vmIdFor } from './open.ts'
 import * as shellStore from './shell-store.ts'
 import * as store from './store.ts'
 
-/** A session whose bastion has gone is ended after this time. */
+/** Idle time-out of a session whose bastion is gone. */
 const idleSeconds = 300
-/** How often permissions are checked, and the session is marked as used. */
+/** How often the person's permissions are checked and the session's `seen_at` is updated. */
 const checkMs = seconds(10)
 const mostKnown = 10_000
 
-/** Bash where it exists. Every image with a shell has /bin/sh. */
+/** Starts bash if the image has it. Every image with a shell has /bin/sh. */
 const loginShell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
 
 const Ticket = Type.Object({
@@ -75,7 +75,9 @@ export async function startShellReceiver(deps: ShellDeps): Promise<Subscription>
   }
 }
 
-/** A request of a bastion; input that arrived as bytes stays so. */
+/**
+ * A request of a bastion about its session. Input that arrived in binary form stays binary instead of becoming base64.
+ */
 type Request = SessionRequest | ByteInput
 type ByteInput = Omit<ShellInput, 'ticket'>
 
@@ -149,7 +151,7 @@ const audit = (
     )
   })
 
-/** Passes a request on to the guest, and records what its answer says about the session. */
+/** Forwards a request to the guest, and records the session's end or removal if the response reports it. */
 async function pass(
   deps: ShellDeps,
   known: ReturnType<typeof createGenerationalCache<Known>>,
@@ -166,7 +168,7 @@ async function pass(
   const entry = known.get(sessionId) ?? { line: guestLine(deps, vmId), checkedMs: -Infinity }
   known.set(sessionId, entry)
   const nowMs = deps.clock.monotonicMs()
-  // A session whose person lost the right ends with its idle time.
+  // Without permission the session is no longer touched, so its idle time-out ends it.
   if (nowMs - entry.checkedMs > checkMs) {
     if (!(await isGranted(deps.db, ticket))) return { reason: 'Log in again.' }
     entry.checkedMs = nowMs

@@ -1,4 +1,4 @@
-/** Rows of sessions. */
+/** Database rows of sessions. */
 import { type Db, type Sql, statement } from '../../db/db.ts'
 
 export type Outcome = 'exited' | 'signaled' | 'lost'
@@ -65,7 +65,10 @@ export type NewSession = Pick<
   'id' | 'projectId' | 'deploymentId' | 'vmId' | 'accountId' | 'program' | 'tty' | 'idleSeconds'
 > & { readonly requestKey: Buffer | null }
 
-/** Returns the session of an earlier request with the same key. The row is undefined if the project has `most` open sessions. */
+/**
+ * Inserts a session, or returns the one of an earlier request with the same key. The row is undefined if the project
+ * already has `most` open sessions.
+ */
 export async function insert(
   db: Db,
   s: NewSession,
@@ -89,14 +92,14 @@ export async function insert(
 
 export const byId = (sql: Sql, id: string) => sql.maybe(sessionById, [id])
 export const ofDeployment = (sql: Sql, deploymentId: string) => sql.rows(sessionsOfDeployment, [deploymentId])
-/** Sessions that guests may still have, those of one VM together. Not those that are being opened. */
+/** Sessions that may still exist in a guest, ordered by VM. Excludes the newest ones, which may still be opening. */
 export const inGuests = (sql: Sql, openedBefore: Date) => sql.rows(sessionsInGuests, [openedBefore])
 export const remove = (sql: Sql, id: string) => sql.run(deleteSession, [id])
 export const removeOld = (sql: Sql, endedBefore: Date) => sql.run(deleteOld, [endedBefore])
 export const attach = (sql: Sql, id: string, attachment: string) => sql.run(setAttachment, [id, attachment])
 export const touch = (sql: Sql, id: string) => sql.run(touchSession, [id])
 export const currentAttachment = async (sql: Sql, id: string) => (await sql.maybe(attachmentOf, [id]))?.attachment
-/** Returns undefined if it had already ended. */
+/** Records the end of a session. Returns undefined if it was already recorded. */
 export const end = (sql: Sql, id: string, outcome: Outcome, code: number | null) =>
   sql.maybe(endSession, [id, outcome, code])
 export const setRemoved = (sql: Sql, id: string) => sql.run(markRemoved, [id])

@@ -1,4 +1,4 @@
-/** Ends sessions that nobody uses, and records the end of those that ended without a client. */
+/** Ends idle sessions, records the end of sessions that ended without a client, and removes them from the guests. */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { signalNumbers } from '../../contract/session-stream.ts'
@@ -7,9 +7,12 @@ import { recordEnd } from './end.ts'
 import { type GuestLine, guestLine, SessionGone } from './guest-line.ts'
 import * as store from './store.ts'
 
-/** A client that lost its connection just before the end can still read the rest and the result. */
+/**
+ * How long an ended session stays in the guest: a client that lost its connection just before the end can still read
+ * the rest of the output and the result.
+ */
 const retainedMs = minutes(10)
-/** Time between SIGHUP and SIGKILL. */
+/** Time between SIGHUP and SIGKILL; also the minimum age of a session, because younger ones may still be opening. */
 const graceMs = seconds(60)
 const historyMs = hours(24)
 
@@ -35,7 +38,7 @@ export const sessionUpkeep = (deps: Pick<Deps, 'db' | 'bus'>): Sweep => ({
   },
 })
 
-/** The guest's sessions by id; none if the VM is gone. */
+/** Returns the guest's sessions by id; an empty map if the VM is gone. */
 async function knownTo(line: GuestLine, signal: AbortSignal) {
   try {
     const { sessions } = await line.ask({ action: 'list' }, signal)

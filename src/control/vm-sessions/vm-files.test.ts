@@ -1,4 +1,7 @@
-/** Files of a VM over HTTP, with the guest's init as a process of this machine: its file system is that of the machine. */
+/**
+ * Tests file access over HTTP. The guest's init runs as a process of the test host, so its files are those of the test
+ * host.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
@@ -69,7 +72,7 @@ const addViewer = {
 }
 
 describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 }, () => {
-  it('a file of several MiB survives an upload and a download, and is an attachment with its own name', async () => {
+  it('a file of several MiB survives an upload and a download, which is sent as an attachment with its file name', async () => {
     const content = randomBytes(5 << 20)
     const path = at('new/directory/größe "1".bin')
     const uploaded = await put({ path, mode: '640' }, content)
@@ -94,7 +97,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect((await ann.get(`${world.deployment}/sessions`)).body).toEqual([])
   })
 
-  it('a range is sent alone, and the whole file if it has changed since', async () => {
+  it('a range request returns only the range, or the whole file if the file has changed since', async () => {
     const content = randomBytes(300_000)
     await writeFile(at('file'), content)
     const path = at('file')
@@ -127,7 +130,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect([empty.status, (await bytesOf(empty)).length]).toEqual([200, 0])
   })
 
-  it('an upload that breaks off leaves the old file and nothing else', async () => {
+  it('an interrupted upload leaves the old file unchanged and no temporary file', async () => {
     await writeFile(at('file'), 'old')
     const request = httpRequest(urlOf(`${base}/content${query({ path: at('file') })}`), {
       method: 'PUT',
@@ -143,7 +146,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect(await auditOf('vm.file_written', at('file'))).toBeUndefined()
   })
 
-  it('a download that nobody reads on ends its session', async () => {
+  it('a download ends its session when the client disconnects', async () => {
     await writeFile(at('large'), Buffer.alloc(64 << 20))
     const socket = connect(system.control.port, '127.0.0.1')
     socket.write(
@@ -189,7 +192,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect((await auditOf('vm.file_moved', at('a/one'))).details).toMatchObject({ to: at('a/two') })
   })
 
-  it('a list that is cut says so', async () => {
+  it('a truncated directory list has `complete: false`', async () => {
     await mkdir(at('many'))
     await Promise.all(Array.from({ length: 2_001 }, (_, n) => writeFile(at(`many/${n}`), '')))
     const { body } = await ann.get(`${base}${query({ path: at('many') })}`)
@@ -197,7 +200,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     await until(async () => (await openSessions()) === 0, { what: 'the session to end' })
   })
 
-  it('names that are not UTF-8, and those with line breaks, are listed and usable', async () => {
+  it('files with names that are not UTF-8 or contain line breaks can be listed, read, written, moved and removed', async () => {
     const directory = Buffer.from(`${dir.path}/`)
     await writeFile(Buffer.concat([directory, Buffer.from([0x63, 0xff, 0x25, 0x20])]), 'bytes')
     await writeFile(at('two\nlines'), 'lines')
@@ -218,7 +221,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect(removed.status).toBe(200)
   })
 
-  it('paths are those of the VM, and invalid ones are refused with their field', async () => {
+  it('paths are resolved in the VM, and invalid ones are refused with the name of the field', async () => {
     await writeFile(at('file'), 'x')
     expect((await bytesOf(await get({ path: `${dir.path}/a/../../${dir.path}/file` }))).length).toBeGreaterThan(0)
     for (const [values, status, error] of [
@@ -247,7 +250,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect([denied.status, await errorOf(denied)]).toEqual([409, expect.stringMatching(/Permission denied\. .*root/)])
   })
 
-  it('another tenant, a viewer and tokens without the scope reach nothing', async () => {
+  it('another tenant, a viewer, and tokens without the scope `exec` have no access', async () => {
     await writeFile(at('file'), 'x')
     const bob = await system.user()
     const viewer = await system.user()
@@ -284,12 +287,12 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect(status).toBe(200)
   })
 
-  it('the processes of the VM are listed with their time and memory, and mote top shows them', async () => {
+  it('the processes of the VM are listed with CPU time and memory, and `mote top` shows them', async () => {
     const url = urlOf(base.replace(/files$/, 'processes'))
     const answer = await fetch(url, { headers: { authorization: `Bearer ${ann.token}` } })
     expect(answer.status).toBe(200)
     const { processes } = (await answer.json()) as { processes: VmProcess[] }
-    // The guest of this test has the processes of this machine.
+    // The guest in this test lists the processes of the test host.
     const mine = processes.find(({ pid }) => pid === process.pid)
     expect(mine).toMatchObject({ user_id: 0, parent_pid: process.ppid, command: expect.stringMatching(/node|vitest/) })
     expect(mine?.cpu_ms).toBeGreaterThan(100)

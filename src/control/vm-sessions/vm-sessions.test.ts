@@ -1,4 +1,7 @@
-/** Sessions from the client to real processes: the simulated host uses the guest's init as a process of this machine. */
+/**
+ * Tests sessions from the client to real processes: the simulated host runs the guest's init as a process of the test
+ * host.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { mkdir, readdir, readFile, readlink, rename, symlink, writeFile } from 'node:fs/promises'
@@ -29,7 +32,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(async () => world?.[Symbol.asyncDispose]())
 
-/** The client of the owner, also after the control plane has restarted on another port. */
+/** Returns the project owner's client, for the current port of the control plane. */
 const me = () => system.api.as(ann.token ?? '')
 
 const digest = (data: Buffer) => createHash('sha256').update(data).digest('hex')
@@ -84,7 +87,7 @@ const auditOf = async (action: string, id: string) =>
     { what: `the audit row ${action}` },
   )
 
-/** Runs the sweep as if it were this much later. */
+/** Runs the sweep with the clock advanced by this many seconds. */
 const sweep = (seconds: number) =>
   sessionUpkeep({ db: system.database.db, bus: system.bus }).run({
     now: new Date(Date.now() + seconds * 1000),
@@ -97,7 +100,7 @@ const addViewer = {
          SELECT p.id, a.id, 'viewer' FROM project p, account a WHERE p.slug = $1 AND a.email = $2`,
 }
 
-/** A WebSocket without the client library. */
+/** Opens a WebSocket without the client library. */
 async function rawSocket(id: string, token = ann.token) {
   const socket = new WebSocket(`ws://127.0.0.1:${system.control.port}${base}/${id}/attach`, [sessionSubprotocol], {
     headers: { authorization: `Bearer ${token}` },
@@ -108,7 +111,7 @@ async function rawSocket(id: string, token = ann.token) {
 }
 
 describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () => {
-  it('a program has input, two outputs and an exit code; the audit log says who, what and how long', async () => {
+  it('a program has input, two outputs and an exit code; the audit log records program, result and duration, but no arguments', async () => {
     const session = await run({
       command: ['sh', '-c', 'cat; echo "$SECRET" >&2; exit 7'],
       env: { SECRET: 'shown' },
@@ -127,7 +130,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().get(`${base}/${session.id}`)).body).toMatchObject({ status: 'exited', exit_code: 7 })
   })
 
-  it('input that the program does not read is discarded, and its result arrives', async () => {
+  it('input that the program does not read is discarded, and the exit code still arrives', async () => {
     for (const command of [
       ['sh', '-c', 'read -r line; exec 0<&-; sleep 0.2; exit 3'],
       ['sh', '-c', 'exit 3'],
@@ -139,7 +142,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     }
   })
 
-  it('input is closed after what was written before, also if nobody waited for it', async () => {
+  it('closeInput takes effect after all earlier writes, even if these were not awaited', async () => {
     const data = randomBytes(1 << 20)
     const session = await run({ command: ['cat'], stdin: true })
     void session.connection.write(data)
@@ -148,7 +151,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(digest(session.stdout())).toBe(digest(data))
   })
 
-  it('a terminal follows the size of the client and passes keys', async () => {
+  it('a terminal has the size of the client, follows resizes, and passes keys', async () => {
     const script = `trap 'stty size' WINCH; stty size; while read -r line; do echo "got $line"; done`
     const session = await run({ command: ['bash', '-c', script], tty: { rows: 24, columns: 80 } })
     const printed = (text: string) => until(() => session.stdout().includes(text), { what: text })
@@ -181,7 +184,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(proxy.connections()).toBeGreaterThan(5)
   })
 
-  it('output that was under way when its program ended arrives, however often connecting fails', async () => {
+  it('output in transit when the program ends is still delivered, however often reconnecting fails', async () => {
     let [refused, isBroken] = [0, false]
     await using proxy = await flakyProxy(() => (isBroken && refused++ < 5 ? 1 : system.control.port))
     const id = await open({ command: ['sh', '-c', 'head -c 50000 /dev/zero; sleep 0.3; head -c 50000 /dev/zero'] })
@@ -189,7 +192,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
       port: proxy.port,
       onOutput: async () => {
         if (isBroken) return
-        // Everything that the server sends after this part is lost.
+        // Break the connection after this first part, so that all later output has to be sent again.
         isBroken = true
         proxy.breakAll()
         const isEnded = async () => {
@@ -204,7 +207,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(refused).toBeGreaterThan(5)
   })
 
-  it('a program goes on while its client is away, and the next client gets its retained output', async () => {
+  it('a program keeps running while its client is disconnected, and the next client gets the retained output', async () => {
     const session = await run({ command: ['sh', '-c', 'read -r a; echo "$a"; read -r b; echo "$b"'], stdin: true })
     await session.connection.write(Buffer.from('first\n'))
     await until(() => session.stdout().includes('first'), { what: 'output' })
@@ -216,7 +219,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(next.stdout().toString()).toBe('first\nsecond\n')
   })
 
-  it('mote cp copies trees in both directions and streams, and mote files changes them', async () => {
+  it('mote cp copies trees and files in both directions, and mote files lists and removes them', async () => {
     await using dir = await testDir()
     const at = (name: string) => join(dir.path, name)
     const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
@@ -225,7 +228,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     await mkdir(at('site/empty'), { recursive: true })
     await writeFile(at('site/index.html'), content)
     await symlink('index.html', at('site/latest'))
-    // The guest of this test has the file system of this machine.
+    // The guest in this test shares the file system of the test host.
     expect(await mote('cp', at('site'), `web:${at('vm')}`)).toMatchObject({ code: 0 })
     expect((await readFile(at('vm/index.html'))).equals(content)).toBe(true)
     expect(await mote('cp', at('site/index.html'), `web:${at('vm')}/`)).toMatchObject({ code: 0 })
@@ -281,7 +284,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     await until(async () => (await watches()).length === 0, { what: 'the end of the session' })
   })
 
-  it('a new client replaces the old one', async () => {
+  it('a new client replaces the attached one', async () => {
     const id = await open({ command: ['cat'], stdin: true })
     const first = connect(id)
     await first.connection.write(Buffer.from('one'))
@@ -294,7 +297,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(await second.connection.ended).toEqual({ reason: 'exited', code: 0 })
   })
 
-  it('a client that does not read stops the program instead of filling memory', async () => {
+  it('a client that does not read blocks the program instead of filling memory', async () => {
     const id = await open({ command: ['sh', '-c', 'head -c 20000000 /dev/zero; echo done >&2'] })
     await using proxy = await flakyProxy(() => system.control.port)
     const blocked = Promise.withResolvers<void>()
@@ -302,7 +305,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     await until(() => session.stdout().length > 0, { what: 'the first output' })
     const before = proxy.passedBytes()
     await new Promise(resolve => setImmediate(resolve))
-    // One window of the stream (1 MiB) and what sockets hold may be under way.
+    // At most one window of the stream (1 MiB) and the socket buffers may be in transit.
     expect(proxy.passedBytes()).toBeLessThan(4 << 20)
     expect(before).toBeGreaterThan(0)
     blocked.resolve()
@@ -310,7 +313,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect([session.stdout().length, session.stderr().toString()]).toEqual([20_000_000, 'done\n'])
   })
 
-  it('the end of a session without a client is recorded by the sweep', async () => {
+  it('the sweep records the end of a session that has no client', async () => {
     const id = await open({ command: ['sh', '-c', 'exit 3'] })
     await until(
       async () => {
@@ -323,7 +326,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(ended.details).toMatchObject({ outcome: 'exited', code: 3 })
   })
 
-  it('a session that nobody uses for its idle time-out is ended', async () => {
+  it('the sweep ends a session that had no client for its idle time-out', async () => {
     const id = await open({ command: ['sleep', '1000'], idle_timeout_seconds: 60 })
     const never = await open({ command: ['sleep', '1001'], idle_timeout_seconds: 0 })
     await until(
@@ -340,7 +343,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().get(`${base}/${never}`)).body).toMatchObject({ status: 'signaled', signal: 9 })
   })
 
-  it('the same Idempotency-Key opens one session', async () => {
+  it('repeated requests with one Idempotency-Key open one session', async () => {
     const key = { 'idempotency-key': randomBytes(8).toString('hex') }
     const body = { command: ['sleep', '1000'] }
     const [one, two] = [await me().post(base, body, key), await me().post(base, body, key)]
@@ -348,7 +351,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().delete(`${base}/${one.body.id}`)).status).toBe(200)
   })
 
-  it('refusals name the reason', async () => {
+  it('a refused request states the reason', async () => {
     const refused = async (body: object) => (await me().post(base, { command: ['true'], ...body })).body
     expect(await refused({ user: 'no-such-user' })).toMatchObject({ code: 'invalid_state', error: /no such user/ })
     expect(await refused({ command: undefined })).toMatchObject({ code: 'invalid_request', error: /command/ })
@@ -361,7 +364,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(plain).toMatchObject({ status: 400, body: { error: expect.stringContaining(sessionSubprotocol) } })
   })
 
-  it('another tenant, a viewer and tokens without the scope reach nothing', async () => {
+  it('another tenant, a viewer, and tokens without the scope `exec` cannot attach', async () => {
     const id = await open({ command: ['sleep', '1000'] })
     const bob = await system.user()
     const viewer = await system.user()
@@ -422,7 +425,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
         for (let n = 0; n < 1000; n++) socket.send('{"type":"signal","signal":"CONT"}')
       },
     ],
-  ])('a client that sends %s is disconnected, and the program goes on', async (_, send) => {
+  ])('a client that sends %s is disconnected, and the program keeps running', async (_, send) => {
     const id = await open({ command: ['sleep', '1000'], stdin: true })
     const { socket, closed } = await rawSocket(id)
     send(socket)
@@ -431,7 +434,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().delete(`${base}/${id}`)).status).toBe(200)
   })
 
-  it('handshakes that are not valid are answered with an error, and the server stays', async () => {
+  it('invalid WebSocket handshakes get an HTTP error, and the server keeps running', async () => {
     const id = await open({ command: ['sleep', '1000'] })
     const attach = `${base}/${id}/attach`
     const usual = {
@@ -465,7 +468,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().delete(`${base}/${id}`)).status).toBe(200)
   })
 
-  it('a message above the limit, and frames that are not valid, end the connection', async () => {
+  it('a message above the size limit and invalid frames close the connection', async () => {
     const id = await open({ command: ['sleep', '1000'], stdin: true })
     const large = await rawSocket(id)
     large.socket.send(Buffer.alloc(100_000))

@@ -4,8 +4,8 @@ import { refreshRoute } from '../routing/index.ts'
 import * as store from './store.ts'
 
 /**
- * Fences every VM of a lost host, in the commit that abandons the host: routes drop the VMs, later reports about them
- * are ignored, and their deployments create replacements elsewhere. Returns the number of VMs.
+ * Fences every VM of a lost host, in the transaction that abandons the host: the VMs leave their routes, later reports
+ * about them are ignored, and their deployments create replacements elsewhere. Returns the number of VMs.
  */
 export async function abandonVmsOf(tx: Tx, hostId: string): Promise<number> {
   const vms = await store.abandonOnHost(tx, hostId)
@@ -15,7 +15,7 @@ export async function abandonVmsOf(tx: Tx, hostId: string): Promise<number> {
   return vms.length
 }
 
-/** Wakes the workflows of all VMs on the host. */
+/** Pokes the workflows of all VMs on the host. */
 async function pokeVmsOf(tx: Tx, hostId: string): Promise<void> {
   await pokeMany(tx, 'vm', await store.idsOnHost(tx, hostId))
 }

@@ -1,6 +1,6 @@
 /**
- * Recognizes images built by the platform. Their location contains the app's id, so the caller can check the app's
- * project before using one.
+ * Recognizes images that were built by the platform. Their names contain the id of the app that they were built for, so
+ * that the caller can check that app's project before it uses an image.
  */
 import { isUuid } from '../../lib/ids.ts'
 import { registryHost } from '../../lib/registry-host.ts'
@@ -8,23 +8,29 @@ import type { ControlConfig } from '../base/config.ts'
 
 export type BuiltRegistries = Pick<ControlConfig, 'registry' | 'registryUrl'>
 
-/** Where built images are in the installation's own registry. No project has such a name: it is not a slug. */
+/**
+ * Path of built images in the installation's own registry. It cannot clash with a project's path, because a project
+ * slug has no dot.
+ */
 export const builtPath = 'mote.builds'
 
-/** Returns the installation's own registry, as image references name it; undefined if there is none. */
+/**
+ * Returns the host and port of the installation's own registry as they appear in image references; undefined if there
+ * is none.
+ */
 export const ownRegistryHost = ({ registryUrl }: Pick<ControlConfig, 'registryUrl'>): string | undefined =>
   registryUrl === '' ? undefined : registryHost(new URL(registryUrl).host)
 
-/** Whether other hosts reach the installation's own registry, as far as its address tells. */
+/** Returns whether other hosts can reach the installation's own registry, judging by its address. */
 function isOwnRegistryShared({ registryUrl }: Pick<ControlConfig, 'registryUrl'>): boolean {
   const { hostname } = URL.parse(registryUrl) ?? { hostname: 'localhost' }
   return hostname !== 'localhost' && hostname !== '[::1]' && !hostname.startsWith('127.')
 }
 
 /**
- * Returns the repository for the images that are built for an app. With several hosts, the installation's own registry
- * is used if the operator has named no other.
- * @returns null: an OCI layout on the host
+ * Returns the repository to which builds of an app are pushed. Without a registry of the operator, an installation with
+ * several hosts uses its own registry.
+ * @returns null: builds stay on their host as an OCI layout
  */
 export function builtRepository(config: BuiltRegistries, appId: string, hosts: number): string | null {
   if (config.registry !== '') return `${config.registry}/${appId}`
@@ -32,9 +38,7 @@ export function builtRepository(config: BuiltRegistries, appId: string, hosts: n
   return `${ownRegistryHost(config)}/${builtPath}/${appId}`
 }
 
-/**
- * Returns the id of the app whose build made the image, or undefined for any other image.
- */
+/** Returns the id of the app that the image was built for; undefined if the platform did not build the image. */
 export function builtFor(image: string, config: BuiltRegistries): string | undefined {
   const layout = /^oci:app-([^:]+)/.exec(image)?.[1]
   if (layout !== undefined) return isUuid(layout) ? layout.toLowerCase() : undefined
@@ -43,8 +47,8 @@ export function builtFor(image: string, config: BuiltRegistries): string | undef
 }
 
 /**
- * Returns the app id of an image in a registry of built images.
- * @param registry `MOTE_REGISTRY`, of which hosts fetch images with the operator's credentials; empty: none
+ * Returns the id of the app that the image was built for, if the image is in this registry.
+ * @param registry `MOTE_REGISTRY`, from which hosts pull with the operator's credentials; empty: none
  */
 export function inRegistry(image: string, registry: string): string | undefined {
   if (registry === '' || image.startsWith('oci:')) return undefined
@@ -54,22 +58,19 @@ export function inRegistry(image: string, registry: string): string | undefined 
   return isUuid(app) ? app : undefined
 }
 
-/** Returns the registry of an image, as credentials name it; undefined for an OCI layout. */
+/** Returns the registry of an image in the form that credentials use; undefined for an OCI layout. */
 export function registryOf(image: string): string | undefined {
   if (image.startsWith('oci:')) return undefined
   return registryHost(canonical(image).split('/')[0] ?? '')
 }
 
-/** Returns the repository of an image within its registry: `team/app` of `ghcr.io/team/app:1@sha256:...`. */
+/** Returns an image's repository within its registry: `team/app` for `ghcr.io/team/app:1@sha256:...`. */
 export const repositoryOf = (image: string) =>
   canonical(image)
     .replace(/^[^/]*\//, '')
     .replace(/[:@].*/s, '')
 
-/**
- * Normalizes a repository name to the one spelling that registries and skopeo treat as equal: lower case, one name for
- * Docker Hub.
- */
+/** Normalizes an image name: registries and skopeo ignore case, repeated slashes and the aliases of Docker Hub. */
 function canonical(image: string): string {
   const [first = ''] = image.split('/')
   const hasHost = image.includes('/') && (/[.:]/.test(first) || first === 'localhost')

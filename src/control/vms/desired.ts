@@ -7,13 +7,14 @@ import type { Vm } from './store.ts'
 import * as store from './store.ts'
 
 export interface OnlyHere extends Pick<VmSpec, 'incoming'> {
-  /** Adjusts a volume's spec for this host. */
+  /** Adjusts the specification of a volume for this host. */
   readonly disk?: (disk: DiskSpec) => DiskSpec
 }
 
 export interface DesiredVms {
   /**
-   * Sends the VM's full desired state to its host and returns the host's observation. `more` applies to this host only.
+   * Sends the VM's full desired state to its host, and returns the host's observation. `more` adds fields for this host
+   * only.
    */
   put(vm: Vm & { readonly hostId: string }, signal: AbortSignal, more?: OnlyHere): Promise<VmObserved>
 }

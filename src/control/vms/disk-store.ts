@@ -7,18 +7,18 @@ export interface NeededDisk {
   readonly volumeId: string
   readonly name: string
   readonly sizeMib: number
-  /** Empty: any pool. */
+  /** Storage pool; empty: any pool. */
   readonly poolName: string
   readonly hostId: string | null
-  /** Only `hostId` can reach the volume. */
+  /** Whether only `hostId` can reach the volume; false in a shared pool. */
   readonly bound: boolean
   readonly usable: boolean
   readonly readOnly: boolean
-  /** Another VM holds the volume in a mode that excludes this one. */
+  /** Whether another VM holds the volume in a mode that excludes this VM. */
   readonly held: boolean
 }
 
-/** A volume as sent to the VM's host. */
+/** A volume in the desired state that is sent to the VM's host. */
 export interface DesiredDisk {
   readonly volumeId: string
   readonly pool: string
@@ -26,13 +26,16 @@ export interface DesiredDisk {
   readonly generation: number
   readonly mountPoint: string
   readonly readOnly: boolean
-  /** Sealed, purpose `volume.key`; set only when the pool is encrypted. */
+  /** Encryption key, sealed with purpose `volume.key`; set only in encrypted pools. */
   readonly key: Buffer | null
-  /** The volume this one was cloned from, when it is a clone from the snapshot that its VM starts from. */
+  /**
+   * Set if the VM starts from a VM snapshot and this volume was cloned from the snapshot's copy: the volume that the
+   * copy was taken of.
+   */
   readonly cloneOf: string | null
 }
 
-/** A volume that a VM holds, including volumes that are being detached. */
+/** A volume that a VM holds, which may be being detached. */
 export interface HeldDisk {
   readonly volumeId: string
   readonly volumeName: string
@@ -56,7 +59,7 @@ const neededDisks = statement<NeededDisk>(
    WHERE v.id = ANY($1::uuid[]) AND (v.run_id IS NULL OR t.access_mode = 1) AND t.want = 'attached' AND (t.deployment_id IS NULL OR t.deployment_id = v.deployment_id)
    ORDER BY o.id`,
 )
-// Volumes as a future VM of the app would find them. Current holders are ignored: they release their volumes before
+// Volumes that the app's next VM will need. Volumes that other VMs hold count as free, because they are released before
 // that VM starts.
 const appDisks = statement<NeededDisk>(
   'vms.appDisks',
@@ -66,8 +69,8 @@ const appDisks = statement<NeededDisk>(
    FROM volume_attachment t JOIN volume o ON o.id = t.volume_id
    WHERE t.app_id = $1 AND t.deployment_id IS NULL AND t.want = 'attached' ORDER BY o.id`,
 )
-// The volume's row is the lock: attach, restore, snapshot and delete take it too. A writer raises the generation in the
-// commit that gives it the volume; readers share the current generation.
+// Takes a volume for a VM. The volume's row is the lock, as for attach, restore, snapshot and delete. A writer raises
+// the attach generation in the same transaction; readers share the current one.
 const takeVolume = statement<{ generation: number }>(
   'vms.takeVolume',
   `UPDATE volume SET attach_generation = attach_generation + CASE WHEN $2 THEN 0 ELSE 1 END,
@@ -129,38 +132,38 @@ const deleteOfDeployment = statement(
      AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.attachment_id = t.id)`,
 )
 
-/** Volumes that the next VM of the app needs, in the order in which volumes are locked. */
+/** Returns the volumes that the app's next VM needs, in the order in which volumes are locked. */
 export const neededByApp = (sql: Sql, appId: string) => sql.rows(appDisks, [appId])
-/** Volumes that each of the VMs needs before it starts, in the order in which volumes are locked. */
+/** Returns the volumes that each of the VMs needs before it starts, in the order in which volumes are locked. */
 export const needed = (sql: Sql, vmIds: readonly string[]) => sql.rows(neededDisks, [vmIds])
 /**
- * Returns the generation under which the VM holds the volume; undefined when the volume is unavailable or unreachable
- * from that host.
+ * Takes the volume for a VM. Returns the attach generation; undefined when the volume is unavailable or that host
+ * cannot reach it.
  */
 export const take = async (
   tx: Tx,
   disk: { readonly volumeId: string; readonly readOnly: boolean },
   place: { readonly hostId: string; readonly pool: string; readonly bound: boolean },
 ) => (await tx.maybe(takeVolume, [disk.volumeId, disk.readOnly, place.hostId, place.pool, place.bound]))?.generation
-/** Returns false when another VM holds the volume, or when the volume has been detached in the meantime. */
+/** Records that the VM holds the volume. Returns false when another VM holds it, or it was detached meanwhile. */
 export const insert = async (tx: Tx, vmId: string, attachmentId: string, generation: number) =>
   (await tx.run(insertDisk, [vmId, attachmentId, generation])) === 1
 export const desiredFor = (sql: Sql, vmId: string) => sql.rows(desiredDisks, [vmId])
-/** Returns nothing when the host does not own the VM. */
+/** Returns the volumes that the VM holds; none if the VM is not on this host. */
 export const held = (sql: Sql, vmId: string, hostId: string) => sql.rows(heldDisks, [vmId, hostId])
-/** True while the VM is moving to another host. */
+/** Returns whether the VM is migrating to another host. */
 export const isMoving = async (tx: Tx, vmId: string) => (await tx.rows(movingVm, [vmId])).length > 0
 export const note = (tx: Tx, vmId: string, volumeId: string, state: string | null, error: string | null) =>
   tx.run(noteDisk, [vmId, volumeId, state, error])
-/** Raises the VM's generation, so that its host gets the new list of volumes. */
+/** Raises the VM's generation, so that its host receives the new list of volumes. */
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])
-/** Returns the ids of the VMs that still hold a volume of this attachment. */
+/** Marks the attachment's volume for detachment in all VMs. Returns the ids of the VMs that hold it. */
 export const markDeleted = async (tx: Tx, attachmentId: string) =>
   (await tx.rows(markDisksDetached, [attachmentId])).map(row => row.vmId).toSorted()
 export const drop = (tx: Tx, vmId: string, volumeId: string) => tx.run(deleteDisk, [vmId, volumeId])
-/** Returns the ids of the VM's attachments. */
+/** Deletes the records of all volumes that the VM holds. Returns the ids of their attachments. */
 export const dropAll = async (tx: Tx, vmId: string) =>
   (await tx.rows(deleteDisksOfVm, [vmId])).map(row => row.attachmentId)
-/** Deletes those attachments that are detached and held by no VM. */
+/** Deletes those attachments that are detached and that no VM holds any more. */
 export const settle = (tx: Tx, attachmentIds: readonly string[]) => tx.run(deleteDetached, [attachmentIds])
 export const settleDeployment = (tx: Tx, deploymentId: string) => tx.run(deleteOfDeployment, [deploymentId])

@@ -1,4 +1,4 @@
-/** Volumes of VMs: claimed when the VM is placed, attached by its host, released once the host has detached them. */
+/** Volumes of VMs: claimed when a VM is placed, attached by its host, and released once the host has detached them. */
 import type { VmObserved } from '../../contract/agent.ts'
 import type { Sql, Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
@@ -9,11 +9,11 @@ import { fitVolumes, type PoolObstacle, poolObstacle, type PoolView } from '../s
 import * as store from './disk-store.ts'
 import { pokeWaiting } from './waiting.ts'
 
-/** Storage that a VM needs in order to be placed. */
+/** The volumes that a VM needs, with the pools and constraints that placement has to consider. */
 export interface DiskNeeds {
   readonly disks: readonly store.NeededDisk[]
   readonly pools: readonly PoolView[]
-  /** The reason why the VM cannot start on any host now. */
+  /** Why the VM cannot start on any host now. */
   readonly obstacle: string | undefined
   /** The only host that can reach all the volumes. */
   readonly pinnedTo: string | undefined
@@ -22,7 +22,7 @@ export interface DiskNeeds {
 export const diskNeeds = async (sql: Sql, vmId: string): Promise<DiskNeeds> =>
   needsOf(sql, await store.needed(sql, [vmId]))
 
-/** Storage that the next VM of the app will need. */
+/** Returns the storage that the app's next VM needs. */
 export const appDiskNeeds = async (sql: Sql, appId: string): Promise<DiskNeeds> =>
   needsOf(sql, await store.neededByApp(sql, appId))
 
@@ -32,7 +32,7 @@ async function needsOf(sql: Sql, disks: readonly store.NeededDisk[]): Promise<Di
   return { disks, pools, obstacle: obstacleOf(disks, pins.size), pinnedTo: [...pins][0] }
 }
 
-/** Returns the ids of those VMs that need volumes. */
+/** Returns the ids of those of the VMs that need volumes. */
 export const withDisks = async (sql: Sql, vmIds: readonly string[]): Promise<ReadonlySet<string>> =>
   new Set((await store.needed(sql, vmIds)).map(disk => disk.vmId))
 
@@ -46,7 +46,7 @@ function obstacleOf(disks: readonly store.NeededDisk[], places: number): string 
 
 type StorageRequest = Pick<PlacementRequest, 'withoutStorage' | 'encryptedOn' | 'needs' | 'pinnedTo'>
 
-/** Turns the needed volumes into constraints on the choice of a host. */
+/** Converts the storage needs to constraints on the choice of a host. */
 export function storageRequest(needs: DiskNeeds, hosts: readonly { readonly id: string }[]): StorageRequest {
   if (needs.disks.length === 0) return {}
   const withoutStorage = new Set<string>()
@@ -60,7 +60,7 @@ export function storageRequest(needs: DiskNeeds, hosts: readonly { readonly id: 
 }
 
 /**
- * Assigns the volumes to the VM, in the commit that places the VM or attaches a volume to it later.
+ * Assigns the volumes to the VM, in the transaction that places the VM or attaches a volume to it later.
  * @throws Error when another transaction took a volume first; the caller must roll back
  */
 export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: DiskNeeds): Promise<void> {
@@ -75,12 +75,12 @@ export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: Di
   }
 }
 
-/** The reason why a volume cannot be attached to a running VM now. */
+/** Why a volume cannot be attached to a running VM now. */
 export type ClaimObstacle = PoolObstacle | 'moving' | 'gone'
 
 /**
- * Attaches the volume that this transaction attached to the deployment to one of its running VMs.
- * @returns the obstacle; undefined when the volume was claimed
+ * Attaches a volume to one running VM of the deployment. The caller's transaction has already created the attachment.
+ * @returns the obstacle; undefined when the VM has claimed the volume
  */
 export async function claimRunning(
   tx: Tx,
@@ -93,7 +93,8 @@ export async function claimRunning(
   if (!disk) return 'gone'
   const obstacle = poolObstacle(needs.pools, hostId, disk)
   if (obstacle) return obstacle
-  // Locks the VM's row: a later move finds the volume, and this transaction finds an earlier move.
+  // This locks the VM's row, so that a concurrent move and this transaction see each other: whichever locks second
+  // finds the other's changes.
   await store.raise(tx, vmId)
   if (await store.isMoving(tx, vmId)) return 'moving'
   await claimDisks(tx, vmId, hostId, { ...needs, disks: [disk] })
@@ -102,8 +103,8 @@ export async function claimRunning(
 }
 
 /**
- * Detaches the attachment's volume from every VM and returns the number of those VMs. The attachment is deleted once
- * the last VM has released it.
+ * Detaches the attachment's volume from every VM, and returns the number of those VMs. The attachment is deleted once
+ * the last VM has released the volume.
  */
 export async function unclaim(tx: Tx, attachmentId: string): Promise<number> {
   const vmIds = await store.markDeleted(tx, attachmentId)
@@ -120,7 +121,7 @@ export async function releaseDisks(tx: Tx, vmId: string): Promise<void> {
   if (attachmentIds.length > 0) await store.settle(tx, attachmentIds)
 }
 
-/** Deletes the runtime attachments of a deployment that has no VMs left. */
+/** Deletes the attachments of a single deployment that has no VMs left. */
 export const dropRuntimeAttachments = (tx: Tx, deploymentId: string) => store.settleDeployment(tx, deploymentId)
 
 /** Records the host's report about the VM's volumes. */

@@ -57,19 +57,22 @@ export { type NewVm, type PlacedVm, startVmOn } from './start.ts'
 export { type DesiredVms, desiredVms } from './desired.ts'
 export { pokeWaiting } from './waiting.ts'
 
-/** Creates a VM that should run: its row and its workflow. */
+/** Creates a VM with desired state `running`: its row and its workflow. */
 export async function createVm(tx: Tx, vm: NewVm): Promise<void> {
   await store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) })
   await createWorkflow(tx, 'vm', vm.id, 'placing', { deadlineMs: minutes(10) })
 }
 
-/** Wakes the VM's workflow after a change to its desired state. */
+/** Pokes the VM's workflow after a change to its desired state. */
 export const pokeVm = (tx: Tx, id: string) => poke(tx, 'vm', id)
 
-/** Changes the desired state of the VM; its route, workflow and host follow. */
+/** Changes the VM's desired state; route, workflow and host follow. */
 export const setVmWant = (tx: Tx, id: string, want: store.Vm['want']): Promise<void> => setVmsWant(tx, [id], want)
 
-/** Refreshes routes last: a transaction that records an observation locks its VM first and then waits for the route. */
+/**
+ * Changes the desired state of VMs. Routes are refreshed last, to keep the lock order: a transaction that records an
+ * observation locks its VM first and then the route.
+ */
 export async function setVmsWant(tx: Tx, ids: readonly string[], want: store.Vm['want']): Promise<void> {
   const appIds = new Set<string>()
   for (const id of ids.toSorted()) {

@@ -1,4 +1,4 @@
-/** Statements that record the hosts' reports about VMs. */
+/** Statements that record hosts' reports about VMs. */
 import type { VmObserved, VmStep } from '../../contract/agent.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
@@ -12,23 +12,22 @@ export interface ObservedVm {
   readonly restartCount: number
 }
 
-// An observation older than the recorded one is ignored, however it arrived. A difference of more than a minute means
-// that the host's clock was set back and its agent restarted, so such an observation counts. An observation counts only
-// from the host that owns the VM, only for the recorded generation or a newer one, and only if it changes something, so
-// repeated heartbeats write nothing. The previous values are read under the row's lock, so of two concurrent
-// observations the second compares with the first. The update clears the placement note, because the VM no longer waits
-// for a host.
+// Records an observation only if it comes from the VM's host, is for the recorded generation or a newer one, is not
+// older than the recorded one, and changes something. An observation more than a minute older counts, because the
+// host's clock was set back. The previous values are read under the row's lock, so that of two concurrent observations
+// the second compares with the first. A VM with an observation no longer waits for a host, so its placement note is
+// cleared.
 const recordObserved = statement<{
   deploymentId: string
   appId: string
   projectId: string
-  /** The workflow that owns the app, when the platform made it. */
+  /** Kind and id of the workflow that owns an app of the platform. */
   owner: string
   ownerId: string | null
   runId: string | null
-  /** The state recorded before this observation. */
+  /** State that was recorded before this observation. */
   wasState: VmObserved['state'] | null
-  /** Only the completed start steps have changed. */
+  /** Whether only the list of completed start steps has changed. */
   onlySteps: boolean
 }>(
   'vms.recordSeen',
@@ -49,8 +48,9 @@ const recordObserved = statement<{
      run_id AS "runId", was_state AS "wasState", only_steps AS "onlySteps",
      (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
 )
-// One healthy VM is enough to serve, so its app becomes active in the same commit. A transaction that holds an app may
-// wait for its VMs, so this statement skips a locked app; the deployment's workflow is poked and does it then.
+// Marks an app as active when its first VM is healthy, in the transaction that records this. A locked app is skipped,
+// because the transaction that holds it may wait for this VM; then the deployment's workflow, which is poked, marks the
+// app.
 const appIsAwake = statement<{ looksSoon: boolean }>(
   'vms.wakeUp',
   `WITH waking AS (
@@ -70,17 +70,17 @@ const observedByHost = statement<ObservedVm>(
 )
 
 /**
- * Marks the VM's app as awake if it was waking; otherwise returns undefined. `looksSoon`: the deployment's workflow
- * runs soon without a poke.
+ * Marks the VM's app as active if it was waking; otherwise returns undefined. `looksSoon`: the deployment's workflow
+ * runs within two seconds anyway, without a poke.
  */
 export const wakeUp = (tx: Tx, id: string) => tx.maybe(appIsAwake, [id])
-/** The recorded observation of every VM that belongs to the host, by VM id. */
+/** Returns the recorded observations of all VMs on the host, and of VMs migrating to it, by VM id. */
 export const observedOnHost = async (db: Db, hostId: string) =>
   new Map((await db.rows(observedByHost, [hostId])).map(row => [row.id, row]))
 
 /**
- * Returns the VM's parents when the observation changed something; undefined when it was known, outdated or not from
- * the VM's host.
+ * Records the observation. Returns the VM's app, deployment and other parents if it changed something; undefined if it
+ * was known, outdated or from another host.
  */
 export const record = (tx: Tx, hostId: string, observed: VmObserved, observedCount?: number) =>
   tx.maybe(recordObserved, [

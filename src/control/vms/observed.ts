@@ -5,18 +5,19 @@ import { refreshRoute } from '../routing/index.ts'
 import { recordDisks } from './disks.ts'
 import * as store from './observed-store.ts'
 
-/** The VM is still starting: its workflow waits for a later state. */
+/** Returns whether the VM is still starting. Its workflow waits for a later state. */
 const isStarting = ({ state, error }: VmObserved) => error === null && (state === 'preparing' || state === 'booting')
 
-/** The VM is healthy. Poking its workflow would only make it query the host for this same state. */
+/** Returns whether the VM is healthy. A poke would only make its workflow query the host for this same state. */
 const isHealthy = ({ state, healthy, error }: VmObserved) => error === null && state === 'running' && healthy
 
 /**
- * Records an observation, whether it answers a request or was pushed by the host: updates the VM's row and its route,
- * and pokes the workflows that wait for it. A start produces a dozen observations, and each poke runs a workflow step
- * on the cores that the start needs, so only workflows affected by this change are poked.
- * @param observedCount for an answer: the VM's count when the request was sent. Observations that the host pushed since
- * then are newer.
+ * Records an observation, which the host sent in a response or by itself: updates the VM's row and route, and pokes the
+ * workflows that wait for the change. Only those: a start causes a dozen observations, and each poke runs a workflow
+ * step.
+ * @param observedCount for a response: the VM's count when the request was sent. If the host has reported since, the
+ * response is outdated and is ignored.
+ * @returns whether the observation changed something
  */
 export async function recordObserved(
   tx: Tx,
@@ -31,14 +32,14 @@ export async function recordObserved(
   const awake = observed.healthy ? await store.wakeUp(tx, observed.vmId) : undefined
   await refreshRoute(tx, parents.appId)
   if (!isStarting(observed) && !isHealthy(observed)) await poke(tx, 'vm', observed.vmId)
-  // Users and parent workflows do not distinguish these two states.
+  // `preparing` and `booting` look the same to users and parent workflows.
   if (isStarting(observed) && parents.wasState === 'preparing') return true
   if (parents.runId) {
     await poke(tx, 'run', parents.runId)
     return true
   }
-  // A request is waiting for a page of the app, which has just woken up, on these same cores. The workflows run soon by
-  // themselves.
+  // A request to the waking app is waiting, and competes with workflow steps for these cores. Don't poke a workflow
+  // that runs soon anyway.
   if (!awake?.looksSoon) await poke(tx, 'deployment', parents.deploymentId)
   if (parents.ownerId) await poke(tx, parents.owner, parents.ownerId)
   return true

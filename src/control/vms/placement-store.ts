@@ -2,8 +2,8 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-// Serializes placements of one deployment. A transaction that finds the deployment locked retries later instead of
-// waiting while it holds locks of its own.
+// Serializes placements of a deployment's VMs. A deployment that is locked is skipped and its VMs are placed later, so
+// that this transaction never waits while it holds locks.
 const lockDeployments = statement<{ id: string }>(
   'vms.lockDeployments',
   `SELECT id FROM deployment WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
@@ -14,9 +14,9 @@ const hostsOfDeployments = statement<{ deploymentId: string; hostId: string }>(
    WHERE deployment_id = ANY($1::uuid[]) AND host_id IS NOT NULL AND want <> 'absent'`,
 )
 /**
- * $1 VMs, $2 the host of each, $3 its hypervisor. Checks capacity and places the VMs in one statement: a VM gets its
- * host only if there is room after the VMs before it. Hosts are locked in id order and locked VMs are skipped, so two
- * placements never deadlock. Billing of a VM starts with its placement (control/usage).
+ * Places VMs. $1: their ids, $2: the host of each, $3: its hypervisor. Capacity is checked in the same statement: a VM
+ * gets its host only if there is room after the VMs before it in the list. Hosts are locked in id order and locked VMs
+ * are skipped, so two placements never deadlock. Billing of a VM starts here (control/usage).
  */
 const placeVms = statement<{ id: string }>(
   'vms.place',
@@ -69,18 +69,21 @@ const forgetSnapshot = statement(
 )
 
 /**
- * Locks the deployments and returns those locked. Until the transaction ends no other transaction places their VMs or
- * changes them.
+ * Locks the deployments, and returns those that could be locked. No other transaction places their VMs until this one
+ * ends.
  */
 export const claimPlacing = async (tx: Tx, deploymentIds: readonly string[]) =>
   new Set((await tx.rows(lockDeployments, [deploymentIds])).map(row => row.id))
-/** Returns the hosts that run VMs of each deployment. */
+/** Returns the hosts on which each deployment has VMs. */
 export async function hostsByDeployment(sql: Sql, ids: readonly string[]): Promise<Map<string, Set<string>>> {
   const hosts = new Map(ids.map(id => [id, new Set<string>()]))
   for (const row of await sql.rows(hostsOfDeployments, [ids])) hosts.get(row.deploymentId)?.add(row.hostId)
   return hosts
 }
-/** Reserves the resources of each VM on its host and assigns the host; returns the ids of the placed VMs. */
+/**
+ * Assigns a host to each VM and reserves the resources there. Returns the ids of the placed VMs; the others had no room
+ * or were locked.
+ */
 export const place = async (
   tx: Tx,
   desiredStates: readonly { readonly vmId: string; readonly hostId: string; readonly hypervisor: HypervisorName }[],
@@ -94,8 +97,8 @@ export const place = async (
       ])
     ).map(row => row.id),
   )
-/** Makes the VM boot instead, because the host that has its snapshot is full. */
+/** Makes the VM boot instead of starting from a snapshot, because the snapshot's host is full. */
 export const bootInstead = (tx: Tx, id: string) => tx.run(forgetSnapshot, [id])
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
-/** Returns VMs that wait for a host, longest wait first. */
+/** Returns the ids of VMs that wait for a host, the longest wait first. */
 export const waiting = async (sql: Sql, limit: number) => (await sql.rows(waitingForHost, [limit])).map(row => row.id)

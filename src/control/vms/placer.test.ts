@@ -1,5 +1,5 @@
 /**
- * Locking between concurrent placements. Placement itself is tested in workflow.test.ts, the lock order in
+ * Tests concurrent placements. Placement itself is tested in workflow.test.ts, and the lock order in
  * moves/lock-order.test.ts.
  */
 import { afterAll, expect, it } from 'vitest'
@@ -26,7 +26,7 @@ const withVolume = async () => {
   return vmOf(app)
 }
 
-it('a VM knows the host that built its image, if that is in no registry', async () => {
+it('builtHostId is the host that built the image of a VM, if the image is not in a registry', async () => {
   const app = await world.app()
   const vm = await vmOf(app)
   const { hostId } = (await world.rows<{ hostId: string }>(`SELECT id AS "hostId" FROM host`))[0]!
@@ -46,11 +46,11 @@ it('a VM knows the host that built its image, if that is in no registry', async 
     expect(await found(other), other).toBeNull()
 })
 
-it('VMs without volumes are placed at once, and a failing placement of a VM with volumes affects no other VM', async () => {
+it('VMs without volumes are placed together, and a failing placement of a VM with volumes affects no other VM', async () => {
   const [plain, first, second] = [await vmOf(await world.app()), await withVolume(), await withVolume()]
   const held = Promise.withResolvers<void>()
   let transactions = 0
-  // The second transaction is the first one of a VM with volumes.
+  // The second transaction is the first one for a VM with volumes. It fails.
   const tx: Db['tx'] = async work => {
     if (++transactions !== 2) return db.tx(work)
     await held.promise
@@ -67,7 +67,7 @@ it('VMs without volumes are placed at once, and a failing placement of a VM with
   expect(transactions).toBe(3)
 })
 
-it('the VM of a run gets the volumes that nobody writes to, and no others', async () => {
+it('a VM of a run gets only volumes that are attached read-only', async () => {
   const app = await world.app()
   await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1`, app.id)
   for (const [mountPoint, accessMode] of [

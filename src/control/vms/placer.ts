@@ -1,8 +1,8 @@
 /**
- * Finds a host for each VM and reserves its resources there. All waiting VMs without volumes are placed in one
- * transaction, because separate placements cost twelve round trips each; VMs with volumes are placed one after another,
- * in parallel with them. The decision made in memory is a proposal; the conditional UPDATE decides, and a VM that loses
- * is placed again.
+ * Finds a host for each VM and reserves resources there. All waiting VMs without volumes are placed in one transaction,
+ * because separate placements cost twelve round trips each. VMs with volumes are placed one by one, in parallel with
+ * the others. Hosts are chosen from data in memory; the conditional UPDATE makes the final decision, and a VM that it
+ * rejects is placed again.
  */
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
@@ -17,8 +17,9 @@ import * as placement from './placement-store.ts'
 import type { Vm } from './store.ts'
 
 /**
- * `placed`: the VM has its host, and that is committed. `nowhere`: no host fits now, with the reason. `outrun`: another
- * transaction won. `unpinned`: the only host that has the VM's snapshot has no capacity.
+ * Result of a placement. `placed`: the VM has its host, and the transaction is committed. `nowhere`: no host fits now,
+ * with the reason. `outrun`: another transaction was faster. `unpinned`: the only host with the VM's snapshot has no
+ * capacity.
  */
 export type Placed =
   | { readonly is: 'placed' }
@@ -28,10 +29,10 @@ export type Placed =
 
 const mostAtOnce = 256
 
-/** `apart`: the VM has volumes and is placed separately. */
+/** `apart`: the VM has volumes, so it has to be placed in a separate transaction. */
 type MoveGroup = Placed | { readonly is: 'apart' }
 
-/** Returns the function that places one VM. Placing a VM twice is harmless: the second call answers `outrun`. */
+/** Returns the function that places a VM. Placing a VM twice is harmless: the second call returns `outrun`. */
 export function createPlacer({
   db,
   config,
@@ -43,8 +44,8 @@ export function createPlacer({
     most: mostAtOnce,
     atOnce: 1,
   })
-  // Each VM in its own transaction: the transaction locks the host, then the volumes (docs/engine.md, order of locks),
-  // and sees the pool capacity that the previous one reserved.
+  // One VM per transaction, because each locks its host before its volumes (lock order in docs/engine.md). The next
+  // transaction then sees the pool capacity that this one reserved.
   const apart = batched((vms: readonly Vm[]) => Promise.all(vms.map(vm => db.tx(tx => placeApart(tx, common, vm)))), {
     most: 1,
     atOnce: 1,
@@ -57,11 +58,11 @@ export function createPlacer({
 
 const outrun: Placed = { is: 'outrun' }
 
-/** Returns one result for each VM, in their order. */
+/** Places VMs without volumes in one transaction. Returns one result per VM, in their order. */
 async function placeTogether(tx: Tx, common: Common, vms: readonly Vm[]): Promise<readonly MoveGroup[]> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
-  // The statements are pipelined but run in this order, so the reads happen under the locks. Rows for deployments we
-  // failed to lock are ignored.
+  // The statements are pipelined and run in this order, so the reads happen under the locks. Rows of deployments that
+  // could not be locked are ignored.
   const [ours, siblings, special] = await Promise.all([
     placement.claimPlacing(tx, deploymentIds),
     placement.hostsByDeployment(tx, deploymentIds),
@@ -102,10 +103,10 @@ interface Common {
 
 interface Round extends Common {
   readonly tx: Tx
-  /** Hosts of each deployment's VMs, including VMs placed in this round. */
+  /** Hosts of each deployment's VMs, including those placed in this round. */
   readonly siblings: ReadonlyMap<string, Set<string>>
   readonly results: Map<string, Placed>
-  /** The hosts were reread in this round. */
+  /** Whether the hosts were already reread in this round. */
   hasFreshHosts: boolean
 }
 
@@ -150,7 +151,7 @@ async function propose(round: Round, vm: Vm, needs?: DiskNeeds): Promise<Proposa
     return { host: pick(hosts, request), why: () => explain(place(hosts, request)) }
   }
   let found = await search(false)
-  // The cached hosts may be too old to conclude that none fits.
+  // The cached hosts may be outdated: reread them before concluding that none fits.
   if (!found.host && !round.hasFreshHosts) found = await search(true)
   const { host } = found
   if (host) {
@@ -169,7 +170,7 @@ function requestFor(
   hosts: readonly HostView[],
 ): PlacementRequest {
   return {
-    // Its host may have a faster one by now, which cannot read the snapshot.
+    // The host may offer a faster hypervisor by now, but that could not load the snapshot.
     hypervisor: vm.snapshotHypervisor ?? hypervisorName(vm.requestedHypervisor),
     vcpus: vm.vcpus,
     memoryMib: vm.memoryMib,

@@ -1,4 +1,4 @@
-/** Resources of the operations on running VMs. */
+/** Request and response schemas of the operations on running VMs. */
 import { type Static, Type } from 'typebox'
 import {
   bool,

@@ -1,6 +1,6 @@
 /**
- * Notes which host has the log lines of a VM before the VM leaves that host. A part of the statement that moves or
- * deletes the VM: both see the row as it was.
+ * SQL for a WITH clause of a statement that moves or deletes a VM: records which host has the VM's log lines before the
+ * VM leaves it. Both parts of the statement see the row as it was before.
  * @param condition selects the VM `v`
  */
 export const retainLog = (condition: string) =>

@@ -5,7 +5,7 @@ import { type BuiltRegistries, inRegistry, ownRegistryHost, registryOf } from '.
 import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
 
-/** The hypervisor for each integer that the API contract stores. */
+/** Hypervisors by the integers that the API uses. */
 export const hypervisorNumbers = {
   0: undefined,
   1: 'firecracker',
@@ -27,8 +27,9 @@ export function hypervisorNumber(name: string | undefined): number | undefined {
 }
 
 /**
- * The VM's address in its project's /64: the prefix and 64 bits of a hash of its id, so it is stable, needs no
- * allocator, and a clash (a unique index catches it) is as likely as two equal random 64-bit numbers.
+ * Returns the VM's IPv6 address in its project's /64. The other 64 bits are a hash of the VM's id, so the address is
+ * stable and needs no allocator. A collision is as unlikely as two equal random 64-bit numbers; a unique index catches
+ * it.
  * @param prefix e.g. `fd12:3456:789a:1::/64`
  */
 export function deriveIpv6(prefix: string, vmId: string): string {
@@ -42,7 +43,7 @@ export function deriveIpv6(prefix: string, vmId: string): string {
   return [...groups.slice(0, 4), ...low].join(':')
 }
 
-/** The full desired state that is sent to the host. */
+/** Builds the full desired state that is sent to the host. */
 export function wanted(
   vm: Vm & { readonly hostId: string },
   settings: { readonly maxRestarts: number; readonly registry: string; readonly registryUrl: string },
@@ -72,7 +73,7 @@ export function wanted(
       ...(vm.arguments.length > 0 ? { arguments: [...vm.arguments] } : {}),
       ...(vm.appKind === 'worker' ? { unprobed: true } : {}),
       port: vm.port,
-      // Platform apps use protocols other than HTTP.
+      // Apps of the platform set no path, because they use protocols other than HTTP.
       healthCheckPath: vm.healthCheckPath === '' || vm.appKind === 'worker' ? null : vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,
       ...(vm.run ? { command: [...(vm.run.command ?? waitingCommand)] } : {}),
@@ -90,7 +91,7 @@ export function wanted(
   }
 }
 
-/** Built images are pulled with the operator's credentials, others with those of the project. */
+/** Chooses the credentials for pulling the image: the operator's for built images, the project's for others. */
 function accessTo({ image, registryHosts }: Vm, config: BuiltRegistries): Pick<VmSpec, 'builtImage' | 'signIn'> {
   if (inRegistry(image, config.registry) !== undefined) return { builtImage: true }
   const host = registryOf(image)
@@ -112,16 +113,19 @@ const outgoingOf = ({
   ...(volumes ? { volumes: volumes.map(one => ({ ...one, snapshots: [...one.snapshots] })) } : {}),
 })
 
-/** A run ends with its program, whatever its app does. */
+/** Returns when the VM's program is restarted. A run is over when its program ends, whatever the app's setting. */
 function restartOnOf({ run, restart }: Vm): Pick<VmSpec, 'restartOn'> {
   if (run || !restart || restart.policy === 'always') return {}
   return { restartOn: restart.policy === 'never' ? 'never' : 'failure' }
 }
 
-/** The guest's init waits itself (guest/workload.c), because an image may have no program for that. */
+/**
+ * Command of a VM that only waits for sessions. The guest's init implements it (guest/workload.c), because the image
+ * may contain no suitable program.
+ */
 const waitingCommand = ['/.mote/wait'] as const
 
-/** Whether the host has reached the current desired state. */
+/** Returns whether the host has reached the current desired state. */
 export function reached(
   vm: Pick<Vm, 'want' | 'generation' | 'run'>,
   observed: Pick<VmObserved, 'generation' | 'state' | 'healthy'>,
@@ -129,7 +133,7 @@ export function reached(
   if (observed.generation < vm.generation) return false
   switch (vm.want) {
     case 'running':
-      // A program that runs once need not listen on a port, and ends.
+      // The program of a run need not listen on a port, and `crashed` is also the state after it has ended.
       if (vm.run) return observed.state === 'running' || observed.state === 'crashed'
       return observed.state === 'running' && observed.healthy
     case 'paused':
@@ -141,7 +145,7 @@ export function reached(
   }
 }
 
-/** Whether an observation differs from the recorded one in a field that a workflow acts on. */
+/** Returns whether an observation differs from the recorded one in a field that a workflow acts on. */
 export function isNews(known: Omit<ObservedVm, 'id' | 'generation'>, observed: VmObserved): boolean {
   return (
     observed.generation > known.observedGeneration ||

@@ -20,14 +20,14 @@ export interface Snapshot {
   readonly madeBy: string | null
   readonly pauseMs: number | null
   readonly error: string | null
-  /** Volumes that were attached to the VM. */
+  /** Volumes that were attached to the VM when the snapshot was taken. */
   readonly disks: readonly SnapshotDisk[]
   readonly createdAt: Date
-  /** Generation of the desired state; hosts refuse older ones. */
+  /** Generation of the desired state; hosts refuse an older one. */
   readonly generation: number
-  /** Target host of a move; no VM starts from the snapshot until the move has finished. */
+  /** Target host of a move. No VM starts from the snapshot until the move is complete. */
   readonly movingTo: string | null
-  /** A move is still running, or its leftovers are not removed from a host yet. */
+  /** Whether a move is unfinished, which includes the removal of the old copy. */
   readonly moving: boolean
   readonly hostLost: boolean
   readonly hostRemoved: boolean
@@ -47,13 +47,14 @@ const snapshotsOf = statement<Snapshot>(
 )
 const named = `WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'`
 const snapshotByName = statement<Snapshot>('vms.snapshotByName', `SELECT ${columns} ${joined} ${named}`)
-// A separate statement: one that waits for a lock returns the other columns as they were before the wait.
+// Locks the snapshot before it is read. It must be a separate statement, because a statement that waits for a lock
+// returns the other columns as they were before the wait.
 const lockNamed = statement<{ id: string }>(
   'vms.lockSnapshot',
   `SELECT s.id FROM vm_snapshot s ${named} FOR NO KEY UPDATE`,
 )
-// A host retains the snapshots that its VMs were started from, but it learns of a VM only with the first put. This
-// query covers the time before that.
+// A host does not delete snapshots that its VMs were started from, but it learns of a VM only from the first desired
+// state that it receives. This condition covers the time before.
 const snapshotBeingForked = statement<{ is: boolean }>(
   'vms.snapshotBeingForked',
   `SELECT EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = $1 AND c.want = 'present' AND c.state = 'creating'
@@ -61,7 +62,7 @@ const snapshotBeingForked = statement<{ is: boolean }>(
      OR EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.project_id = s.project_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
                 AND v.from_required AND v.seen_generation = 0 AND v.want <> 'absent') AS is`,
 )
-// True until the host has received the restore. From then on the host retains the snapshot.
+// True until the host has received the restore. From then on, the host itself does not delete the snapshot.
 const snapshotBeingRestored = statement<{ is: boolean }>(
   'vms.snapshotBeingRestored',
   `SELECT EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.id = s.vm_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
@@ -112,16 +113,16 @@ export type NewSnapshot = Pick<
 export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
 export const list = (sql: Sql, deploymentId: string) => sql.rows(snapshotsOf, [deploymentId])
 export const byName = (sql: Sql, deploymentId: string, name: string) => sql.maybe(snapshotByName, [deploymentId, name])
-/** Like `byName`, but locks the row until the transaction ends. Volumes must be locked first. */
+/** Like `byName`, but locks the row until the transaction ends. Call it after the volumes were locked. */
 export const lockByName = async (tx: Tx, deploymentId: string, name: string) =>
   (await tx.maybe(lockNamed, [deploymentId, name])) && byName(tx, deploymentId, name)
 /**
- * True while volumes of a fork are being cloned from the snapshot, or while a VM of a fork has yet to start from it.
- * Run it after `lockByName`, as a separate statement: a statement that waits for a lock sees other rows as they were
- * before the wait.
+ * Returns whether a fork still needs the snapshot: its volumes are being cloned from it, or one of its VMs has not
+ * started yet. Run it after `lockByName` as a separate statement: a statement that waits for a lock sees other rows as
+ * they were before the wait.
  */
 export const isBeingForked = async (sql: Sql, id: string) => (await sql.one(snapshotBeingForked, [id])).is
-/** True while the VM's host has not yet received the restore from this snapshot. */
+/** Returns whether a restore from this snapshot has not reached the VM's host yet. */
 export const isBeingRestored = async (sql: Sql, id: string) => (await sql.one(snapshotBeingRestored, [id])).is
 export const insert = (tx: Tx, s: NewSnapshot) =>
   tx.run(insertSnapshot, [
@@ -137,7 +138,9 @@ export const insert = (tx: Tx, s: NewSnapshot) =>
     s.memoryMib,
     s.diskMib,
   ])
-/** Returns the deployment when the observation ended the creation of the snapshot; otherwise undefined. */
+/**
+ * Records the observed result if the snapshot is still being created. Returns the deployment's id, otherwise undefined.
+ */
 export const record = async (
   tx: Tx,
   hostId: string,

@@ -1,4 +1,6 @@
-/** Snapshots of VMs with volumes under every fault: the guest's memory and the volume's content stay consistent. */
+/**
+ * Tests snapshots of VMs with volumes under every fault: the guest's memory and the volume's content stay consistent.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -76,7 +78,7 @@ describe('crash matrix of a snapshot with a volume', () => {
 })
 
 describe('restoring a VM with a volume', () => {
-  it('restores the volume, retains its previous content as a snapshot, and preserves later writes', async () => {
+  it('restores the volume, saves its previous content in a volume snapshot, and does not undo later writes', async () => {
     one.volume.content = 'then'
     const id = await ready()
     one.volume.content = 'now'
@@ -91,7 +93,7 @@ describe('restoring a VM with a volume', () => {
     expect(one.volume.content).toBe('later')
   })
 
-  it('boots from the current volume content when that content could not be retained', async () => {
+  it('boots the VM with the current volume content if that could not be saved before the restore', async () => {
     const id = await ready()
     one.volume.content = 'precious'
     const keptId = await restore(id)
@@ -117,7 +119,7 @@ describe('an app with a volume that scales to zero', () => {
     return [...host.vms.values()].find(vm => vm.desired.spec.appId === app.id)!
   }
 
-  it('resumes from memory, or boots if the volume was written to in the meantime', async () => {
+  it('resumes from memory, or boots if the volume was written to while the app was asleep', async () => {
     const { app, volume, vmId, volumeId } = await withVolume(0)
     const { memory } = host.vms.get(vmId)!
     volume.content = 'asleep'
@@ -131,7 +133,7 @@ describe('an app with a volume that scales to zero', () => {
     expect(woken.memory).toBe(memory)
     expect(volume.content).toBe('asleep')
     await asleep()
-    // A restore of the volume raises the generation, and so does every other writer.
+    // Every writer raises the attach generation, as here; so does a restore of the volume.
     await world.rows(`UPDATE volume SET attach_generation = attach_generation + 1 WHERE id = $1 RETURNING id`, volumeId)
     volume.content = 'written by another'
     expect((await awake(app)).memory).not.toBe(memory)
@@ -139,7 +141,7 @@ describe('an app with a volume that scales to zero', () => {
     await world.deploymentsEnd(app)
   })
 
-  it('keeps running when it is woken before its VM is removed', async () => {
+  it('keeps running if it is woken before its VM is removed', async () => {
     const { app, vmId } = await withVolume(0)
     await idle()
     await world.until(async () => host.vms.get(vmId)?.record.keptFor !== undefined)

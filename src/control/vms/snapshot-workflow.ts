@@ -1,4 +1,6 @@
-/** Workflow of a VM snapshot on its host: created once, retained until it is deleted, then removed from the host. */
+/**
+ * Workflow of a VM snapshot: its host creates it once; it is retained until it is deleted; then the host removes it.
+ */
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import { BusError } from '../../bus/bus.ts'
 import type { Tx } from '../../db/db.ts'
@@ -13,16 +15,16 @@ import type { Snapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
 const makingMs = minutes(10)
-/** Changes arrive as messages; this poll covers lost messages. */
+/** Poll interval; only covers lost messages, because hosts report changes. */
 const pollMs = seconds(15)
 
-/** The desired state as sent to the host. Removal has a later generation than creation and moves. */
+/** Desired state for the host. Removal has a later generation than creation and moves. */
 const desiredOf = (s: Snapshot): SnapshotPut => ({
   snapshotId: s.id,
   vmId: s.vmId,
   generation: s.generation,
   want: s.want,
-  // A VM that is put to sleep must not write to its volumes after its snapshot.
+  // After its sleep snapshot, a VM must stay paused: it must not write to its volumes any more.
   ...(s.kind === 'sleep' ? { afterwards: 'stay' as const } : {}),
 })
 
@@ -55,15 +57,15 @@ export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
       },
 
       async removing({ subject: s, signal }) {
-        // Until the move ends, the owning host is unknown or another host still has leftovers. Deleting the row now
-        // would leak the files.
+        // Until the move ends, it is undecided which host owns the snapshot, or another host still has a copy. Deleting
+        // the row now would leak the files.
         if (s.moving) return wait(seconds(5))
         if (!s.hostRemoved) {
           if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
-          // Only the host itself can remove the files, and a lost host may come back.
+          // Only this host can remove the files. Retry later, because a lost host may come back.
           if (s.hostLost) return wait(minutes(10))
           const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
-          // The host retains the files while a VM that was started from the snapshot exists.
+          // The host retains the files as long as a VM exists that was started from the snapshot.
           if (observed.state !== 'absent') return wait(seconds(30))
         }
         return done(async tx => {
@@ -79,13 +81,13 @@ const failed = (s: Snapshot, why: string) => async (tx: Tx) => {
   await poke(tx, 'deployment', s.deploymentId)
 }
 
-/** Returns the host's message when it is a refusal that a retry would not change. */
+/** Returns the error message if the host refused permanently, so that a retry would not help. */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['unsupported_by_hypervisor', 'invalid_state', 'invalid_vm', 'not_found']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
-/** Creates a snapshot row for a VM and the workflow that makes the snapshot. */
+/** Creates the row of a VM snapshot, and the workflow that has the host take it. */
 export async function createSnapshot(tx: Tx, snapshot: Omit<store.NewSnapshot, 'id'>): Promise<string> {
   const id = newId()
   await store.insert(tx, { ...snapshot, id })
@@ -93,7 +95,7 @@ export async function createSnapshot(tx: Tx, snapshot: Omit<store.NewSnapshot, '
   return id
 }
 
-/** Marks the deployment's snapshots for deletion: all of them, or only those that the platform made for sleep. */
+/** Marks the deployment's snapshots for deletion: all of them, or only sleep snapshots. */
 export async function dropSnapshots(tx: Tx, deploymentId: string, kind: 'sleep' | null): Promise<void> {
   for (const id of await store.idsOf(tx, deploymentId, kind)) await dropSnapshot(tx, id)
 }
@@ -102,7 +104,10 @@ export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
   if (await store.markForDeletion(tx, id)) await poke(tx, 'vm-snapshot', id)
 }
 
-/** Records an observation of a snapshot. All observations pass through here. */
+/**
+ * Records a host's observation of a snapshot, and pokes the workflows that depend on it. All such observations pass
+ * through here.
+ */
 export async function recordSnapshot(tx: Tx, hostId: string, observed: SnapshotObserved): Promise<void> {
   const { state } = observed
   await pokeMoveOfSnapshot(tx, observed.snapshotId)

@@ -1,4 +1,4 @@
-/** Snapshots without volumes under every fault, and VMs that start from them. */
+/** Tests snapshots of VMs without volumes under every fault, and VMs that start from them. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -55,7 +55,7 @@ describe('a snapshot', () => {
   }
   const workflow = () => host.vms.get(vmId)!
 
-  it('restores the VM each time a restore is requested', async () => {
+  it('restores the VM on every request', async () => {
     const before = workflow().memory
     const id = await ready()
     for (const change of ['one', 'two']) {

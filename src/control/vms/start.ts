@@ -1,4 +1,7 @@
-/** Creates a VM with its placement and its workflow in one transaction, for callers that already know the host. */
+/**
+ * Creates a VM together with its placement and its workflow in one transaction, for callers that already have a host
+ * for it.
+ */
 import type { HypervisorName } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
 import { createWorkflow } from '../../engine/runner.ts'
@@ -17,14 +20,15 @@ export interface StartOptions {
   readonly hostId: string
   readonly hypervisor: HypervisorName
   /**
-   * Delay in ms before the workflow contacts the host; 0: none. Callers that contact the host themselves set a delay.
+   * Delay before the workflow contacts the host, in milliseconds; 0: none. A caller that contacts the host itself sets
+   * a delay.
    */
   readonly afterMs: number
 }
 
 /**
- * Creates a VM on the given host if the host has capacity; otherwise the VM waits for a host like any other. The
- * caller's transaction must hold the deployment. VMs with volumes are not supported.
+ * Creates a VM on the given host if that has capacity; otherwise the VM waits for a host like any other. The caller's
+ * transaction must have locked the deployment. VMs with volumes are not supported.
  * @returns the placed VM; undefined when the VM has no host yet
  */
 export async function startVmOn(tx: Tx, vm: NewVm, { hostId, hypervisor, afterMs }: StartOptions) {

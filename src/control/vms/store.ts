@@ -5,46 +5,46 @@ import type { HostSettings } from '../scheduler/wishes.ts'
 import { goingWith } from '../moves/index.ts'
 import { retainLog } from './retained-log.ts'
 
-/** A VM with the data of its desired state: its own columns and those of its deployment and app. */
+/** A VM with all data of its desired state: its own columns and those of its deployment and app. */
 export interface Vm {
   readonly id: string
   readonly projectId: string
   readonly appId: string
   readonly appName: string
-  /** Owner of the app: a user, or the platform for one of its services. */
+  /** Owner of the app: a user, or the platform for a database. */
   readonly appOwner: 'user' | 'database'
   readonly deploymentId: string
-  /** Set for a one-off VM; null for a replica of the deployment. */
+  /** The run that the VM belongs to; null for a replica of the deployment. */
   readonly run: {
     readonly id: string
-    /** Replaces the command of the image. Null: the VM waits for sessions. */
+    /** Replaces the command of the image. Null: the VM only waits for sessions. */
     readonly command: readonly string[] | null
   } | null
   readonly hostId: string | null
   readonly generation: number
   readonly want: 'running' | 'paused' | 'stopped' | 'absent'
   readonly hypervisor: HypervisorName | null
-  /** Hypervisor that the deployment requests, as a stored integer; 0: the scheduler chooses. */
+  /** Hypervisor that the deployment requests, as the API's integer; 0: the scheduler chooses. */
   readonly requestedHypervisor: number
-  /** The hypervisor of the snapshot that the VM starts from. */
+  /** Hypervisor of the snapshot that the VM starts from. */
   readonly snapshotHypervisor: HypervisorName | null
   readonly image: string
-  /** W3C Trace Context of the request that made its deployment. */
+  /** W3C Trace Context of the request that created the deployment. */
   readonly traceparent: string | null
   readonly port: number
   readonly healthCheckPath: string
   readonly appKind: 'web' | 'worker'
-  /** Labels of hosts that its app requires and prefers. */
+  /** Host labels that the app requires and prefers. */
   readonly appHosts: HostSettings | null
-  /** A VM that is gone makes room for another one of its app. */
+  /** Whether the app's versions are replaced one at a time, so that another version may start once this VM is gone. */
   readonly oneAtATime: boolean
-  /** Registries that the project has a credential for. */
+  /** Hosts of the registries for which the project has credentials. */
   readonly registryHosts: readonly string[]
-  /** Empty: the program of the image. */
+  /** Program and arguments; empty: those of the image. */
   readonly command: readonly string[]
-  /** Empty: those of the image. */
+  /** Arguments; empty: those of the image. */
   readonly arguments: readonly string[]
-  /** When its program is started again; null: always, as often as the installation allows. */
+  /** When the program is restarted; null: always, as often as the installation allows. */
   readonly restart: { readonly policy: 'always' | 'on-failure' | 'never'; readonly max_restarts: number | null } | null
   readonly vcpus: number
   readonly memoryMib: number
@@ -53,47 +53,47 @@ export interface Vm {
   readonly observedGeneration: number
   readonly observedState: VmObserved['state'] | null
   readonly observedError: string | null
-  /** Number of observations that have changed the row. */
+  /** How many observations have changed the row. */
   readonly observedCount: number
   readonly healthy: boolean
   readonly endpointHost: string | null
   readonly endpointPort: number | null
-  /** The host was given up and cannot be reached. */
+  /** Whether the host was given up as lost. */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
   /**
-   * Seconds that pending requests may take after the route drops the VM; 0 when nothing was routed to it, or when
-   * another VM waits for its volume or its place, and nothing serves meanwhile.
+   * How many seconds pending requests may take after the VM has left the route. 0 if nothing was routed to it, or if
+   * another VM waits for its volume or its place, so that no version serves meanwhile.
    */
   readonly drainSeconds: number
   /** Snapshot that the VM starts from instead of booting. */
   readonly fromSnapshotId: string | null
   readonly fromRenew: boolean
-  /** The only host that has the snapshot. */
+  /** The only host that has the snapshot that the VM starts from. */
   readonly pinnedHostId: string | null
-  /** The host whose build made its image, if that is in no registry. */
+  /** The host that built the image, if the image is not in a registry. */
   readonly builtHostId: string | null
-  /** The VM is useless without the snapshot: it waits for capacity instead of booting elsewhere. */
+  /** Whether the VM must start from the snapshot: then it waits for capacity instead of booting elsewhere. */
   readonly fromRequired: boolean
-  /** A volume of the VM is not ready on its host yet. */
+  /** Whether a volume of the VM is not ready on its host yet. */
   readonly disksPending: boolean
   /** Why a volume of the VM could not be created. */
   readonly diskFailure: string | null
   readonly restarts: number
-  /** The firewall rules of its app, in the order in which they apply. */
+  /** The app's firewall rules, in the order in which they apply. */
   readonly firewall: FirewallSpec
   readonly balloonTargetMib: number | null
-  /** Target of a running move, while the source host should hand the VM over. */
+  /** Target of a migration in progress; set while the source host should hand the VM over. */
   readonly outgoing: {
     readonly migrationId: string
     readonly uri: string | null
-    /** The VM is stopped for the move instead of moving live. */
+    /** Whether the VM is stopped for the migration instead of migrating live. */
     readonly halts: boolean
-    /** The host waits for permission before it pauses the guest. */
+    /** Whether the host must wait for permission before it pauses the guest. */
     readonly waits: boolean
     readonly volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[] | null
   } | null
-  /** It is not settled yet which host has the current content of the VM's volumes. */
+  /** Whether a migration with volumes is in progress, so that it is undecided which host has their current content. */
   readonly takesVolumes: boolean
 }
 
@@ -137,8 +137,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
   LEFT JOIN host h ON h.id = v.host_id`
 
-// The inner SELECT hides the array's length. Otherwise PostgreSQL replans the query on each call, which takes longer
-// than running it.
+// The inner SELECT hides the array's length. Otherwise PostgreSQL plans the query anew for each call, which takes
+// longer than running it.
 const vmsById = statement<Vm>('vms.byIds', `SELECT ${columns} ${joined} WHERE v.id = ANY((SELECT $1::uuid[])::uuid[])`)
 const envOfDeployment = statement<{ name: string; value: Buffer }>(
   'vms.env',
@@ -159,8 +159,8 @@ const setWant = statement<{ appId: string }>(
   `UPDATE vm SET want = $2, generation = generation + 1 WHERE id = $1 AND want <> $2 AND want <> 'absent'
    RETURNING app_id AS "appId"`,
 )
-// Abandons the VMs of a lost host. The raised generation makes the old host refuse any desired state that is still on
-// its way.
+// Abandons the VMs of a lost host. Raising their generations makes the host refuse desired states that are still in
+// transit.
 const abandonVms = statement<{ id: string; appId: string; deploymentId: string }>(
   'vms.abandon',
   `WITH held AS (SELECT id FROM vm WHERE host_id = $1 AND want <> 'absent' ORDER BY id FOR NO KEY UPDATE)
@@ -176,7 +176,7 @@ const deploymentsOfHost = statement<{ id: string }>(
   `SELECT DISTINCT deployment_id AS id FROM vm WHERE host_id = $1`,
 )
 const vmsOfHost = statement<{ id: string }>('vms.onHost', `SELECT id FROM vm WHERE host_id = $1`)
-// Includes VMs that are being removed: their host receives the removal again.
+// Includes VMs that are being removed: their host then receives the removal again.
 const raiseAny = statement('vms.raise', `UPDATE vm SET generation = generation + 1 WHERE id = $1`)
 const lockVm = statement<{ id: string }>('vms.lock', `SELECT id FROM vm WHERE id = $1 FOR NO KEY UPDATE`)
 const restoreVm = statement(
@@ -196,7 +196,7 @@ const setBalloonTarget = statement<{ id: string }>(
      ORDER BY id FOR NO KEY UPDATE)
    UPDATE vm SET balloon_target_mib = $2, generation = generation + 1 FROM held WHERE vm.id = held.id RETURNING vm.id`,
 )
-// The host retains the lines of a VM that it no longer has.
+// Deletes the VM, but records that its host still has its log lines.
 const deleteVm = statement(
   'vms.delete',
   `WITH unpaid AS (UPDATE usage_span SET ended_at = now() WHERE vm_id = $1 AND ended_at IS NULL),
@@ -213,24 +213,27 @@ export interface NewVm {
   readonly memoryMib: number
   readonly diskMib: number
   readonly ipv6Address: string
-  /** A snapshot to clone the VM from, and the host that has it. */
+  /** Snapshot that the VM starts from, and the host that has it. */
   readonly from?: StartFrom
-  /** The run that the VM belongs to, instead of being a replica. */
+  /** The run that the VM belongs to; without one, it is a replica of the deployment. */
   readonly runId?: string
 }
 
 export interface StartFrom {
   readonly snapshotId: string
   readonly hostId: string
-  /** True: the VM waits for capacity on that host. False: it boots on any host if that one has none. */
+  /** True: the VM waits for capacity on that host. False: if that host has none, it boots on any host. */
   readonly required: boolean
 }
 
 export const byIds = (sql: Sql, ids: readonly string[]) => sql.rows(vmsById, [ids])
 export const byId = (sql: Sql, id: string) => sql.maybe(vmsById, [[id]])
-/** Contents are sealed, purpose `app.file`; without one, the file has the value of the variable. */
+/**
+ * Returns the deployment's files. Contents are sealed with purpose `app.file`; a file without content has the value of
+ * its variable.
+ */
 export const sealedFiles = (sql: Sql, deploymentId: string) => sql.rows(filesOfDeployment, [deploymentId])
-/** Values are sealed, purpose `app.env`. */
+/** Returns the deployment's environment. Values are sealed with purpose `app.env`. */
 export const sealedEnv = (sql: Sql, deploymentId: string) => sql.rows(envOfDeployment, [deploymentId])
 export const insert = (tx: Tx, vm: NewVm) =>
   tx.run(insertVm, [
@@ -250,14 +253,14 @@ export const insert = (tx: Tx, vm: NewVm) =>
 export const raise = (tx: Tx, id: string) => tx.run(raiseAny, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
 export const lock = (tx: Tx, id: string) => tx.rows(lockVm, [id])
-/** Restarts the VM from a snapshot that its host has. */
+/** Makes the VM start again from a snapshot on its host. */
 export const restore = (tx: Tx, id: string, snapshotId: string) => tx.run(restoreVm, [id, snapshotId])
-/** Makes the VM boot with the current content of its volumes. */
+/** Cancels a restore: the VM boots with the current content of its volumes. */
 export const giveUpRestore = (tx: Tx, id: string) => tx.run(keepAsItIs, [id])
-/** Returns the ids of the VMs whose target changed. */
+/** Sets the memory target of the deployment's VMs. Returns the ids of the VMs for which it changed. */
 export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number) =>
   (await tx.rows(setBalloonTarget, [deploymentId, targetMib])).map(row => row.id)
-/** Returns the app when the desired state changed; `absent` is final. */
+/** Changes the desired state, of which `absent` is final. Returns the app's id if it changed. */
 export const desired = async (tx: Tx, id: string, want: Vm['want']) => (await tx.maybe(setWant, [id, want]))?.appId
 export const abandonOnHost = (tx: Tx, hostId: string) => tx.rows(abandonVms, [hostId])
 export const deploymentsOf = async (sql: Sql, appId: string) =>

@@ -29,7 +29,7 @@ const cases = crashMatrix({
     if (phase !== 'steady') return
     const rounds = (roundsSteady.get(subject.id) ?? 0) + 1
     roundsSteady.set(subject.id, rounds)
-    // The VM is also paused and resumed while steady, so that its desired state changes during the test.
+    // Also pauses and resumes the VM while it is steady, so that its desired state changes during the test.
     if (rounds === 2) await db.tx(tx => setVmWant(tx, subject.id, 'paused'))
     if (rounds === 4) await db.tx(tx => setVmWant(tx, subject.id, 'running'))
     if (rounds >= 6) await remove(subject)
@@ -47,7 +47,7 @@ describe('crash matrix of a VM', () => {
   it.each(cases)('$name', ({ run }) => run())
 })
 
-describe('room', () => {
+describe('reserving capacity of a host', () => {
   const small = async (vcpus: number) => world.addHost({ vcpus, memoryMib: 100_000 })
   const race = (hostId: string, tries: number, take: typeof reserve = reserve) =>
     Promise.all(
@@ -56,12 +56,12 @@ describe('room', () => {
       ),
     )
 
-  it('is granted to no more requests than fit, however many arrive at once', async () => {
+  it('succeeds for no more requests than fit, however many run concurrently', async () => {
     const { id } = await small(5)
     expect((await race(id, 40)).filter(Boolean)).toHaveLength(5)
   })
 
-  it('would be oversold without the condition in the reservation', async () => {
+  it('would oversell the host without the condition in the UPDATE', async () => {
     const { id } = await small(5)
     const unconditional: typeof reserve = async (tx, hostId, room) =>
       (await tx.run(

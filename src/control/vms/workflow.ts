@@ -1,6 +1,6 @@
 /**
- * The workflow of one VM: finds a host and reserves resources there, has the agent reach the desired state, checks it,
- * and at the end has the agent remove everything and releases the resources. The deployment decides which VMs exist.
+ * The workflow of one VM: finds a host and reserves resources there, has the agent reach the desired state and checks
+ * it; at the end, has the agent remove everything and releases the resources. The deployment decides which VMs exist.
  */
 import type { VmObserved } from '../../contract/agent.ts'
 import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
@@ -21,13 +21,13 @@ import * as placement from './placement-store.ts'
 import * as store from './store.ts'
 import type { Vm } from './store.ts'
 
-/** Capacity may appear without a poke; a waiting VM retries after this time. */
+/** How often a VM that waits for a host retries. Capacity may become free without a poke. */
 const placementRetryMs = seconds(2)
 /** Retry delay after another transaction held the deployment or took the capacity. */
 const outrunRetryMs = 50
-/** Changes arrive as pokes; this poll covers messages that were lost in a crash. */
+/** Poll interval; only covers messages that were lost in a crash, because changes cause pokes. */
 const pollMs = seconds(5)
-/** Hosts report all their VMs every 15 seconds, and every difference causes a poke then. */
+/** Long, because hosts report all their VMs every 15 seconds, and any difference causes a poke. */
 const steadyPollMs = minutes(10)
 
 export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
@@ -48,8 +48,8 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
     phases: {
       async placing({ subject: vm }) {
         if (vm.hostId) return go('starting', undefined, minutes(10))
-        // The placement runs in a transaction shared with other VMs, so the fence of this step cannot cover it. It
-        // still happens only once: only a VM without a host is placed, and never one that is being removed.
+        // Placement runs in a transaction shared with other VMs, so this step's fence cannot cover it. It is safe all
+        // the same, because only a VM without a host is placed, and never one that is being removed.
         const outcome = await placeVm(vm)
         switch (outcome.is) {
           case 'placed':
@@ -88,8 +88,8 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
         if (vm.observedGeneration < vm.generation) return go('starting', undefined, minutes(10))
         const hostId = placed(vm)
         const observed: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
-        // A host that lost its disk no longer knows the VM, and a restarted agent needs the keys of encrypted volumes:
-        // send the desired state again.
+        // `absent`: the host lost its disk. `volume_locked`: a restarted agent needs the keys of encrypted volumes
+        // again. Both need the desired state to be sent again.
         if (observed.state === 'absent' || observed.error?.code === 'volume_locked')
           return go('starting', undefined, minutes(10))
         return wait(steadyPollMs, async tx => {
@@ -99,9 +99,9 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
 
       async removing({ subject: vm, enteredAt, now, signal }) {
         const { hostId } = vm
-        // A move has not settled which host has the current volume content. Wait for that first.
+        // Wait until the migration has decided which host has the current volume content.
         if (vm.takesVolumes) return wait(pollMs)
-        // Let requests that are still running finish; the route no longer leads to this VM.
+        // The route no longer leads to this VM. Let running requests finish.
         const drainMs = enteredAt.getTime() + seconds(vm.drainSeconds) - now.getTime()
         if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, pollMs))
         if (hostId && !vm.hostLost) {
@@ -123,15 +123,15 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
   })
 }
 
-/** Loads all claimed VMs in one statement: a statement for each takes twice the database time. */
+/** Loads all claimed VMs in one statement. One statement per VM takes twice the database time. */
 async function loadAll(db: Db, ids: readonly string[]): Promise<(Vm | undefined)[]> {
   const found = new Map((await store.byIds(db, ids)).map(vm => [vm.id, vm]))
   return ids.map(id => found.get(id))
 }
 
 /**
- * A lost host may still run the VM, so its resources stay reserved until the host reports otherwise. A removed host
- * never reports again.
+ * Keeps the resources of a lost host reserved until the host reports that the VM is gone, because the VM may still run
+ * there. A removed host never reports again, so nothing is kept.
  */
 async function abandonRoom(tx: Tx, hostId: string, vm: Vm): Promise<void> {
   if (!vm.hostRemoved) await abandon(tx, hostId, vm)

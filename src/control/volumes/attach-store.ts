@@ -6,19 +6,22 @@ export interface Attachment {
   readonly volumeId: string
   readonly appId: string
   readonly appName: string
-  /** Null: attached to the app; otherwise only to that deployment. */
+  /** The only deployment whose VMs mount the volume; null: all VMs of the app. */
   readonly deploymentId: string | null
   readonly mountPoint: string
   readonly accessMode: 0 | 1
   readonly want: 'attached' | 'detached'
-  /** Number of the app's VMs that hold the volume or are about to, and the error of one of them. */
+  /**
+   * Number of the app's VMs that have the volume attached or are about to attach it; `trouble` is an error that one of
+   * them reported.
+   */
   readonly vms: number
-  /** Number of these VMs whose guest has mounted the volume. */
+  /** Number of those VMs whose guest has mounted the volume. */
   readonly attached: number
   readonly trouble: string | null
 }
 
-/** The fields of an app that attach operations need. */
+/** The fields of an app that attach operations check. */
 export interface AttachApp {
   readonly id: string
   readonly name: string
@@ -107,7 +110,7 @@ export const insert = (
     readonly projectId: string
   },
 ) => tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
-/** VMs of the app mount the volume from their next start. The app must be locked. */
+/** Records that the app's settings changed. Its VMs mount the volume from their next start. The app must be locked. */
 export const settingsChanged = (tx: Tx, appId: string) => tx.run(changeSettings, [appId])
 export const markForDeletion = (tx: Tx, id: string) => tx.run(markDetached, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteAttachment, [id])
@@ -116,5 +119,5 @@ export const lockApp = (tx: Tx, projectId: string, appId: string, owner: 'user' 
   tx.maybe(lockAppById, [projectId, appId, owner])
 export const hasApp = async (sql: Sql, projectId: string, appId: string) =>
   (await sql.rows(appExists, [projectId, appId])).length === 1
-/** Returns the name of a read-write volume of the app, which only one VM may attach. */
+/** Returns the name of a volume that the app has attached read-write. Only one VM can attach such a volume. */
 export const writerOf = async (sql: Sql, appId: string) => (await sql.maybe(writers, [appId]))?.volumeName

@@ -1,6 +1,6 @@
 /**
- * Attaches and detaches volumes. Apps and single deployments attach through the same lock: the volume's row and its
- * single writer.
+ * Attaches and detaches volumes, to an app or to a single deployment. Both take the same lock on the volume's row,
+ * which guarantees a single writer.
  */
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
@@ -17,7 +17,7 @@ export interface AttachRequest {
   readonly projectId: string
   readonly volumeId: string
   readonly appId: string
-  /** Attach to this deployment only, for as long as it exists. */
+  /** Attach to this deployment only, until it is deleted. */
   readonly deploymentId?: string
   readonly mountPoint: string
   readonly accessMode: 0 | 1
@@ -59,7 +59,7 @@ export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Atta
   return { volume, attachment }
 }
 
-/** Explains how a volume in use is detached; null when no VM uses it. */
+/** Explains how a volume in use is detached; null when no VM uses the volume. */
 export const detachMessage = (status: 'detached' | 'detaching', mountPoint: string): string | null =>
   status === 'detached'
     ? null
@@ -67,8 +67,8 @@ export const detachMessage = (status: 'detached' | 'detaching', mountPoint: stri
       'GET /v1/apps/{app_id}/volumes says what prevents it. The volume is free at the latest when the VM stops.'
 
 /**
- * Detaches a volume. `detaching`: a VM still uses it; the guest unmounts it first, and it stays attached while a
- * program in the guest uses it.
+ * Detaches a volume. Returns `detaching` while a VM uses it: the guest first unmounts the volume, which it cannot as
+ * long as a program has files open there.
  */
 export async function detachVolume(
   tx: Tx,

@@ -1,5 +1,5 @@
 /**
- * Creates and deletes volumes and snapshots: writes rows and creates workflows in the caller's transaction, and
+ * Creates and deletes volumes and their snapshots: writes rows and creates workflows in the caller's transaction, and
  * contacts no host.
  */
 import { uniqueViolation } from '../../db/errors.ts'
@@ -16,22 +16,22 @@ import * as snapshots from './snapshot-store.ts'
 import * as store from './store.ts'
 import type { Volume, VolumeOwner } from './store.ts'
 
-/** Limit for creating a volume: a copy of a large volume without reflinks is as slow as the disk. */
+/** Time limit for creating a volume. A clone without reflinks copies all data, as fast as the disk allows. */
 export const makingMs = hours(1)
-/** Limit of snapshots per volume, because each may grow as large as the volume. */
+/** Maximum number of snapshots per volume, because each may grow as large as the volume. */
 const mostSnapshots = 200
 
 export interface NewVolumeRequest {
   readonly projectId: string
-  /** Default: the user. Volumes with another owner do not appear in the user's lists. */
+  /** Default: `user`. Volumes with another owner do not appear in the user's lists. */
   readonly owner?: VolumeOwner
   /** Workflow of kind `owner` that is poked when the volume or one of its snapshots changes. */
   readonly ownerId?: string
   readonly name: string
   readonly sizeMib: number
-  /** Empty or absent: chosen when the volume is placed. */
+  /** Storage pool. If empty or absent, it is chosen when the volume is placed. */
   readonly poolName?: string
-  /** Image whose volume content the new volume starts with. */
+  /** Image whose directory `/usr/share/mote/volume` is the initial content. */
   readonly image?: string
 }
 
@@ -77,7 +77,7 @@ export async function insert(
   const limits = await lockLimits(tx, projectId)
   const used = await store.projectUsage(tx, projectId)
   if (owner === 'user') assertWithin(limits, 'maxVolumes', used.volumes)
-  // The plan counts whole GiB, rounded up.
+  // Plans count whole GiB, so the sum is rounded up.
   const before = Math.ceil(used.sizeMib / 1024)
   assertWithin(limits, 'maxStorageGibTotal', before, Math.ceil((used.sizeMib + request.sizeMib) / 1024) - before)
   const id = newId()
@@ -102,8 +102,9 @@ export async function insert(
 }
 
 /**
- * Checks that the existing volumes are within the plan, after some began to count.
- * @throws ApiError 403 `plan_limit_exceeded`; the project is locked until the transaction ends
+ * Checks the project's existing volumes against the plan, after more of them began to count. Locks the project until
+ * the transaction ends.
+ * @throws ApiError 403 `plan_limit_exceeded`
  */
 export async function assertStorageFits(tx: Tx, projectId: string): Promise<void> {
   const limits = await lockLimits(tx, projectId)
@@ -112,7 +113,7 @@ export async function assertStorageFits(tx: Tx, projectId: string): Promise<void
 }
 
 /**
- * Deletes the volume and its snapshots; clones of them stay.
+ * Deletes the volume and its snapshots; volumes cloned from it are not deleted.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`
  */
 export async function deleteVolume(tx: Tx, id: string): Promise<void> {
@@ -124,7 +125,7 @@ export async function deleteVolume(tx: Tx, id: string): Promise<void> {
   await markVolumeForDeletion(tx, id)
 }
 
-/** Marks the volume for deletion without checks, because its project is being deleted. */
+/** Marks the volume for deletion unconditionally, because its project is being deleted. */
 export async function markVolumeForDeletion(tx: Tx, id: string): Promise<void> {
   if (!(await store.markForDeletion(tx, id))) return
   await poke(tx, 'volume', id)
@@ -155,14 +156,14 @@ export async function createVolumeSnapshot(
     throw cause
   }
   await createWorkflow(tx, 'volume-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
-  // A volume without a host is placed first.
+  // Poke the volume's workflow, which places a volume that has no host yet.
   await poke(tx, 'volume', volumeId)
   return found(await snapshots.byId(tx, id))
 }
 
 /**
- * Deletes a snapshot. @throws ApiError 404, 409 `operation_in_progress` while a volume is being cloned or restored from
- * it
+ * Deletes a snapshot.
+ * @throws ApiError 404, 409 `operation_in_progress` while a volume is being cloned or restored from it
  */
 export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
   const snapshot = await snapshots.byId(tx, id)
@@ -177,7 +178,8 @@ export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
 
 /**
  * Restores a volume from one of its snapshots, completely or not at all. The volume may stay attached: VMs that start
- * meanwhile wait for it, and a VM that would wake from memory boots instead, because the attach generation has changed.
+ * meanwhile wait for it, and a VM that would resume from its memory snapshot boots instead, because the attach
+ * generation has changed.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
  */
 export async function restoreVolume(tx: Tx, volumeId: string, snapshotId: string): Promise<Volume> {

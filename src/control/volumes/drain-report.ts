@@ -1,5 +1,5 @@
 /**
- * Lists the detached volumes that are still on a draining host and what each of them waits for, for the operator who
+ * Lists the detached volumes that are still on a draining host, and why each is still there, for the operator who
  * drains the host.
  */
 import { type Sql, statement } from '../../db/db.ts'
@@ -14,9 +14,7 @@ export interface LeavingVolume {
   readonly volumeId: string
   readonly projectId: string
   readonly name: string
-  /**
-   * As for a VM: `moving`, `waiting` (it leaves without intervention), `staying` (it leaves only if an operator acts).
-   */
+  /** As for VMs: `moving`, `waiting` (will leave without intervention), `staying` (leaves only if an operator acts). */
   readonly state: 'moving' | 'waiting' | 'staying'
   /** What the volume waits for and what to do about it, as text for the operator. */
   readonly reason: string
@@ -31,15 +29,15 @@ interface AtRest {
   readonly poolName: string
   readonly hostId: string
   readonly bound: boolean
-  /** Snapshots of VMs contain copies of the volume, or their guests read it. */
+  /** A VM snapshot contains a copy of the volume, or its guest reads the volume. */
   readonly kept: boolean
   readonly going: { readonly target: string; readonly percent: number } | null
-  /** Its last move attempt, if that was recent. */
+  /** The last move of the volume, if it failed or was cancelled within ten minutes. */
   readonly ended: { readonly error: string | null } | null
 }
 
-// Like `volumes.leftBehind` of move.ts, plus volumes that are moving or cannot move. Volumes that need an operator come
-// first, so that the limit never hides them.
+// Like `volumes.leftBehind` in move.ts, but includes volumes that are moving or cannot move. Volumes with retained
+// snapshots come first, because they may need an operator and must not be cut off by the limit.
 const atRestOn = statement<AtRest>(
   'volumes.atRestOn',
   `SELECT o.id AS "volumeId", o.project_id AS "projectId", o.name, o.state = 'ready' AS "isReady", o.size_mib AS "sizeMib",
@@ -57,7 +55,7 @@ const atRestOn = statement<AtRest>(
    ORDER BY kept DESC, o.id LIMIT 100`,
 )
 
-/** Reports at most a hundred volumes, those with retained snapshots first. */
+/** Returns at most a hundred volumes, those with retained snapshots first. */
 export async function leavingVolumes(
   sql: Sql,
   { config }: Pick<Deps, 'config'>,
@@ -88,18 +86,18 @@ interface Elsewhere {
   readonly targets: readonly HostRow[]
   readonly pools: readonly PoolView[]
   readonly together: MoveGroup
-  /** The other volumes of the group, which need capacity on the same host. */
+  /** The other volumes of the move group, which need capacity on the same target host. */
   readonly along: readonly store.Volume[]
 }
 
-/** Maximum of names in one reason. */
+/** Maximum number of volume names in one reason. */
 const mostNamed = 3
 
 type Why = Pick<LeavingVolume, 'state' | 'reason'>
 const waiting = (reason: string): Why => ({ state: 'waiting', reason })
 const staying = (reason: string): Why => ({ state: 'staying', reason })
 
-/** Names the volumes of the group, at most `mostNamed` of them. */
+/** Returns "it" for a volume that moves alone, otherwise "it with volumes ..." with at most `mostNamed` names. */
 function itWith(along: readonly store.Volume[]): string {
   if (along.length === 0) return 'it'
   const more = along.length > mostNamed ? ` and ${along.length - mostNamed} more` : ''

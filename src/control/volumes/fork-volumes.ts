@@ -1,4 +1,7 @@
-/** Volumes of a fork: each begins with what a snapshot of a VM has of another. docs/decisions/0048-vm-snapshots-with-volumes.md */
+/**
+ * Creates the volumes of a fork (an app started from a VM snapshot): clones of the volume copies in that snapshot. See
+ * docs/decisions/0048-vm-snapshots-with-volumes.md
+ */
 import type { SnapshotDisk } from '../../contract/agent.ts'
 import { type Tx, statement } from '../../db/db.ts'
 import { invalidState } from '../http/errors.ts'
@@ -8,7 +11,7 @@ import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
-/** A snapshot of a VM, and the host of its files. */
+/** A VM snapshot, and the host that stores its files. */
 export interface RetainedVm {
   readonly id: string
   readonly name: string
@@ -23,10 +26,10 @@ export interface RetainedVolume {
   readonly volume: Volume
 }
 
-/** A volume of the fork. */
+/** A volume attached to the fork. */
 export interface ForkedVolume {
   readonly volume: Volume
-  /** The volume that it was cloned from; the same volume when it is only read. */
+  /** The volume that this one was cloned from; the same id if the fork shares a volume that it only reads. */
   readonly of: string
   readonly mountPoint: string
   readonly readOnly: boolean
@@ -36,20 +39,19 @@ const takenNames = statement<{ name: string }>(
   'volumes.takenNames',
   `SELECT name FROM volume WHERE project_id = $1 AND owner = 'user' AND want = 'present' AND name = ANY($2::text[])`,
 )
-/** Longest allowed volume name, see `fileName`. */
+/** Maximum length of a volume name, see `fileName`. */
 const nameLength = 63
 const mostOfOneName = 20
 
 /**
- * Locks the volumes of the snapshot until the transaction ends. Volumes must be locked before the project.
- * @throws ApiError 409 `invalid_state`, `operation_in_progress`, naming the volume that the fork cannot use, and why
+ * Locks the volumes of the snapshot until the transaction ends. Call it before the project is locked.
+ * @throws ApiError 409 `invalid_state`, `operation_in_progress`, with the name of the volume and the reason
  */
 export async function lockRetained(tx: Tx, snapshot: RetainedVm): Promise<RetainedVolume[]> {
   const kept: RetainedVolume[] = []
   for (const disk of snapshot.disks.toSorted((a, b) => (a.volumeId < b.volumeId ? -1 : 1))) {
     const volume = await store.lock(tx, disk.volumeId)
-    // The host reported which volumes the VM had, so check that each belongs to the same project and not to the
-    // platform.
+    // The list of volumes comes from a host's report, so check that each belongs to the same project and to the user.
     if (!volume || volume.projectId !== snapshot.projectId || volume.owner !== 'user')
       throw invalidState(
         `Volume ${disk.volumeId} at ${disk.mountPoint} was deleted, together with the copy that snapshot ${snapshot.name} had of it.`,
@@ -98,7 +100,7 @@ export async function forkVolumes(
   return forked
 }
 
-/** Clones into the pool and with the key of the source, because the copy is stored there. */
+/** Clones the volume copy in the snapshot, into the same pool and with the same encryption key as the source. */
 async function cloneKept(
   tx: Tx,
   { id, projectId }: Pick<RetainedVm, 'id' | 'projectId'>,
@@ -110,7 +112,10 @@ async function cloneKept(
   return insert(tx, { ...request, sizeMib, poolName, hostId, bound, key, ...from }, 'creating')
 }
 
-/** Volumes outlive their apps, so an earlier fork's volume may already have the name. */
+/**
+ * Returns a volume name that is still free. An earlier fork's volume may have the wanted name, because volumes outlive
+ * their apps.
+ */
 async function freeName(tx: Tx, projectId: string, wanted: string): Promise<string> {
   const numbered = Array.from({ length: mostOfOneName }, (_, n) => (n === 0 ? '' : `-${n + 1}`))
   const names = numbered.map(end => `${wanted.slice(0, nameLength - end.length)}${end}`)

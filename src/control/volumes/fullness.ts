@@ -1,18 +1,22 @@
-/** Notifies users when a volume is 80 and 95 percent full, once for each level. */
+/** Notifies users when a volume is 80 and 95 percent full, once per level. */
 import { type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 import { notify } from '../notifications/index.ts'
 
-/** Levels in percent, and how far usage must fall below a level before it is reported again. */
+/**
+ * Notification levels in percent, and how many percent points usage must fall below a level before that level is
+ * reported again.
+ */
 const levels = [95, 80] as const
 const hysteresis = 5
 export type Fullness = 0 | (typeof levels)[number]
 
 /**
- * Returns the level that users know after a measurement. @param percent used, of the volume's size @param known the
- * level before
+ * Returns the new fullness level after a measurement.
+ * @param percent used share of the volume's size
+ * @param known level that users were last notified of
  */
 export function fullnessOf(percent: number, known: Fullness): Fullness {
   return levels.find(level => percent >= level - (known >= level ? hysteresis : 0)) ?? 0
@@ -29,7 +33,8 @@ interface Measured {
   readonly known: Fullness
 }
 
-// A volume of a database is reported as its branch; volumes of recovery drills are not reported.
+// A database volume is reported under its database's name; volumes of spare branches and restore drills are not
+// reported.
 const measuredVolumes = statement<Measured>(
   'volumes.fullness',
   `SELECT o.id, o.project_id AS "projectId", o.name, d.id AS "databaseId", d.name AS "databaseName",
@@ -58,7 +63,7 @@ export const fullVolumes = (deps: Pick<Deps, 'db'>): Sweep => ({
   },
 })
 
-/** Records the new level, and notifies users when it rose. Returns true when users were notified. */
+/** Records the new level, and notifies users if it rose. Returns whether users were notified. */
 async function report(tx: Tx, volume: Measured, level: Fullness): Promise<boolean> {
   if ((await tx.run(setFullness, [volume.id, volume.known, level])) !== 1 || level < volume.known) return false
   const { projectId, databaseId, databaseName } = volume

@@ -9,8 +9,9 @@ import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
 /**
- * Sets a larger size; the host follows, even while a VM uses the volume. The same size changes nothing.
- * @throws ApiError 400 (`field`: smaller than it is, or too large), 403 `plan_limit_exceeded`, 404, 409
+ * Sets a larger size. The volume's workflow then grows the volume on its host, even while a VM uses it. The same size
+ * changes nothing.
+ * @throws ApiError 400 (`field`: smaller than the current size, or too large), 403 `plan_limit_exceeded`, 404, 409
  * `operation_in_progress`, `invalid_state`, 503 `no_capacity`
  */
 export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 'size_mib'): Promise<Volume> {
@@ -35,13 +36,15 @@ export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 's
   return (await store.byId(tx, id)) ?? volume
 }
 
-// Serializes growth in a pool, so that the second volume sees the room that the first has taken.
+// Serializes growth in a pool, so that a second request is checked against the space left after the first.
 const lockPool = statement(
   'volumes.lockPool',
   `SELECT pg_advisory_xact_lock(hashtextextended('pool ' || coalesce($1::text, '') || ' ' || $2::text, 0))`,
 )
 
-/** The room of a pool already excludes the space that its volumes may still grow into. */
+/**
+ * Checks that the pool has room for the growth. `roomMib` already excludes space that is promised to existing volumes.
+ */
 async function assertRoom(tx: Tx, volume: Volume, moreMib: number): Promise<void> {
   await tx.run(lockPool, [volume.hostId, volume.poolName])
   const pool = (await listPools(tx)).find(one => one.hostId === volume.hostId && one.name === volume.poolName)

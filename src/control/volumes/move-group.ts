@@ -1,6 +1,6 @@
 /**
- * A detached volume and everything that must move with it: all volumes that the guest of one snapshot needs stay
- * together.
+ * A move group: a detached volume and everything that must move with it. All volumes that the guest of one snapshot
+ * needs stay together.
  */
 import type { Sql } from '../../db/db.ts'
 import { type RetainedSnapshot, keptBehind, retainedWithVolumes } from '../moves/index.ts'
@@ -14,8 +14,8 @@ export interface MoveGroup {
 }
 
 /**
- * Collects the group: follows snapshots to the volumes that their guests need, and these volumes to further snapshots.
- * Attached volumes are not followed.
+ * Collects the move group of a volume: follows VM snapshots to the volumes that their guests need, and these volumes to
+ * further snapshots. Attached volumes are not followed.
  */
 export async function moveGroupOf(sql: Sql, volumeId: string): Promise<MoveGroup> {
   const ids = new Set([volumeId])

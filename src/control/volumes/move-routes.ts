@@ -46,14 +46,14 @@ export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers =>
   },
 })
 
-/** @throws ApiError 404 for volumes that do not exist, belong to another project, or belong to the platform */
+/** Finds a volume of the user in the project. @throws ApiError 404 for any other volume */
 async function own(sql: Tx | Deps['db'], { project, params }: VolumeCall): Promise<store.Volume> {
   const volume = await store.inProject(sql, project.id, params.volume_id)
   if (!volume) throw notFound()
   return volume
 }
 
-/** Renders the last move, the volume's host, and the obstacle to a move now. */
+/** Returns the last move, the volume's host, and what prevents a move now. */
 async function viewOf(sql: Sql, volume: store.Volume): Promise<VolumeMoveStatus> {
   const obstacle = (await whyNotMoved(sql, volume))?.message ?? null
   return { ...lastMove(await newestMove(sql, volume.id)), host_id: volume.hostId, obstacle }

@@ -1,4 +1,4 @@
-/** Detached volumes leave draining hosts even when some of them cannot. */
+/** Tests the sweep that moves detached volumes off draining hosts, when some of them cannot move. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { newId } from '../../lib/ids.ts'
@@ -37,15 +37,15 @@ const leaving = async (from: string) =>
     )
   ).map(row => row.id)
 
-describe('draining hosts', () => {
-  it('skip large volumes and those with snapshots that no host can take, and report why these stay', async () => {
+describe('the sweep that moves detached volumes off draining hosts', () => {
+  it('skips volumes that fit on no other host or whose snapshots no other host can load, and the report gives the reasons', async () => {
     const source = await world.addHost()
     const ids = async (count: number, sizeMib: number) => {
       const made = Array.from({ length: count }, newId)
       await db.run(insert, [projectId, sizeMib, source.id, made])
       return made
     }
-    // Created first so that they sort first: more of each than one round inspects.
+    // Created first so that they sort first. There are more of each kind than one round inspects (50).
     const kept = await ids(55, 64)
     const large = await ids(55, 2 ** 30)
     const [free = ''] = await ids(1, 64)
@@ -71,7 +71,7 @@ describe('draining hosts', () => {
     await db.run(clear, [source.id])
   })
 
-  it('retain volumes that fit on no other host together, and name the whole group', async () => {
+  it('leaves volumes that must move together but fit together on no other host, and the report names the whole group', async () => {
     const source = await world.addHost()
     const ids = [newId(), newId()]
     await db.run(insert, [projectId, 600 * 1024, source.id, ids])
@@ -87,7 +87,7 @@ describe('draining hosts', () => {
     expect(apart.map(one => one.state)).toEqual(['waiting', 'waiting'])
   })
 
-  it('continue past volumes that fit nowhere else, and past an error with one of them', async () => {
+  it('continues after volumes that fit on no other host, and after an error with one volume', async () => {
     // Created first so that they sort first.
     await volumes(210, 2 ** 30, 0)
     const [first = '', second = ''] = await volumes(2, 64, 1)

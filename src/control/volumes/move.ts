@@ -22,11 +22,14 @@ import * as store from './store.ts'
 import type { Volume } from './store.ts'
 import { moveGroupOf } from './move-group.ts'
 
-/** Each move reads and writes at full disk speed, so more parallel moves would slow all of them down. */
+/**
+ * Maximum number of parallel moves per source host. Each reads and writes at full disk speed, so more would slow all of
+ * them down.
+ */
 const mostFromOneHost = 2
 
 /**
- * Starts moving the volume, together with its snapshots and its group, to another host.
+ * Starts moving the volume to another host, together with its snapshots and its move group.
  * @throws ApiError 400 (`target_host`), 404, 409 `volume_in_use` while it is attached to a VM, `operation_in_progress`,
  * `invalid_state`
  */
@@ -68,7 +71,7 @@ async function groupOf(sql: Sql, volume: Volume): Promise<Group> {
   return { volumes: [volume, ...(await store.byIds(sql, others))], snapshots }
 }
 
-/** Starts all moves of the group, or none. @throws ApiError 409 `operation_in_progress` */
+/** Starts all moves of the group in this transaction, or none. @throws ApiError 409 `operation_in_progress` */
 async function start(tx: Tx, group: Group, targetHostId: string, pools: ReadonlyMap<string, PoolView>): Promise<void> {
   const groupId = newId()
   const together = group.snapshots.length > 0 ? { groupId } : {}
@@ -109,9 +112,10 @@ const poolsThere = (pools: readonly PoolView[], volumes: readonly Volume[], host
     volumes.map(one => ({ ...one, volumeId: one.id })),
   )
 
-// Volumes of VMs move with their VMs. A volume whose move failed or was cancelled is skipped for a while, and one with
-// a snapshot that no other host can load is skipped until a host can. The limit is per host, so a host whose volumes
-// cannot leave delays no other. Smallest first, because large volumes are the ones that find no room elsewhere.
+// Volumes to move off draining hosts. Attached volumes move with their VMs. A volume whose move failed or was cancelled
+// is skipped for ten minutes; one with a snapshot that no other host can load is skipped. The limit is per host, so
+// that a host with immovable volumes does not delay others. Smallest first, because large volumes are the likeliest to
+// fit nowhere.
 const leftBehind = statement<{ id: string; hostId: string }>(
   'volumes.leftBehind',
   `SELECT left_behind.id, h.id AS "hostId" FROM host h CROSS JOIN LATERAL (
@@ -141,8 +145,7 @@ export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep
       try {
         if (await deps.db.tx(tx => moveAway(tx, deps, id, hostId))) counts.moved++
       } catch (error) {
-        // Another operation may be using the volume. The next round retries; this round continues with the other
-        // volumes.
+        // Another operation may be using this volume. Continue with the others; the next round retries this one.
         counts.refused++
         const level = error instanceof ApiError ? 'info' : 'error'
         deps.log[level]({ volumeId: id, err: error }, 'could not move a volume off a draining host in this round')
@@ -152,7 +155,10 @@ export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep
   },
 })
 
-/** Returns false when enough volumes are leaving the host, or no other host can take this one. */
+/**
+ * Starts a move to the first suitable host. Returns false when enough volumes are already leaving the host, or no other
+ * host can take this one.
+ */
 async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, hostId: string): Promise<boolean> {
   if ((await tx.one(movesFrom, [hostId])).count >= mostFromOneHost) return false
   const volume = await store.byId(tx, id)

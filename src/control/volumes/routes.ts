@@ -28,7 +28,7 @@ export const volumeFeature = (deps: Pick<Deps, 'db' | 'config'>) =>
     ...moveHandlers(deps),
   })
 
-/** @throws ApiError 404 for volumes that do not exist, belong to another project, or belong to the platform */
+/** Finds a volume of the user in the project. @throws ApiError 404 for any other volume */
 async function ownVolume(deps: Pick<Deps, 'db'> | { readonly db: Tx }, call: VolumeCall): Promise<store.Volume> {
   const volume = await store.inProject(deps.db, call.project.id, call.params.volume_id)
   if (!volume) throw notFound()

@@ -50,7 +50,7 @@ describe('mount points (I41)', () => {
   })
 })
 
-describe('attaching', () => {
+describe('attaching a volume', () => {
   const volume = { name: 'data', state: 'ready' } as const
   const app = { id: 'app', name: 'web', maxReplicas: 1, autoscaling: false }
   const at = (change: Partial<Attachment>): Attachment => ({
@@ -105,7 +105,7 @@ describe('attaching', () => {
       attempt([], { ofApp: [at({ mountPoint: '/data/x' })] }),
     ],
     ['next to the mount point of another volume', 'ok', attempt([], { ofApp: [at({ mountPoint: '/data2' })] })],
-  ])('%s: %s', (_, wanted, found) => expect(found).toBe(wanted))
+  ])('%s: the result is %s', (_, wanted, found) => expect(found).toBe(wanted))
 })
 
 describe('placement of volumes', () => {
@@ -134,7 +134,7 @@ describe('placement of volumes', () => {
     expect(nameOf(pools, 'a', need({ poolName: 'fast', sizeMib: 901 }))).toBeUndefined()
     expect(nameOf(pools, 'b', need())).toBeUndefined()
   })
-  it('a placed volume needs no room, and requires its host', () => {
+  it('a placed volume needs no room, and fits only on its own host unless its pool is shared', () => {
     const pools = [pool('a', 'local', 0), pool('b', 'local', 500)]
     const there = need({ hostId: 'a', poolName: 'local' })
     expect(nameOf(pools, 'a', there)).toBe('local')
@@ -169,7 +169,7 @@ describe('fullness levels that users are notified of', () => {
     [90.1, 95, 95],
     [89.9, 95, 80],
     [10, 95, 0],
-  ] as const)('%d percent after level %d is level %d', (percent, known, level) =>
+  ] as const)('%d percent full, with level %d before, is level %d', (percent, known, level) =>
     expect(fullnessOf(percent, known)).toBe(level),
   )
 })

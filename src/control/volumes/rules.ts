@@ -8,7 +8,7 @@ import type { VolumeSnapshot } from './snapshot-store.ts'
 const isWithin = (path: string, tree: string) => path === tree || path.startsWith(`${tree}/`)
 
 /**
- * Returns the mount point if it is valid: absolute, normalized, and not a path of the system.
+ * Returns the mount point if it is valid: absolute, normalized, and not a system directory.
  * @throws ApiError 400 naming the field
  */
 export function checkMountPoint(path: string, field = 'mount_point'): string {
@@ -17,18 +17,18 @@ export function checkMountPoint(path: string, field = 'mount_point'): string {
   return path
 }
 
-/** Largest volume; no pool of a single host holds more. */
+/** Maximum volume size: no pool of a single host holds more. */
 export const largestMib = 64 * 1024 * 1024
 const smallestMib = 16
 
-/** @throws ApiError 400. An ext4 file system below 16 MiB has no room for a journal. */
+/** Checks the size. An ext4 file system below 16 MiB has no room for a journal. @throws ApiError 400 */
 export function checkSize(sizeMib: number, field = 'size_mib'): number {
   if (sizeMib < smallestMib || sizeMib > largestMib)
     throw invalidField(field, `must be from ${smallestMib} to ${largestMib}`)
   return sizeMib
 }
 
-/** @throws ApiError 400 for an invalid pool name */
+/** Returns the pool name if it is valid or empty. @throws ApiError 400 */
 export function checkPoolName(name: string): string {
   if (name !== '' && !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name))
     throw invalidField('pool_name', 'must be the short name of a storage pool, or be left out')
@@ -87,7 +87,10 @@ const oneReplica = (volume: string, app: string) =>
   `Only one VM can write to volume ${volume}, and ${app} may have several. Scale it to one first ` +
   `(desired_replicas 1, max_replicas 1), or attach the volume read-only (access_mode 1).`
 
-/** @throws ApiError 409 when the app has a read-write volume, which only one VM may attach */
+/**
+ * Checks the number of replicas.
+ * @throws ApiError 409 if the app has a read-write volume, which only one VM can attach
+ */
 export function assertScalable(maxReplicas: number, writer: string | undefined): void {
   if (writer === undefined || maxReplicas <= 1) return
   throw invalidState(
@@ -101,7 +104,10 @@ export function assertFree(volume: Pick<Volume, 'name'>, attachments: readonly A
   if (first) throw inUse(`Volume ${volume.name} is attached to ${first.appName}. Detach it before you ${verb} it.`)
 }
 
-/** @throws ApiError 409 while a VM holds the volume or is about to. A volume attached to an app without VMs is free */
+/**
+ * Checks that no VM holds the volume or is about to; a volume attached to an app without VMs passes.
+ * @throws ApiError 409
+ */
 export function assertNotHeld(volume: Pick<Volume, 'name'>, attachments: readonly Attachment[]): void {
   const holder = attachments.find(one => one.vms > 0)
   if (holder)
@@ -110,19 +116,19 @@ export function assertNotHeld(volume: Pick<Volume, 'name'>, attachments: readonl
     )
 }
 
-/** @throws ApiError 409 while the volume is moving to another host */
+/** Checks that the volume is not moving to another host. @throws ApiError 409 */
 export function assertAtRest({ name, movingTo }: Pick<Volume, 'name' | 'movingTo'>): void {
   if (movingTo !== null) throw underWay(`Volume ${name} is being moved to another host. Wait until that is done.`)
 }
 
-/** @throws ApiError 409 when the snapshot is not usable yet */
+/** Checks that the snapshot is ready. @throws ApiError 409 */
 export function assertSnapshotReady(snapshot: Pick<VolumeSnapshot, 'name' | 'state' | 'error'>): void {
   if (snapshot.state === 'ready') return
   if (snapshot.state === 'creating') throw underWay(`Snapshot ${snapshot.name} is being taken. Wait until it is ready.`)
   throw invalidState(`Snapshot ${snapshot.name} has failed${snapshot.error ? `: ${snapshot.error}` : ''}.`)
 }
 
-/** Chooses the place of a volume without a VM: the host with most room that is up. */
+/** Chooses host and pool for a volume without a VM: the pool with the most room on a host that is up. */
 export function choosePlace(
   pools: readonly PoolView[],
   hosts: readonly { readonly id: string; readonly up: boolean; readonly cordoned: boolean }[],

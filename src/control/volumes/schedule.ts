@@ -1,4 +1,4 @@
-/** Scheduled snapshots: the schedules, and the sweep that takes snapshots and drops surplus ones. */
+/** Scheduled snapshots: stores the schedules; the sweep takes snapshots and deletes surplus ones. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { minutes } from '../../lib/duration.ts'
@@ -21,7 +21,7 @@ const setScheduleOf = statement(
   'volumes.setSchedule',
   `UPDATE volume SET schedule_minutes = $2, schedule_keep = $3, updated_at = now() WHERE id = $1`,
 )
-// A volume without a host has no content yet.
+// Volumes without a host are skipped, because they have no content yet.
 const dueVolumes = statement<{ id: string; keep: number }>(
   'volumes.scheduleDue',
   `SELECT id, schedule_keep AS keep FROM volume
@@ -39,7 +39,7 @@ export async function getSchedule(sql: Sql, volumeId: string): Promise<Schedule 
 const longestMinutes = 366 * 24 * 60
 const mostKept = 100
 
-/** Sets the schedule; undefined removes it, and its existing snapshots stay. @throws ApiError 400 (field) */
+/** Sets the schedule; undefined removes it, and existing snapshots are not deleted. @throws ApiError 400 (field) */
 export async function setSchedule(tx: Tx, volumeId: string, schedule: Schedule | undefined): Promise<void> {
   if (schedule && (schedule.everyMinutes < 15 || schedule.everyMinutes > longestMinutes))
     throw invalidField('every_minutes', `must be from 15 to ${longestMinutes}, or 0 for none`)
@@ -59,7 +59,7 @@ export const scheduledSnapshots = (deps: Pick<Deps, 'db' | 'log'>): Sweep => ({
         counts.dropped += await deps.db.tx(tx => takeAndDrop(tx, id, keep, now))
         counts.taken++
       } catch (error) {
-        // The volume is being restored, or has the maximum of snapshots: the next round retries.
+        // The volume is being restored, or has the maximum number of snapshots. The next round retries.
         if (!(error instanceof ApiError)) throw error
         counts.refused++
         deps.log.info({ volumeId: id, err: error }, 'could not take a scheduled snapshot in this round')
@@ -69,7 +69,10 @@ export const scheduledSnapshots = (deps: Pick<Deps, 'db' | 'log'>): Sweep => ({
   },
 })
 
-/** Takes a snapshot and deletes the oldest surplus ones; one that is being cloned is deleted in a later round. */
+/**
+ * Takes a snapshot and deletes the oldest scheduled ones beyond `keep`. Throws while one of these is being cloned; a
+ * later round retries both.
+ */
 async function takeAndDrop(tx: Tx, volumeId: string, keep: number, now: Date): Promise<number> {
   const name = `auto-${now.toISOString().slice(0, 16).replace(/[-:]/g, '').replace('T', '-')}`
   await createVolumeSnapshot(tx, volumeId, { name, kind: 'schedule' })

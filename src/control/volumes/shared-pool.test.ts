@@ -19,7 +19,7 @@ const hosts = [await world.addHost(), await world.addHost()]
 const pool = { name: 'ceph', kind: 'rbd', shared: true, freeBytes: 2 ** 30, encrypted: false }
 await world.rows(`UPDATE host SET pools = $1::jsonb RETURNING id`, JSON.stringify([pool]))
 
-/** Creates a volume on one host; the other host finds it in the shared pool. */
+/** Creates a volume with a snapshot in the shared pool through one host, and makes both visible on the other host. */
 async function made() {
   const { id } = await db.tx(tx => createVolume(tx, { projectId, name: 'data', sizeMib: 600, poolName: 'ceph' }))
   const snapshot = await db.tx(tx => createVolumeSnapshot(tx, id, { name: 'kept' }))
@@ -33,7 +33,7 @@ async function made() {
   return { id, snapshotId: snapshot.id, maker, other }
 }
 
-it('a volume in a shared pool is deleted with its snapshots, even when the pool has no room for another one', async () => {
+it('a volume in a shared pool is deleted with its snapshots through another host, even when the pool has no free space', async () => {
   const { id, snapshotId, maker, other } = await made()
   maker.reachable = false
   await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, maker.id)
@@ -42,7 +42,7 @@ it('a volume in a shared pool is deleted with its snapshots, even when the pool 
   expect(other.storage.snapshots.has(snapshotId)).toBe(false)
   expect((await findVolume(db, id))?.hostId).toBe(other.id)
 
-  // Remove its host for good, and bring the first one back.
+  // Remove the volume's current host for good, and make the first one reachable again.
   maker.reachable = true
   await world.rows(`UPDATE host SET lost_at = NULL WHERE id = $1 RETURNING id`, maker.id)
   await db.tx(tx => removeHost(tx, other.id))

@@ -6,12 +6,12 @@ export interface VolumeSnapshot {
   readonly projectId: string
   readonly volumeId: string
   readonly name: string
-  /** `restore`: the content that the volume had before its VM was restored from a snapshot of the VM. */
+  /** `restore`: saves the volume's content before its VM is restored from a VM snapshot. */
   readonly kind: 'user' | 'schedule' | 'restore'
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'failed'
   readonly sizeBytes: number
-  /** Milliseconds for which the VM with the volume was paused. */
+  /** For how long the VM was paused, in milliseconds; null: not paused. */
   readonly pauseMs: number | null
   readonly error: string | null
   readonly createdAt: Date
@@ -20,7 +20,7 @@ export interface VolumeSnapshot {
   readonly hostLost: boolean
   readonly owner: Volume['owner']
   readonly ownerId: string | null
-  /** The volume is moving to another host. */
+  /** Whether the volume is moving to another host. */
   readonly moving: boolean
   readonly volumeState: 'creating' | 'ready' | 'restoring' | 'failed'
 }
@@ -75,7 +75,7 @@ export const byName = (sql: Sql, volumeId: string, name: string) => sql.maybe(sn
 export const list = (sql: Sql, volumeId: string) => sql.rows(snapshotsOf, [volumeId])
 export const insert = (tx: Tx, s: Pick<VolumeSnapshot, 'id' | 'projectId' | 'volumeId' | 'name' | 'kind'>) =>
   tx.run(insertSnapshot, [s.id, s.projectId, s.volumeId, s.name, s.kind])
-/** Returns the volume when the observation ended the creation of the snapshot; otherwise undefined. */
+/** Records the observed result if the snapshot is still being created. Returns the volume's id, otherwise undefined. */
 export const record = async (
   tx: Tx,
   hostId: string,
@@ -94,7 +94,7 @@ export const record = async (
       observed.error,
     ])
   )?.volumeId
-/** Returns the VMs whose restore waits for this snapshot. */
+/** Returns the VMs whose restore waits for this snapshot of their volume. */
 export const vmsWaitingFor = async (tx: Tx, id: string) => (await tx.rows(vmsThatWait, [id])).map(row => row.id)
 export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1

@@ -1,5 +1,6 @@
 /**
- * Workflow of a volume snapshot on its host: created once, retained until it is deleted, then removed from the host.
+ * Workflow of a volume snapshot: its host creates it once; it is retained until it is deleted; then the host removes
+ * it.
  */
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
@@ -16,10 +17,10 @@ import type { VolumeSnapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 import { byId as volumeById } from './store.ts'
 
-/** Changes arrive as messages; this poll covers lost messages. */
+/** Poll interval; only covers lost messages, because hosts report changes. */
 const pollMs = seconds(15)
 
-/** The desired state as sent to the host. Removal has a later generation than creation. */
+/** Desired state for the host. Removal has a later generation than creation. */
 const desiredOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
   snapshotId: s.id,
   volumeId: s.volumeId,
@@ -40,7 +41,7 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
         if (s.volumeState === 'failed') return go('keeping', failed(s, 'the volume itself could not be created'))
         if (now.getTime() - enteredAt.getTime() > makingMs)
           return go('keeping', failed(s, 'the host did not finish it in time'))
-        // The volume has no host yet, or is not ready there yet; its workflow pokes this one.
+        // The volume has no host or is not ready yet. The volume's workflow pokes this one when it is.
         if (!s.hostId || s.volumeState !== 'ready' || s.moving) return wait(pollMs)
         if (s.hostLost) return go('keeping', failed(s, 'the host of the volume is lost'))
         const { hostId } = s
@@ -59,12 +60,12 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
       },
 
       async removing({ subject: s, signal }) {
-        // The volume's move pokes this workflow once the owning host is settled.
+        // When the move has ended, its workflow pokes this one.
         if (s.moving) return wait(minutes(1))
         const volume = await volumeById(deps.db, s.volumeId)
         if (volume?.hostId && !(volume.bound && volume.hostRemoved)) {
           const hostId = await reachableHost(deps, volume)
-          // Only a host that reaches the volume can remove the snapshot, and a lost host may come back.
+          // No host that reaches the volume is up. Retry later, because a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolumeSnapshot(desiredOf(s), signal)
           if (observed.state !== 'absent') return wait(pollMs)
@@ -84,8 +85,8 @@ const failed = (s: VolumeSnapshot, why: string) => async (tx: Tx) => {
 }
 
 /**
- * Before a VM is restored from a snapshot, the current content of its volumes is saved as snapshots. If that fails, the
- * VM boots instead of being restored.
+ * Pokes VMs whose restore waits for this snapshot. Before a VM is restored from a VM snapshot, the current content of
+ * its volumes is saved in volume snapshots. If that fails, the VM boots instead of being restored.
  */
 async function notifyVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'): Promise<void> {
   for (const vmId of await store.vmsWaitingFor(tx, snapshotId)) {
@@ -94,13 +95,16 @@ async function notifyVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'):
   }
 }
 
-/** Returns the host's message when it is a refusal that a retry would not change. */
+/** Returns the error message if the host refused permanently, so that a retry would not help. */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['no_such_pool', 'invalid_volume', 'invalid_snapshot', 'volume_missing']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
-/** Records an observation of a snapshot. All observations pass through here. */
+/**
+ * Records a host's observation of a snapshot, and pokes the workflows that depend on it. All such observations pass
+ * through here.
+ */
 export async function recordVolumeSnapshot(tx: Tx, hostId: string, observed: VolumeSnapshotObserved): Promise<void> {
   const { state } = observed
   if (state === 'absent') return poke(tx, 'volume-snapshot', observed.snapshotId)

@@ -1,33 +1,33 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** The owner of a volume. The user's lists show only the user's volumes. */
+/** Owner of a volume. Users list only the volumes with owner `user`. */
 export type VolumeOwner = 'user' | 'database'
 
 export interface Volume {
   readonly id: string
   readonly projectId: string
   readonly owner: VolumeOwner
-  /** Workflow of kind `owner` to poke after changes. */
+  /** Id of the workflow to poke after changes; its kind is `owner`. */
   readonly ownerId: string | null
   readonly name: string
   readonly sizeMib: number
-  /** Size that the host has reached. */
+  /** Size that the host has confirmed. */
   readonly grownMib: number
   /** Empty until the volume is placed, unless a pool was requested. */
   readonly poolName: string
   readonly hostId: string | null
-  /** Only `hostId` can reach the volume. */
+  /** Whether only `hostId` can reach the volume; false in a shared pool. */
   readonly bound: boolean
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'restoring' | 'failed'
   readonly generation: number
-  /** Image whose volume content the volume starts with; empty: none. */
+  /** Image whose directory `/usr/share/mote/volume` is the initial content; empty: none. */
   readonly image: string
   readonly fromVolumeId: string | null
   readonly fromSnapshotId: string | null
   readonly restoreSnapshotId: string | null
   readonly restores: number
-  /** Sealed, purpose `volume.key`; set only when the pool is encrypted. */
+  /** Encryption key, sealed with purpose `volume.key`; set only in encrypted pools. */
   readonly key: Buffer | null
   readonly usedBytes: number
   readonly snapshotBytes: number
@@ -35,18 +35,18 @@ export interface Volume {
   readonly error: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
-  /** The host is lost for now (`hostLost`), or was removed for good (`hostRemoved`). */
+  /** Whether the host is lost for now (`hostLost`), or was removed for good (`hostRemoved`). */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
   /** Target host of a move in progress. */
   readonly movingTo: string | null
-  /** The move that brought the volume to its host. */
+  /** Id of the move that brought the volume to its current host. */
   readonly arrivedBy: string | null
-  /** A host has, or will have, a copy of the volume that is not the owning one. */
+  /** Whether a move is unfinished, so that a second host has or will have a copy. */
   readonly copied: boolean
-  /** A pending snapshot needs the volume to be placed, even without a VM. */
+  /** Whether a pending snapshot requires the volume to be placed, even without a VM. */
   readonly needed: boolean
-  /** Rises with each writer, and whenever the content is replaced. */
+  /** Fencing generation of attachments: rises with each new writer, and whenever the content is replaced. */
   readonly attachGeneration: number
 }
 
@@ -70,8 +70,7 @@ const volumeOfProject = statement<Volume>(
   'volumes.ofProject',
   `SELECT ${columns} ${joined} WHERE o.id = $2 AND o.project_id = $1 AND o.owner = 'user' AND o.want = 'present'`,
 )
-// NO KEY, so that inserts of rows that reference the volume, which take a key share lock, do not conflict with this
-// lock.
+// NO KEY, because inserts of rows that reference the volume take a key share lock, which FOR UPDATE would block.
 const lockVolume = statement(
   'volumes.lock',
   `SELECT id FROM volume WHERE id = $1 AND want = 'present' FOR NO KEY UPDATE`,
@@ -107,7 +106,8 @@ const markDeleted = statement(
   'volumes.markDeleted',
   `UPDATE volume SET want = 'absent', generation = generation + 1, updated_at = now() WHERE id = $1 AND want = 'present'`,
 )
-// Replaced content counts as another writer: a VM that was asleep must not resume with it.
+// Replacing the content raises the attach generation like a new writer, so that no sleeping VM resumes with stale
+// content.
 const startRestore = statement(
   'volumes.startRestore',
   `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
@@ -148,7 +148,7 @@ const unfinishedClones = statement<{ count: number }>(
 )
 const recordUsage = statement(
   'volumes.recordUsage',
-  // Locks in id order, because several hosts report the volumes of a shared pool at once.
+  // Locks in id order, because several hosts may report the volumes of a shared pool at once.
   `WITH locked AS (
      SELECT id FROM volume WHERE id = ANY ($2::uuid[]) AND (host_id = $1 OR NOT bound) ORDER BY id FOR NO KEY UPDATE)
    UPDATE volume o SET used_bytes = u.used, snapshot_bytes = u.snapshots, measured_at = now()
@@ -175,7 +175,7 @@ export type NewVolume = Pick<
 
 export const byId = (sql: Sql, id: string) => sql.maybe(volumeById, [id])
 export const byIds = (sql: Sql, ids: readonly string[]) => sql.rows(volumesByIds, [ids])
-/** Finds a volume of the user. */
+/** Returns a volume of the user, not one of the platform. */
 export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(volumeOfProject, [projectId, id])
 /** Locks the volume until the transaction ends, which serializes attach, restore, clone and delete. */
 export const lock = async (tx: Tx, id: string) => {
@@ -198,7 +198,7 @@ export const insert = (tx: Tx, v: NewVolume) =>
     v.key,
     v.image,
   ])
-/** Sums up the project's volumes; those of databases count toward the size only. */
+/** Returns the number of the user's volumes in the project, and the total size including database volumes. */
 export const projectUsage = (tx: Tx, projectId: string) => tx.one(usageOfProject, [projectId])
 export const place = async (
   tx: Tx,
@@ -208,7 +208,7 @@ export const place = async (
 /** Returns false when the volume is not in state `from`. */
 export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volume['state'], error: string | null) =>
   (await tx.run(setState, [id, from, to, error])) === 1
-/** Raises the generation, which makes the host retry. */
+/** Raises the generation, so that the host retries the creation. */
 export const tryAgain = async (tx: Tx, v: Pick<Volume, 'id' | 'generation'>, error: string) =>
   void (await tx.run(raiseCreating, [v.id, v.generation, error]))
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
@@ -217,20 +217,20 @@ export const restore = async (tx: Tx, id: string, snapshotId: string) =>
 /** Returns false when the volume already has that size. */
 export const grow = async (tx: Tx, id: string, sizeMib: number) => (await tx.run(growVolume, [id, sizeMib])) === 1
 export const hasGrown = (tx: Tx, id: string, sizeMib: number) => tx.run(setGrown, [id, sizeMib])
-/** Resets the size after a failed growth, unless another size was requested in the meantime. */
+/** Resets the size after a failed growth, unless another size was requested meanwhile. */
 export const giveUpGrowing = (tx: Tx, v: Pick<Volume, 'id' | 'sizeMib'>, error: string) =>
   tx.run(stopGrowing, [v.id, v.sizeMib, error])
-/** Sets the key once; the key of a volume never changes. */
+/** Sets the encryption key if it is not set yet; a volume's key never changes. */
 export const setKey = (tx: Tx, id: string, sealed: Buffer) => tx.run(setKeyOf, [id, sealed])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVolume, [id])
-/** Returns the VMs that hold the volume or are about to. */
+/** Returns the VMs that have the volume attached or are about to attach it. */
 export const vmIds = async (sql: Sql, id: string) => (await sql.rows(vmsOfVolume, [id])).map(row => row.id)
 export const snapshotsUnderWay = async (tx: Tx, id: string) =>
   (await tx.rows(unfinishedSnapshots, [id])).map(row => row.id)
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(idsOfProject, [projectId])).map(row => row.id)
 export const remaining = async (db: Db, projectId: string) => (await db.one(remainingVolumes, [projectId])).count
-/** Counts clones of the volume, or of that snapshot, that are still being created. */
+/** Counts clones of the volume or of the snapshot that are still being created. */
 export const clonesUnderWay = async (
   tx: Tx,
   of: { readonly volumeId?: string | undefined; readonly snapshotId?: string | undefined },

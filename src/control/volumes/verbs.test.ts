@@ -1,6 +1,6 @@
 /**
- * Runs every verb of volumes and their snapshots in every state, before a step, during one and while the host is
- * unreachable: the verb takes effect eventually, or is refused.
+ * Tests every verb of volumes and their snapshots in every state of the workflow: before a step, during a step, and
+ * while the host is unreachable. The verb must eventually take effect, or be refused.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -32,7 +32,7 @@ let made = 0
 const name = () => `v${++made}`
 interface Subject {
   readonly id: string
-  /** Holds `one` if it could be taken. */
+  /** A snapshot with content `one`; in state `placing` there is none, and this is the volume's own id. */
   readonly snapshotId: string
 }
 const phaseOf = async (id: string) =>
@@ -90,13 +90,13 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
 
 interface Verb {
   readonly act: (tx: Tx, subject: Subject) => Promise<{ readonly id: string } | void>
-  /** @param id of the created resource, otherwise of the volume */
+  /** Checks the effect. @param id of the created resource, otherwise of the volume */
   readonly hasEffect: (subject: Subject, id: string) => Promise<boolean>
 }
 const verbs: Readonly<Record<string, Verb>> = {
   grow: {
     act: (tx, { id }) => growVolume(tx, id, 96),
-    // A volume without a host is created in that size.
+    // A volume without a host has not grown yet; it will be created in the new size.
     hasEffect: async ({ id }) => {
       const volume = await findVolume(db, id)
       return volume?.sizeMib === 96 && (volume.grownMib === 96 || volume.hostId === null)
@@ -154,7 +154,7 @@ async function during(verb: Verb, subject: Subject): Promise<Outcome> {
   await createRunner({ db, workflows: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   return outcome ?? apply(verb, subject)
 }
-/** The host stops answering before the verb and comes back a few rounds later. */
+/** Runs the verb while the host is unreachable; the host comes back five rounds later. */
 async function whileAway(verb: Verb, subject: Subject): Promise<Outcome> {
   host.reachable = false
   try {
@@ -170,12 +170,12 @@ async function whileAway(verb: Verb, subject: Subject): Promise<Outcome> {
 }
 const moments = { 'before a step': apply, 'during a step': during, 'while its host is unreachable': whileAway }
 
-describe.each(Object.entries(states))('%s', (_state, bring) => {
+describe.each(Object.entries(states))('a volume in state %s', (_state, bring) => {
   it.each(
     Object.entries(moments).flatMap(([when, how]) =>
       Object.entries(verbs).map(([what, verb]) => ({ when, how, what, verb })),
     ),
-  )('$what, $when', async ({ how, verb }) => {
+  )('$what $when takes effect or is refused', async ({ how, verb }) => {
     const subject = await bring()
     const outcome = await how(verb, subject)
     if ('refused' in outcome) {

@@ -8,7 +8,7 @@ type Shown = Pick<Volume, 'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' |
 
 function statusOf(v: Pick<Volume, 'hostId' | 'state' | 'grownMib' | 'sizeMib' | 'movingTo' | 'arrivedBy'>): string {
   if (v.movingTo !== null || (v.arrivedBy !== null && v.state === 'creating')) return 'moving'
-  // Nothing was created on a host yet, and nothing needs to be until the first use.
+  // The volume is created on a host only when it is first used.
   if (v.hostId === null && v.state === 'creating') return 'pending'
   return v.state === 'ready' && v.grownMib < v.sizeMib ? 'growing' : v.state
 }
@@ -39,7 +39,7 @@ export const volumeWithAttachments = (
   })),
 })
 
-/** `waiting`: no VM has started with the volume yet. */
+/** Returns the status of an attachment. `waiting`: no VM has started with the volume yet. */
 const attachStatus = (a: Attachment): string =>
   a.want === 'detached' ? 'detaching' : a.vms === 0 ? 'waiting' : a.attached === a.vms ? 'attached' : 'attaching'
 

@@ -1,4 +1,4 @@
-/** Crash matrices of volumes and their snapshots, and VMs with volumes. */
+/** Crash matrices of volumes and their snapshots, and tests of VMs with volumes. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -31,7 +31,7 @@ const host = await world.addHost()
 const { volumes: stored, snapshots: kept } = host.storage
 
 let made = 0
-/** An app with at most one VM. */
+/** Creates an app that runs at most one VM. */
 async function oneVmApp() {
   const app = await world.app()
   await db.run({ name: 'test.oneVm', text: 'UPDATE app SET max_replicas = 1 WHERE id = $1' }, [app.id])
@@ -41,7 +41,7 @@ const create = () => db.tx(tx => createVolume(tx, { projectId, name: `v${++made}
 const snapshotOf = (volumeId: string) => db.tx(tx => createVolumeSnapshot(tx, volumeId, { name: `s${++made}` }))
 const isReady = async (id: string) => (await findVolume(db, id))?.state === 'ready'
 const snapshotReady = async (id: string) => (await findVolumeSnapshot(db, id))?.state === 'ready'
-/** A placed volume and a ready snapshot; both hold `content`. */
+/** Creates a placed volume and a ready snapshot of it; both have this content. */
 async function placed(content = 'one') {
   const { id } = await create()
   const first = await snapshotOf(id)
@@ -114,7 +114,7 @@ const snapshotCases = crashMatrix({
   },
 })
 
-describe('crash matrix of a snapshot of a volume', () => {
+describe('crash matrix of a volume snapshot', () => {
   it('covers every phase with every fault', () =>
     expect(snapshotCases.length).toBe(Object.keys(world.workflows.volumeSnapshot.phases).length * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
@@ -131,7 +131,7 @@ describe('scheduled snapshots', () => {
     )
     return counts
   }
-  it('are taken when due, and replace the oldest ones; snapshots taken by users stay', async () => {
+  it('are taken when due and replace the oldest scheduled ones, but no snapshots taken by users', async () => {
     const { id } = await placed()
     const [byHand] = await names(id)
     await db.tx(tx => setSchedule(tx, id, { everyMinutes: 60, keep: 2 }))
@@ -147,7 +147,7 @@ describe('scheduled snapshots', () => {
     [{ everyMinutes: 14, keep: 1 }, /every_minutes/],
     [{ everyMinutes: 60, keep: 0 }, /keep/],
     [{ everyMinutes: 60, keep: 101 }, /keep/],
-  ])('%j is refused', async (schedule, why) => {
+  ])('the schedule %j is refused', async (schedule, why) => {
     await expect(db.tx(tx => setSchedule(tx, newId(), schedule))).rejects.toThrow(why)
   })
 })
@@ -157,7 +157,7 @@ describe('growing a volume', () => {
     const { sizeMib, grownMib, error } = (await findVolume(db, id))!
     return { sizeMib, grownMib, error }
   }
-  it('takes effect on its host, and immediately on a volume without a host', async () => {
+  it('takes effect on its host later, and immediately on a volume without a host', async () => {
     const { id } = await placed()
     await db.tx(tx => growVolume(tx, id, 128))
     expect(await size(id)).toEqual({ sizeMib: 128, grownMib: 64, error: null })
@@ -168,7 +168,7 @@ describe('growing a volume', () => {
     expect(await size(nowhere)).toEqual({ sizeMib: 128, grownMib: 128, error: null })
   })
 
-  it('that fails on its host leaves the size unchanged with a message, and can be retried', async () => {
+  it('leaves the size unchanged with a message when the host fails, and can be retried', async () => {
     const { id, volume } = await placed()
     volume.failGrowth = 'the disk is full'
     await db.tx(tx => growVolume(tx, id, 128))
@@ -258,7 +258,7 @@ describe('a VM with a volume', () => {
   const active = async (deploymentId: string) =>
     (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, deploymentId)).length === 1
 
-  it('starts with it under a new generation, and no other VM gets it before that VM is gone', async () => {
+  it('attaches the volume with a new generation, and no other VM gets the volume before this VM is gone', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     await attach(app.id, id)
@@ -287,7 +287,7 @@ describe('a VM with a volume', () => {
     expect(stored.get(id)?.generation).toBe(2)
   })
 
-  it('yields it to a new version, and gets it back when that fails', async () => {
+  it('releases the volume to a new deployment, and gets it back when that deployment fails', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     await attach(app.id, id)
@@ -306,7 +306,7 @@ describe('a VM with a volume', () => {
     expect(await active(good.id)).toBe(true)
   })
 
-  it('waits for the host of its volume, and says so', async () => {
+  it('is not placed while the host of its volume is cordoned, and its placement note gives the reason', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     await attach(app.id, id)
@@ -331,7 +331,7 @@ describe('a VM with a volume', () => {
     await world.until(async () => holders(id).length === 1)
   })
 
-  it('releases it when it is detached, and only then is the volume free', async () => {
+  it('unmounts a volume that is being detached, and the volume can be attached elsewhere only afterwards', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     const { attachment } = await attach(app.id, id)
@@ -346,7 +346,7 @@ describe('a VM with a volume', () => {
     await remove({ id })
   })
 
-  it('shares it with other readers, and no VM can write to it then (I39)', async () => {
+  it('shares a read-only volume with other VMs, and none can attach it read-write meanwhile (I39)', async () => {
     const { id } = await create()
     const apps = [await world.app({ replicas: 2 }), await world.app({ replicas: 2 })]
     for (const app of apps) await attach(app.id, id, 1)
@@ -357,8 +357,8 @@ describe('a VM with a volume', () => {
   })
 })
 
-describe('attaching', () => {
-  it('has exactly one winner, however many requests arrive at once (I38)', async () => {
+describe('attaching a volume read-write', () => {
+  it('succeeds for exactly one of several concurrent requests (I38)', async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     for (let round = 0; round < 25; round++) {
@@ -386,7 +386,7 @@ describe('attaching', () => {
     }
   })
 
-  it('10,000 races of 2 to 8 contenders at the lock itself: one winner each (I38)', { timeout: 120_000 }, async () => {
+  it('has one winner in each of 10,000 races of 2 to 8 database inserts (I38)', { timeout: 120_000 }, async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     const lock = {

@@ -1,4 +1,4 @@
-/** The workflow of a volume: places it, has its host create it, restore it and grow it on request, and removes it. */
+/** The workflow of a volume: places it; has its host create, restore, grow and finally remove it. */
 import { randomBytes } from 'node:crypto'
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeObserved, VolumePut } from '../../contract/agent.ts'
@@ -14,14 +14,14 @@ import { choosePlace } from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
-/** Changes arrive as messages; this poll covers lost messages. */
+/** Poll interval; only covers lost messages, because hosts report changes. */
 const pollMs = seconds(15)
 const tryAgainMs = seconds(30)
 
 type PlaceDeps = Pick<Deps, 'db' | 'config'>
 type VolumeDeps = PlaceDeps & Pick<Deps, 'bus' | 'vault'>
 
-/** The desired state as sent to the host. */
+/** Desired state for the host. */
 const desiredOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   volumeId: v.id,
   generation: v.generation,
@@ -32,7 +32,7 @@ const desiredOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...(v.image === '' ? {} : { image: v.image }),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
   ...(v.arrivedBy ? { arrived: { transferId: v.arrivedBy } } : {}),
-  // A completed restore is not sent again: another host of a shared pool has no record of it and would repeat it.
+  // Sent only while restoring: another host of a shared pool has no record of a completed restore and would repeat it.
   ...(v.state === 'restoring' && v.restoreSnapshotId
     ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } }
     : {}),
@@ -52,7 +52,9 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
     load: id => store.byId(deps.db, id),
     preempt: v => (v.want === 'absent' ? 'removing' : undefined),
     phases: {
-      /** A volume is placed with the first VM that needs it; without a VM, on the host with most room. */
+      /**
+       * A volume is placed together with the first VM that needs it, or without a VM on the host with the most room.
+       */
       async placing({ subject: v }) {
         if (v.hostId) return go('creating', undefined, makingMs)
         if (!v.needed) return wait(hours(1))
@@ -77,7 +79,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
       },
 
       async keeping({ subject: v }): Promise<Next<'creating' | 'restoring' | 'growing'>> {
-        // The volume has moved to another host.
+        // The volume has moved to this host, which still has to create it from the copy.
         if (v.state === 'creating') return go('creating', undefined, makingMs)
         if (v.state === 'restoring') return go('restoring', undefined, makingMs)
         return isGrowing(v) ? go('growing', undefined, makingMs) : wait(hours(1))
@@ -98,7 +100,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
         })
       },
 
-      /** The volume stays in use while it grows; if the host cannot grow it, the size stays unchanged. */
+      /** The volume stays in use while it grows. If the host cannot grow it, the size is reset. */
       async growing(step): Promise<Next<'keeping'>> {
         const { subject: v } = step
         if (v.state !== 'ready' || !isGrowing(v)) return go('keeping')
@@ -113,11 +115,11 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
       },
 
       async removing({ subject: v, signal }) {
-        // The move is cancelled first, and the hosts with copies remove them.
+        // Wait until the move is cancelled, and both hosts have removed their copies.
         if (v.copied) return wait(minutes(1))
         if (v.hostId && !(v.bound && v.hostRemoved)) {
           const hostId = await reachableHost(deps, v)
-          // Only a host that reaches the volume can remove it, and a lost host may come back.
+          // No host that reaches the volume is up. Retry later, because a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolume(desiredOf(deps, v), signal)
           if (observed.state !== 'absent') return wait(pollMs)
@@ -138,15 +140,15 @@ interface Step {
 }
 
 interface Ends {
-  /** Maps the host's answer to the next step; undefined while the host is working. */
+  /** Maps the host's observation to the next step; undefined while the host is still working. */
   readonly settled: (observed: VolumeObserved) => Next<'keeping'> | undefined
-  /** The host refuses this generation for good. */
+  /** Next step after the host has permanently refused this generation. */
   readonly refused: (why: string) => Next<'keeping'>
 }
 
 /**
- * A failed creation is final, except for a volume that was moved here: this host has its only complete copy, so
- * creation is retried forever.
+ * Next step after a failed creation. The failure is final, unless the volume was moved here: then this host has the
+ * only complete copy, and creation is retried forever.
  */
 const notMade = (v: Volume, why: string | null): Next<'keeping'> =>
   v.arrivedBy === null
@@ -154,13 +156,13 @@ const notMade = (v: Volume, why: string | null): Next<'keeping'> =>
     : wait(tryAgainMs, tx => store.tryAgain(tx, v, why ?? 'no reason'))
 
 /**
- * Time until the next attempt. The observation of a failed attempt pokes this workflow, and must not trigger an
- * immediate retry.
+ * Time until the next attempt after a failed one. Needed because the observation of the failure pokes this workflow,
+ * which would otherwise retry at once.
  */
 const untilTriedAgain = ({ subject: v, now }: Pick<Step, 'subject' | 'now'>): number =>
   v.arrivedBy !== null && v.error !== null ? v.updatedAt.getTime() + tryAgainMs - now.getTime() : 0
 
-/** Sends the desired state to the host. */
+/** Sends the desired state to the host, and maps its response to the next step. */
 async function carryOut(
   deps: VolumeDeps,
   { subject: v, signal }: Step,
@@ -185,20 +187,20 @@ async function giveKey({ vault }: VolumeDeps, tx: Tx, v: Volume): Promise<void> 
   await store.setKey(tx, v.id, vault.seal('volume.key', randomBytes(32).toString('base64')))
 }
 
-/** Returns the host's message when it is a refusal that a retry would not change. */
+/** Returns the error message if the host refused permanently, so that a retry would not help. */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['no_such_pool', 'invalid_volume', 'snapshot_missing']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
 /**
- * Returns the volume's host; for a shared pool, another host when that one is lost. Undefined when no host can be
- * reached now.
+ * Returns the volume's host; if that is lost and the pool is shared, another host of the pool. Undefined when no such
+ * host is up.
  */
 export async function reachableHost(deps: PlaceDeps, v: Volume): Promise<string | undefined> {
   if (v.hostId && !v.hostLost) return v.hostId
   if (v.bound) return undefined
-  // The pool has already reserved the volume's space.
+  // The volume already counts in the pool's usage, so it needs no additional room.
   const place = await findPlace(deps, v)
   if (place) await deps.db.tx(tx => moveTo(tx, v, place))
   return place?.hostId
@@ -217,12 +219,12 @@ async function moveTo(
   await store.place(tx, v.id, { hostId, bound: !shared, pool: name })
 }
 
-/** Ends a creation or restore, successful or not, and pokes the workflows that wait for it. */
+/** Records the result of a creation or restore, and pokes the workflows that wait for it. */
 async function settle(tx: Tx, v: Volume, state: 'ready' | 'failed', error: string | null): Promise<void> {
   if (!(await store.enter(tx, v.id, v.state, state, error))) return
   await pokeMany(tx, 'vm', await store.vmIds(tx, v.id))
   await pokeMany(tx, 'volume-snapshot', await store.snapshotsUnderWay(tx, v.id))
-  // The source host of a move may now remove its leftovers.
+  // Once the volume is usable here, the source host of a move may remove its copy.
   await pokeMoveOf(tx, v.id)
   await pokeOwner(tx, v)
 }
@@ -243,7 +245,7 @@ export async function pokeOwner(tx: Tx, v: Pick<Volume, 'owner' | 'ownerId'>): P
   if (v.owner !== 'user' && v.ownerId) await poke(tx, v.owner, v.ownerId)
 }
 
-/** Pokes the workflows of the volume after an observation of its host. */
+/** Pokes the volume's workflows after a host has reported an observation. */
 export async function recordVolume(tx: Tx, { volumeId }: Pick<VolumeObserved, 'volumeId'>): Promise<void> {
   await poke(tx, 'volume', volumeId)
   await pokeMoveOf(tx, volumeId)

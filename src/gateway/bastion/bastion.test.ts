@@ -1,4 +1,7 @@
-/** A real SSH client and server with a real TCP echo behind them; the test provides control's answers. */
+/**
+ * Tests the bastion with a real SSH client and server, and a TCP echo server as the database. The test plays the part
+ * of control.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -24,7 +27,7 @@ let dir: string
 let key: string
 let publicKey: string
 let opens = 0
-/** The current state of the database. */
+/** What control currently reports about the database. */
 let database: 'here' | 'old login' | keyof typeof elsewhere = 'here'
 const elsewhere = {
   moved: { endpoint: { host: '127.0.0.1', port: 1 }, reason: '', mayOpen: true },
@@ -95,7 +98,7 @@ describe('the bastion', () => {
   it.each([
     ['a token', () => ({ password: 'good' })],
     ['a key', () => ({ privateKey: key })],
-  ])('opens a tunnel for %s', async (_, credential) => {
+  ])('opens a tunnel for a login with %s', async (_, credential) => {
     const client = await connectAs(mine, credential())
     const channel = await forward(client, 'shop.acme.db.internal', 5432)
     await answerOf(channel, 'hello')
@@ -117,7 +120,7 @@ describe('the bastion', () => {
     },
   )
 
-  it('keeps open tunnels after their login has expired, and checks tunnels to one database together', async () => {
+  it('keeps open tunnels when their login has expired, and checks all tunnels to one database with one request', async () => {
     const client = await connectAs(mine, { password: 'good' })
     const channels = [
       await forward(client, 'shop.acme.db.internal', 5432),
@@ -181,7 +184,7 @@ describe('the bastion', () => {
     expect(await readFile(join(dir, 'keys', 'host'), 'utf8')).toBe(before)
   })
 
-  it('disconnects only clients with too many failed logins', async () => {
+  it('disconnects a client address with too many failed logins, but no other', async () => {
     const guesser = '127.0.0.9'
     for (let n = 0; n < 10; n++) await expect(connectAs(mine, { password: `bad ${n}` }, guesser)).rejects.toThrow()
     const before = logins.length
@@ -192,7 +195,7 @@ describe('the bastion', () => {
   })
 })
 
-it('forgets failures after a minute', () => {
+it('failed logins are forgotten after a minute', () => {
   let nowMs = 0
   const failures = countFailures(2, () => nowMs)
   failures.note('a')

@@ -1,6 +1,6 @@
 /**
- * An SSH server for databases and for the VMs of apps. A client logs in with an access token as its password, or with
- * one of the user's keys. The user name is the id of a database, to which the client may open `direct-tcpip` channels
+ * An SSH server for databases and for the VMs of apps. A client logs in with an access token as password, or with a
+ * registered key. The user name is either the id of a database, to which the client may open `direct-tcpip` channels
  * (RFC 4254, 7.2), or the name of an app, in whose VM it may start programs, transfer files and reach ports (shell.ts).
  * Control authorizes each login, tunnel and session.
  */
@@ -28,7 +28,10 @@ export interface BastionConfig {
   /** 0: any free port. */
   readonly port: number
   readonly hostKeyFile: string
-  /** Interval between checks of whether an open tunnel still leads to its database, ms; default 10 s. */
+  /**
+   * How often open tunnels are checked: whether their database is still there, and still permitted. In milliseconds;
+   * default 10 s.
+   */
   readonly pollEveryMs?: number
 }
 
@@ -44,9 +47,9 @@ export interface ControlAnswers {
 }
 
 const askTimeoutMs = 5000
-/** An emulated guest on a busy host was seen to take more than 5 s to accept a connection. */
+/** Timeout for connecting to a database. An emulated guest on a busy host was observed to take more than 5 s. */
 const connectMs = 15_000
-/** A client that does not get through its login by then is hung up on. */
+/** Time limit for the login, after which the client is disconnected. */
 const loginMs = 30_000
 const failuresPerMinute = 10
 const mostConnections = 1000
@@ -82,7 +85,7 @@ export async function startBastion(
       connections.delete(connection)
     })
   })
-  // Nagle's algorithm with delayed acknowledgments would add 40 ms to every query.
+  // No Nagle's algorithm: with delayed acknowledgments, it would add 40 ms to every query.
   const server = createServer({ noDelay: true }, socket => {
     if (connections.size >= mostConnections || !failures.mayTry(socket.remoteAddress ?? '')) socket.destroy()
     else ssh.injectSocket(socket)
@@ -159,7 +162,7 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
       .then(upstream => {
         if (!upstream) return refuse(reject, leave)
         if (isOver) {
-          // The SSH connection has ended, so the tunnel would never be closed.
+          // The SSH connection has ended meanwhile, so nothing would ever close the tunnel.
           upstream.destroy()
           return leave()
         }
@@ -189,12 +192,13 @@ function refuse(reject: () => void, leave: () => void): void {
   reject()
 }
 
-/** Returns undefined if control refuses the tunnel. */
+/** Connects to the database. Returns undefined if control refuses the tunnel. */
 async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise<Socket | undefined> {
   const { endpoint } = await control.open(desired)
   if (!endpoint) return undefined
   return new Promise((resolve, reject) => {
-    // A VM that was restarted after a failure has the same address, and resets connections that it does not know.
+    // Keep-alive detects a VM that was restarted at the same address after a failure: it resets connections that it
+    // does not know.
     const alive = { keepAlive: true, keepAliveInitialDelay: 10_000 }
     const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, timeout: connectMs, ...alive })
     const fail = (cause: Error) => {
@@ -211,13 +215,13 @@ async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise
   })
 }
 
-/** Number of consecutive checks without an endpoint after which the database counts as gone. */
+/** After this many consecutive checks without an endpoint, the database counts as gone. */
 const checksAllowed = 3
 
 /**
- * Ends tunnels whose database has moved or died, or whose permission was revoked. The database may not close its
- * connections itself; clients would retransmit for a quarter of an hour before their connection fails. Tunnels of one
- * connection to one database are checked together.
+ * Returns a function that watches a tunnel, and ends it when its database has moved or died, or the permission was
+ * revoked. A dead database does not close its connections, and clients would retransmit for a quarter of an hour. All
+ * tunnels of one connection to one database share the checks.
  */
 function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: TunnelOpen, upstream: Socket) => void {
   const places = new Map<string, Set<Socket>>()
@@ -229,7 +233,7 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
       const { endpoint, mayOpen, mayStay } = await control.open(desired)
       if (mayStay) return
       missing = endpoint ? 0 : missing + 1
-      // A database that is briefly unavailable may recover.
+      // A database without an endpoint may only be unavailable for a moment.
       const isGone = mayOpen === false || missing >= checksAllowed
       for (const socket of open) {
         const isElsewhere = endpoint && (endpoint.host !== socket.remoteAddress || endpoint.port !== socket.remotePort)
@@ -237,7 +241,7 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
       }
     }
     const timer = setInterval(() => {
-      // While control is unreachable, open tunnels stay open.
+      // A failed check has no consequence: tunnels stay open while control is unreachable.
       if (open.size > 0) return void checkDatabase().catch(() => undefined)
       clearInterval(timer)
       places.delete(key)

@@ -1,4 +1,4 @@
-/** Limits failed logins: an address has a number of attempts per minute. */
+/** Limits failed logins to a number per client address and minute. */
 export interface Failures {
   /** Returns false when the address has used up its attempts. */
   mayTry(address: string): boolean
@@ -22,7 +22,7 @@ export function countFailures(most: number, nowMs: () => number): Failures {
       const found = entry(address)
       if (found) found.count++
       else {
-        // Evicts the oldest entry, so that a flood of addresses cannot grow the table without bound.
+        // Evict the oldest entry, so that a flood of addresses cannot grow the table without bound.
         const [oldest] = recent.keys()
         if (recent.size >= mostAddresses && oldest !== undefined) recent.delete(oldest)
         recent.set(address, { count: 1, sinceMs: nowMs() })

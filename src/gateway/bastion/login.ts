@@ -2,7 +2,10 @@ import type { AuthContext } from 'ssh2'
 import ssh2 from 'ssh2'
 import type { ControlAnswers } from './bastion.ts'
 
-/** `accepted`: the key is valid, and the client must prove that it has it. `counts`: counts as a failed attempt. */
+/**
+ * Result of a login step. `accepted`: the key is registered, and the client now has to prove that it owns it. `counts`:
+ * whether the refusal counts as a failed login.
+ */
 export type Verdict =
   | { readonly kind: 'granted'; readonly grant: string }
   | { readonly kind: 'accepted' }
@@ -17,19 +20,24 @@ export async function decide(context: AuthContext, ip: string, control: ControlA
       return grant === null ? { kind: 'refused', counts: true } : { kind: 'granted', grant }
     }
     case 'publickey': {
+      if (isSha1(context)) return { kind: 'refused', counts: false }
       const proven = context.signature !== undefined && hasSigned(context)
       if (context.signature !== undefined && !proven) return { kind: 'refused', counts: true }
       const publicKey = context.key.data.toString('base64')
       const grant = await control.logIn({ user, ip, credential: { kind: 'key', publicKey, proven } })
-      // Clients offer all their keys, so an unknown key is not an attack.
+      // Clients offer all their keys one by one, so an unknown key is no failed login.
       if (grant === null) return { kind: 'refused', counts: false }
       return proven ? { kind: 'granted', grant } : { kind: 'accepted' }
     }
     default:
-      // Clients use `none` to ask for the available methods.
+      // Clients use the method `none` to query the available methods.
       return { kind: 'refused', counts: false }
   }
 }
+
+/** RSA with SHA-1, for which signatures can be forged (RFC 8332, 5.3); ssh2 names no hash for `ssh-rsa`. */
+const isSha1 = ({ key, hashAlgo }: Extract<AuthContext, { method: 'publickey' }>) =>
+  key.algo === 'ssh-rsa' && hashAlgo === undefined
 
 function hasSigned(context: Extract<AuthContext, { method: 'publickey' }>): boolean {
   const key = ssh2.utils.parseKey(context.key.data)

@@ -1,9 +1,9 @@
-/** Reports the bastion's host key to control, so that the API can name it to clients. */
+/** Reports the bastion's host key to control, so that the API can return it to clients. */
 import ssh2 from 'ssh2'
 import type { Bus } from '../../bus/bus.ts'
 import { type BastionKey, gatewaySubjects } from '../../contract/gateway.ts'
 
-/** Returns the key as in known_hosts(5), without a host name. @param privateKey in OpenSSH's format */
+/** Returns the public key as in known_hosts(5), without the host name. @param privateKey in OpenSSH's format */
 export function publicKeyOf(privateKey: string): string {
   const parsed = ssh2.utils.parseKey(privateKey)
   if (parsed instanceof Error) throw parsed
@@ -13,10 +13,10 @@ export function publicKeyOf(privateKey: string): string {
 }
 
 const everyMs = 60_000
-/** Short, because control may start after the gateway. */
+/** Delay after a failed report; short, because control may start after the gateway. */
 const retryMs = 2000
 
-/** @returns a function that stops the reports */
+/** Reports the key immediately, and again every minute. @returns a function that stops the reports */
 export function reportKey(bus: Bus, publicKey: string): () => void {
   const report: BastionKey = { publicKey }
   const stopped = new AbortController()

@@ -1,4 +1,4 @@
-/** Moves bytes between an SSH channel and a session in a VM. */
+/** Copies bytes between an SSH channel and a session in a VM. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { backoffMs } from '../../lib/backoff.ts'
 import type { ShellControl } from './shell.ts'
 import { endBySignal } from './signals.ts'
 
-/** A restart of control or the agent, a pause or a live migration takes less. */
+/** How long requests are retried. A restart of control or the agent, a pause or a live migration usually takes less. */
 const patienceMs = 120_000
 const hangUp = 1
 const notFoundCode = 127
@@ -32,17 +32,20 @@ type ByteInput = Omit<ShellInput, 'ticket'>
 const bytesOf = (data: string | Uint8Array): Buffer =>
   typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
 
-/** The session has ended, or may no longer be used. The message is for the user. */
+/** The session has ended, or may no longer be used. The message is shown to the user. */
 class Ended extends Error {}
 
 export class ShellStream {
   readonly #control: ShellControl
   readonly #opened: Opened
-  /** Not with an older control plane, nor after a request without an answer: another one may serve the next. */
+  /**
+   * Whether requests use bytes instead of base64 text. Not with an older control plane, nor after a request without a
+   * response, because another control plane may handle the next one.
+   */
   #usesBytes: boolean
   readonly #channel: ssh2.ServerChannel
   readonly #over: AbortController
-  /** A forwarded connection has one stream, and no exit code (RFC 4254, 7.2). */
+  /** Whether the channel is a forwarded connection, which has no standard error and no exit code (RFC 4254, 7.2). */
   readonly #isForwarded: boolean
   #controls = Promise.resolve()
 
@@ -71,7 +74,7 @@ export class ShellStream {
   /** Runs until the program has ended, or the client has closed the channel. */
   async run(log: Logger): Promise<void> {
     const input = this.#pumpInput().catch((err: unknown) => {
-      // The output says why a session ends.
+      // If the session has ended, `#pumpOutput` reports the reason.
       if (!(err instanceof Ended) && !this.#over.signal.aborted) log.debug({ err }, 'the input of a session ended')
     })
     try {
@@ -107,7 +110,7 @@ export class ShellStream {
       if ('action' in answer && answer.action !== 'read') throw new Ended('The host answered something else.')
       const parts = answer.parts.map(part => ({ ...part, data: bytesOf(part.data) }))
       for (const { stream, offset, data } of parts) from = { ...from, [stream]: offset + data.length }
-      // The next output arrives while this is written.
+      // Start the next read now, so that it runs while this output is written.
       if (!answer.end) reading = read()
       reading.catch(() => undefined)
       for (const { stream, data } of parts) await this.#write(stream, data)
@@ -142,7 +145,7 @@ export class ShellStream {
   async #pumpInput(): Promise<void> {
     const { sessionId } = this.#opened
     let offset = 0
-    // The default would end the output together with the input.
+    // `destroyOnReturn`: by default, the end of the input would also close the output.
     for await (const chunk of this.#channel.iterator({ destroyOnReturn: false })) {
       const data = chunk as Buffer
       for (let at = 0; at < data.length; ) {
@@ -161,7 +164,10 @@ export class ShellStream {
     await this.#ask(() => ({ action: 'close_input', sessionId }))
   }
 
-  /** As sshd does, when the client has gone. The program may go on for the idle time of the session. */
+  /**
+   * Sends SIGHUP when the client has disconnected, as sshd does. A program that ignores the signal runs until the
+   * session's idle time-out.
+   */
   async #hangUp(): Promise<void> {
     const { ticket, sessionId } = this.#opened
     const request = { action: 'signal', sessionId, number: hangUp } as const
@@ -179,7 +185,10 @@ export class ShellStream {
     return 'action' in request ? { ticket, request } : { ticket, ...request }
   }
 
-  /** Repeats the request while nobody answers: requests state their positions. @throws Ended, BusError */
+  /**
+   * Sends a request, and repeats it while nothing responds. That is safe, because requests state their positions.
+   * @throws Ended, BusError
+   */
   async #ask(requestOf: (isBytes: boolean) => Ask | ByteInput): Promise<SessionAnswer | SessionOutput> {
     const { signal } = this.#over
     const untilMs = performance.now() + patienceMs

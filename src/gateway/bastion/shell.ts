@@ -1,4 +1,4 @@
-/** Channels of an SSH connection to an app: programs, file transfer (SFTP) and ports of its VM. */
+/** Channels of an SSH connection to an app: programs, file transfer (SFTP), and ports and sockets of its VM. */
 import type { Logger } from 'pino'
 import type ssh2 from 'ssh2'
 import { type Bus, BusError } from '../../bus/bus.ts'
@@ -17,22 +17,25 @@ import { Value } from 'typebox/value'
 import { signalNumber } from './signals.ts'
 import { ShellStream } from './shell-stream.ts'
 
-/** What control answers. */
+/** Control's operations for sessions in VMs. */
 export interface ShellControl {
   open(desired: ShellOpen): Promise<ShellOpenAnswer>
-  /** Answers bytes only to a `read` that asks for them. @throws BusError without an answer */
+  /**
+   * Sends a request about a session. Returns bytes only for a `read` that requests them.
+   * @throws BusError without a response
+   */
   ask(request: ShellAsk | ShellInput, signal: AbortSignal): Promise<ShellAskAnswer | SessionOutput>
 }
 
-/** Control waits up to 15 s for the guest. */
+/** Timeout for opening a session. Control waits up to 15 s for the guest. */
 const openTimeoutMs = 30_000
-/** A read waits up to 25 s for output. */
+/** Timeout for a request about a session. A read waits up to 25 s for output. */
 const askTimeoutMs = 45_000
 const mostChannels = 32
 const mostVariables = 64
 const variablePattern = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
 const maxValueLength = 4096
-/** Names of the VM itself. Other hosts are not reachable through it. */
+/** Names of the VM itself. Other hosts cannot be reached through it. */
 const localNames = new Set(['localhost', '127.0.0.1', '::1'])
 
 export const shellControl = (bus: Bus): ShellControl => ({
@@ -47,17 +50,17 @@ export const shellControl = (bus: Bus): ShellControl => ({
 })
 
 export interface Shells {
-  /** A `session` channel (RFC 4254, 6.1). */
+  /** Handles a `session` channel (RFC 4254, 6.1). */
   serve(session: ssh2.Session): void
-  /** A `direct-tcpip` channel (RFC 4254, 7.2). */
+  /** Handles a `direct-tcpip` channel (RFC 4254, 7.2). */
   forwardPort(accept: () => ssh2.ServerChannel, reject: () => void, host: string, port: number): void
-  /** A `direct-streamlocal@openssh.com` channel (OpenSSH's PROTOCOL, 2.4). */
+  /** Handles a `direct-streamlocal@openssh.com` channel (OpenSSH's PROTOCOL, 2.4). */
   forwardSocket(accept: () => ssh2.ServerChannel, reject: () => void, path: string): void
-  /** Hangs up on all programs. */
+  /** Sends SIGHUP to all programs. */
   end(): void
 }
 
-/** The channels of one connection. */
+/** Handles the channels of one SSH connection. */
 export function shellsOf(control: ShellControl, grant: string, log: Logger): Shells {
   const over = new AbortController()
   let channels = 0
@@ -76,7 +79,7 @@ export function shellsOf(control: ShellControl, grant: string, log: Logger): She
   }
   const start = (channel: ssh2.ServerChannel, desired: Omit<ShellOpen, 'grant'>, live: LiveTerminal) => {
     channels++
-    // A channel without a listener for its errors would end the process.
+    // Without this listener, an error of the channel would crash the process.
     channel.on('error', () => channel.destroy())
     run(channel, desired, live)
       .catch((err: unknown) => {
@@ -154,7 +157,7 @@ async function openOrReason(control: ShellControl, desired: ShellOpen, log: Logg
 
 type LiveTerminal = ReturnType<typeof liveTerminal>
 
-/** What a client says about its terminal before and after the program starts. */
+/** Collects terminal size and variables before the program starts, and forwards changes to the program afterwards. */
 function liveTerminal() {
   let tty: { readonly rows: number; readonly columns: number } | undefined
   const env = new Map<string, string>()
@@ -186,7 +189,7 @@ function liveTerminal() {
     }),
     attach(opened: ShellStream) {
       stream = opened
-      // The window may have changed while the program was started.
+      // The window may have been resized while the program was being started.
       if (tty) opened.control({ action: 'resize', size: tty })
     },
   }

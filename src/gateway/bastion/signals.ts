@@ -1,6 +1,6 @@
 import { signalNumbers } from '../../contract/session-stream.ts'
 
-/** Signals that SSH can report as the end of a program (RFC 4254, 6.10), with their Linux numbers. */
+/** Signals that SSH can report as the cause of a program's end (RFC 4254, 6.10), with their Linux numbers. */
 const ends = {
   ABRT: 6,
   ALRM: 14,
@@ -23,9 +23,12 @@ const names: ReadonlyMap<number, EndSignal> = new Map(
   Object.entries(ends).map(([name, number]) => [number, name as EndSignal]),
 )
 
-/** Linux number of a signal that a client sends, named without SIG. */
+/** Returns the Linux number of a signal named by a client, without SIG. */
 export const signalNumber = (name: string): number | undefined =>
   Object.hasOwn(numbers, name) ? numbers[name] : undefined
 
-/** How a client learns that a signal ended a program: the name, or, where SSH has none, the exit code that a shell gives. */
+/**
+ * Returns how a program's end by a signal is reported to clients: by the signal's name or, where SSH has none, by the
+ * exit code that a shell returns.
+ */
 export const endBySignal = (number: number): EndSignal | number => names.get(number) ?? 128 + number

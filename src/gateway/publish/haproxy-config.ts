@@ -1,17 +1,17 @@
 /**
- * A configuration of HAProxy (2.4 or newer) that needs no reload when routes change: a fixed number of backends with a
- * fixed number of servers are filled over the runtime API, and a map assigns hostnames to them.
+ * Generates a HAProxy configuration (2.4 or newer) that needs no reload when routes change. It has a fixed number of
+ * backends with a fixed number of servers, which are filled over the runtime API, and a map from hostnames to backends.
  */
 import type { Activator } from './names.ts'
 
 export interface HaproxyShape {
-  /** Number of apps that HAProxy can serve directly; requests to others go to the gateway. */
+  /** Number of apps that HAProxy can serve directly. Requests to other apps go to the gateway. */
   readonly backends: number
-  /** Number of replicas of one app that HAProxy can serve directly. */
+  /** Number of replicas per app that HAProxy can serve directly. */
   readonly servers: number
   /** Path of the runtime API socket. */
   readonly socket: string
-  /** Path of the map file; HAProxy reads it at startup, so it must exist (empty). */
+  /** Path of the map file. HAProxy reads it at startup, so it must exist, but may be empty. */
   readonly mapFile: string
 }
 
@@ -19,7 +19,10 @@ export const haproxyDefaults = { backends: 200, servers: 16 } as const
 export const backendName = (n: number) => `mote_${n}`
 export const activatorBackend = 'mote_activator'
 
-/** @param bind where HAProxy listens, e.g. `:80` or `:443 ssl crt /etc/ssl/site.pem alpn h2,http/1.1` */
+/**
+ * Returns the configuration file.
+ * @param bind where HAProxy listens, e.g. `:80` or `:443 ssl crt /etc/ssl/site.pem alpn h2,http/1.1`
+ */
 export function haproxyConfig(shape: HaproxyShape, activator: Activator, bind: string): string {
   const backends = Array.from({ length: shape.backends }, (_, n) => backendBlock(backendName(n + 1), shape.servers))
   return `${[
@@ -32,7 +35,7 @@ export function haproxyConfig(shape: HaproxyShape, activator: Activator, bind: s
       '  option redispatch 1',
       '  retries 2',
     ],
-    // A request that never reached an app may be retried with any method.
+    // A request that reached no app may be retried, whatever its method.
     ...['  retry-on conn-failure', '  http-reuse safe'],
     ...['frontend mote', `  bind ${bind}`, '  http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]'],
     ...['  http-request set-header X-Forwarded-Host %[req.hdr(host)]'],
@@ -46,7 +49,7 @@ const backendBlock = (name: string, servers: number) =>
   [
     `backend ${name}`,
     '  balance leastconn',
-    // A server that refuses connections is marked down and checked again.
+    // A server that refuses connections is marked down, and checked until it is up again.
     '  default-server observe layer4 error-limit 3 on-error mark-down check inter 1s fastinter 500ms fall 1 rise 1',
     `  server-template s 1-${servers} 0.0.0.0:80 disabled`,
   ].join('\n')

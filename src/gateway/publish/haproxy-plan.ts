@@ -1,31 +1,31 @@
-/** Computes HAProxy's desired configuration, and the commands that apply it. Pure. */
+/** Computes HAProxy's desired configuration, and the commands that lead to it. Pure functions. */
 import type { Route } from '../../contract/gateway.ts'
 import { type HaproxyShape, backendName } from './haproxy-config.ts'
 import { isDirect, isPlainName } from './names.ts'
 
 export interface HaproxyConfig {
-  /** Backend by hostname; other hostnames go to the gateway. */
+  /** Backend by hostname. Hostnames without an entry go to the gateway. */
   readonly map: ReadonlyMap<string, string>
-  /** Addresses (`host:port`) by backend. */
+  /** Server addresses (`host:port`) by backend. */
   readonly servers: ReadonlyMap<string, readonly string[]>
 }
 
 /** The current configuration, as `show map` and `show servers state` report it. */
 export interface HaproxyState {
   readonly map: ReadonlyMap<string, string>
-  /** By backend and server name. */
+  /** Servers by backend and server name. */
   readonly servers: ReadonlyMap<string, ReadonlyMap<string, ServerState>>
 }
 export interface ServerState {
   readonly address: string
-  /** False in maintenance mode: the server gets no requests. */
+  /** False in maintenance mode, in which the server gets no requests. */
   readonly enabled: boolean
 }
 
 /**
- * Assigns a backend to each app. An app keeps its backend. Apps without a free backend, or with more replicas than a
- * backend has servers, are served by the gateway.
- * @param assigned backend by app; modified
+ * Assigns backends to apps. An app keeps its backend. The gateway serves apps for which no backend is free, and those
+ * with more replicas than a backend has servers.
+ * @param assigned backend by app; updated by this function
  */
 export function desiredOf(routes: Iterable<Route>, shape: HaproxyShape, assigned: Map<string, string>): HaproxyConfig {
   const all = [...routes].filter(route => isPlainName(route.hostname))
@@ -47,7 +47,7 @@ export function desiredOf(routes: Iterable<Route>, shape: HaproxyShape, assigned
 }
 
 /**
- * Returns the commands in an order in which no request meets a missing server: new servers first, then the map, then
+ * Returns the commands in an order in which no request meets a missing server: first new servers, then the map, finally
  * the removed servers.
  */
 export function commandsFor(desired: HaproxyConfig, state: HaproxyState, mapFile: string): string[] {
@@ -67,7 +67,7 @@ export function commandsFor(desired: HaproxyConfig, state: HaproxyState, mapFile
   return [...fill, ...mapCommands(desired.map, state.map, mapFile), ...empty]
 }
 
-/** Sets the address directly: VMs have addresses, never names. */
+/** Sets the address with `set server addr`, which needs an IP address: VMs have no DNS names. */
 function startServer(server: string, address: string): string[] {
   const at = address.lastIndexOf(':')
   return [

@@ -1,6 +1,4 @@
-/**
- * Routes for an edge proxy of the site: the configuration that Traefik reads, and a real HAProxy that never reloads.
- */
+/** Tests publishing routes to a real HAProxy that is never reloaded. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -21,7 +19,7 @@ interface Edge {
   restart(): Promise<void>
 }
 
-/** Starts a HAProxy in front of a gateway that publishes to it. */
+/** Starts HAProxy with a gateway that publishes its routes to it. */
 async function startEdge(cleanup: AsyncDisposableStack): Promise<{ edge: Edge; fixture: GatewayFixture }> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-haproxy-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
@@ -53,7 +51,7 @@ async function startEdge(cleanup: AsyncDisposableStack): Promise<{ edge: Edge; f
   return { edge: { port, restart }, fixture }
 }
 
-/** Whether HAProxy answers directly: the gateway serves no request meanwhile. */
+/** Returns whether HAProxy serves the app directly: then the gateway's number of served requests stays the same. */
 async function isDirect({ gateway }: GatewayFixture, ask: () => Promise<{ status: number }>): Promise<boolean> {
   const before = gateway.served()
   return (await ask()).status === 200 && gateway.served() === before
@@ -76,7 +74,7 @@ it.skipIf(!existsSync(haproxy))(
     await until(() => isDirect(fixture, ask), { what: 'HAProxy serves the app directly' })
     expect((await ask()).body).toBe('a 127.0.0.1 http')
 
-    // Sleeping: the gateway holds the request and wakes the app.
+    // The app sleeps, so HAProxy sends the request to the gateway, which wakes the app.
     await fixture.publish({ state: 'sleeping' })
     await until(async () => fixture.wakes.length > 0 || void ask().catch(() => {}), {
       everyMs: 100,
@@ -87,11 +85,11 @@ it.skipIf(!existsSync(haproxy))(
     expect((await held).body).toBe('b')
     await until(() => isDirect(fixture, ask), { what: 'HAProxy serves the app directly again' })
 
-    // A restarted HAProxy is configured again.
+    // A restarted HAProxy has lost its routes and is configured again.
     await edge.restart()
     await until(() => isDirect(fixture, ask), { everyMs: 50, what: 'HAProxy is configured again' })
 
-    // More apps than backends: the others go through the gateway, which is slower but works.
+    // There are more apps than backends: the rest is served through the gateway, which works but is slower.
     for (let n = 0; n < 6; n++)
       await fixture.publish({ hostname: `app${n}.localhost`, appId: `app${n}`, backends: [b] })
     for (let n = 0; n < 6; n++)
@@ -142,7 +140,7 @@ const route = (appId: string, addresses: readonly string[], change: Partial<Rout
 })
 const off = { address: '0.0.0.0:80', enabled: false }
 
-it('an app keeps its backend, and apps that do not fit, sleep or have unusual names are left to the gateway', () => {
+it('an app keeps its backend, and apps that do not fit, sleep or have unusual hostnames are left to the gateway', () => {
   const assigned = new Map<string, string>()
   const first = desiredOf(
     [route('a', ['1']), route('b', ['2'], { state: 'sleeping' }), route('c', ['3', '4', '5'])],
@@ -162,7 +160,7 @@ it('an app keeps its backend, and apps that do not fit, sleep or have unusual na
   expect(desiredOf([route('y', ['8'])], shape, assigned).map.get('y.example')).toBe('mote_1')
 })
 
-it('starts new servers, then changes the map, then stops the old servers, each once', () => {
+it('the commands start new servers, then change the map, then stop the old servers, each once', () => {
   const on = (address: string) => ({ address, enabled: true })
   const state: HaproxyState = {
     map: new Map([

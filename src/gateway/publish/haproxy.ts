@@ -1,4 +1,4 @@
-/** Keeps the configuration of a running HAProxy equal to the routes, over its runtime API. */
+/** Keeps the configuration of a running HAProxy equal to the routes, through its runtime API. */
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -8,14 +8,17 @@ import { type HaproxyState, type ServerState, commandsFor, desiredOf } from './h
 
 /** Interval of checks, which also detect a restarted HAProxy and manual changes. */
 const lookMs = 2000
-/** Changes within this time are applied together. */
+/** Route changes within this time are applied together. */
 const gatherMs = 20
 const answerMs = 2000
-/** HAProxy accepts lines of at most 16 KiB. */
+/** Commands per request; HAProxy accepts lines of at most 16 KiB. */
 const commandsAtOnce = 50
 
 export interface HaproxyPublisher {
-  /** Applies the routes now. @throws Error when HAProxy is unreachable or refuses a command */
+  /**
+   * Applies the routes now, and returns the number of commands.
+   * @throws Error when HAProxy is unreachable or refuses a command
+   */
   sync(): Promise<number>
   stop(): Promise<void>
 }
@@ -31,7 +34,7 @@ export function startHaproxyPublisher(table: RouteTable, shape: HaproxyShape, lo
       await report(shape.socket, commands.slice(at, at + commandsAtOnce))
     return commands.length
   }
-  // One at a time: two runs would fill the same server.
+  // One sync at a time, because two concurrent ones could use the same server for different addresses.
   let turn: Promise<unknown> = Promise.resolve()
   const sync = () => {
     const mine = turn.then(syncOnce)
@@ -72,13 +75,16 @@ async function readState({ socket, mapFile }: HaproxyShape): Promise<HaproxyStat
   return { map: readMap(map), servers: readServers(servers) }
 }
 
-/** Each line is `<address of the entry> <key> <value>`. */
+/** Parses the output of `show map`, whose lines are `<address of the entry> <key> <value>`. */
 export function readMap(text: string): Map<string, string> {
   const lines = text.split('\n').map(line => line.trim().split(' '))
   return new Map(lines.flatMap(([, key, value]) => (key && value ? [[key, value] as const] : [])))
 }
 
-/** Version 1 (management guide, 9.3, "show servers state"): be_name 2, srv_name 4, srv_addr 5, srv_admin_state 7, srv_port 19. */
+/**
+ * Parses the output of `show servers state`, version 1 (management guide, 9.3): be_name 2, srv_name 4, srv_addr 5,
+ * srv_admin_state 7, srv_port 19.
+ */
 export function readServers(text: string): Map<string, Map<string, ServerState>> {
   const found = new Map<string, Map<string, ServerState>>()
   for (const line of text.split('\n')) {
@@ -86,14 +92,14 @@ export function readServers(text: string): Map<string, Map<string, ServerState>>
     const [backend, server, host, port] = [fields[1], fields[3], fields[4], fields[18]]
     if (!backend || !server || !/^mote_\d+$/.test(backend)) continue
     const servers = found.get(backend) ?? new Map<string, ServerState>()
-    // Any of the three kinds of maintenance (0x01, 0x02, 0x20).
+    // Maintenance mode has three flags: 0x01, 0x02 and 0x20.
     servers.set(server, { address: `${host}:${port}`, enabled: (Number(fields[6]) & 0x23) === 0 })
     found.set(backend, servers)
   }
   return found
 }
 
-/** @throws Error with HAProxy's message, unless it only confirms the commands */
+/** Runs commands. @throws Error with HAProxy's output, unless it only confirms the commands */
 async function report(socket: string, commands: readonly string[]): Promise<void> {
   const answer = (await ask(socket, commands.join(';')))
     .replace(/^(no need to change.*|IP changed.*|port changed.*)$/gm, '')

@@ -1,14 +1,14 @@
 import type { Route } from '../../contract/gateway.ts'
 
 /**
- * Whether the site's edge proxy can send requests directly to the VMs; otherwise they go to the gateway, which holds
- * them, wakes the app or answers with a page.
+ * Returns whether the site's edge proxy can send requests directly to the VMs. Other requests go to the gateway, which
+ * holds them, wakes the app, or responds with an error page.
  */
 export const isDirect = (route: Route) => route.state === 'live' && route.backends.length > 0
 
 /**
- * Hostnames come from apps and verified domains: letters, digits, dots and dashes. They are checked again where they
- * are written into configurations.
+ * Returns whether the hostname has only letters, digits, dots and dashes. Names of apps and verified domains have no
+ * others, but are checked again before they are written into configurations.
  */
 export const isPlainName = (hostname: string) => /^[a-z0-9.-]{1,253}$/.test(hostname)
 

@@ -1,6 +1,6 @@
 /**
- * Serves the routes to an edge proxy of the site, on loopback: Traefik's HTTP provider polls `/traefik`, an operator
- * downloads `/haproxy.cfg` once. `/ready` is for process supervisors of this gateway.
+ * Serves the routes to the site's edge proxy, on loopback. Traefik's HTTP provider polls `/traefik`; an operator
+ * downloads `/haproxy.cfg` once; `/ready` is for process supervisors of this gateway.
  */
 import { type ServerResponse, createServer } from 'node:http'
 import type { RouteTable } from '../route-table.ts'
@@ -12,13 +12,13 @@ import { traefikConfiguration } from './traefik.ts'
 export interface PublishConfig {
   /** Port on loopback; undefined: none. */
   readonly port: number | undefined
-  /** Entry points of Traefik; empty: all. */
+  /** Traefik's entry points for the routes; empty: all. */
   readonly entryPoints: readonly string[]
-  /** Undefined: no HAProxy is configured. */
+  /** The HAProxy that the gateway configures; undefined: none. */
   readonly haproxy: HaproxyShape | undefined
 }
 
-/** @throws Error when the port is in use */
+/** Starts the server. @throws Error when the port is in use */
 export async function startPublishServer(
   config: PublishConfig & { readonly port: number },
   table: RouteTable,
@@ -27,7 +27,7 @@ export async function startPublishServer(
   const pages: Readonly<Record<string, (response: ServerResponse) => void>> = {
     '/ready': response => response.writeHead(table.loaded() ? 200 : 503).end(),
     '/traefik': response => {
-      // An empty configuration would remove every route.
+      // Respond with an error, because Traefik would remove every route if the configuration were empty.
       if (!table.loaded()) return void response.writeHead(503).end()
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify(traefikConfiguration(table.all(), activator, config.entryPoints)))

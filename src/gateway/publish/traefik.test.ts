@@ -5,8 +5,8 @@ import type { Route } from '../../contract/gateway.ts'
 import { traefikConfiguration } from './traefik.ts'
 
 /**
- * The part of Traefik's dynamic configuration that we use. Strict, because Traefik refuses a document with an unknown
- * member.
+ * The part of Traefik's dynamic configuration that is used here. Strict, because Traefik refuses documents with unknown
+ * members.
  */
 const strict = { additionalProperties: false }
 const Configuration = Type.Object(
@@ -64,7 +64,7 @@ const route = (appId: string, change: Partial<Route> = {}): Route => ({
 })
 const activator = { host: '127.0.0.1', port: 7080 }
 
-it('routes live apps to their VMs, and only the others to the gateway', () => {
+it('routes live apps directly to their VMs, and all others to the gateway', () => {
   const made = traefikConfiguration(
     [
       route('up'),
@@ -90,7 +90,7 @@ it('routes live apps to their VMs, and only the others to the gateway', () => {
   expect(Object.values(made.http.routers).every(router => names.has(router.service))).toBe(true)
 })
 
-it('the schema of this test refuses documents that Traefik would refuse', () => {
+it('the schema in this test refuses documents that Traefik would refuse', () => {
   const made = traefikConfiguration([route('up')], activator)
   expect(Value.Check(Configuration, made)).toBe(true)
   expect(Value.Check(Configuration, { http: { ...made.http, middlewares: {} } })).toBe(false)

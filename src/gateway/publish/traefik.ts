@@ -1,6 +1,6 @@
 /**
- * Renders routes as dynamic configuration of Traefik (v2 and v3; HTTP provider): a router for each hostname, and a
- * service for each live app. Other hostnames go to one service, this gateway.
+ * Converts routes to Traefik's dynamic configuration (v2 and v3; HTTP provider): a router per hostname, and a service
+ * per live app. The hostnames of other apps go to a service that is this gateway.
  */
 import type { Route } from '../../contract/gateway.ts'
 import { type Activator, addressOf, isDirect, isPlainName } from './names.ts'

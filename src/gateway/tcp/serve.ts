@@ -1,4 +1,4 @@
-/** Joins the connection of a client to a VM of the app, once the app is awake. */
+/** Connects a client's TCP connection to a VM of the app, once the app is awake. */
 import { type Socket, connect } from 'node:net'
 import type { Logger } from 'pino'
 import type { Route } from '../../contract/gateway.ts'
@@ -14,7 +14,7 @@ export interface TcpDeps extends RoutingDeps {
 const connectMs = 2000
 const maxTries = 3
 
-/** Closes the connection without a word if the app cannot take it: TCP has no other answer. */
+/** Serves a connection. If the app cannot accept it, closes it without an error message, because TCP has none. */
 export async function serve(deps: TcpDeps, name: string, client: Socket): Promise<void> {
   const known = await deps.table.current(name)
   if (client.destroyed) return
@@ -39,7 +39,7 @@ export async function serve(deps: TcpDeps, name: string, client: Socket): Promis
   joinStreams(client, socket)
 }
 
-/** Connects to one of the VMs. Nothing was read from the client yet, so any of them will do. */
+/** Connects to one of the VMs. All are equally suitable, because nothing has been read from the client yet. */
 async function reach({ pools }: TcpDeps, route: Route, client: Socket) {
   const tried = new Set<string>()
   for (let n = 0; n < maxTries; n++) {

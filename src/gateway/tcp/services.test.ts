@@ -1,4 +1,4 @@
-/** TCP services on a real gateway, with TCP servers as VMs. */
+/** Tests TCP services of a real gateway, with TCP servers in place of VMs. */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -28,7 +28,7 @@ async function start(change: Partial<GatewayConfig> = {}, idleMs = 0): Promise<W
   return { port, name: tcpName(port) }
 }
 
-/** A VM that answers each connection with its name, then echoes. */
+/** Starts a TCP server that sends its name on each connection, and then echoes. */
 async function vm(word: string) {
   const { backend, sockets } = cleanup.use(await echoVm(word))
   return { ...backend, sockets }
@@ -60,7 +60,7 @@ const listening = (port: number) =>
 const sees = (one: { seen(): string }, what: string) => until(() => one.seen() === what, { what: `"${what}"` })
 
 describe('a TCP service', () => {
-  it('forwards bytes both ways, also after one side has sent everything', async () => {
+  it('forwards bytes in both directions, even after one side has closed its direction', async () => {
     const { port, name } = await start()
     const one = await vm('one')
     await fixture.publish({ hostname: name, backends: [one] })
@@ -71,7 +71,7 @@ describe('a TCP service', () => {
     expect(await text(socket)).toBe('one hello')
   })
 
-  it('is closed when it is deleted, and no other port is opened', async () => {
+  it('is closed when it is deleted, and ports without a service are never opened', async () => {
     const { port, name } = await start()
     const one = await vm('one')
     const other = await freePort()
@@ -86,7 +86,7 @@ describe('a TCP service', () => {
     await refused(port)
   })
 
-  it('is no hostname, and proxies in front do not see it', async () => {
+  it('cannot be reached as a hostname, and is not published to edge proxies', async () => {
     const { port, name } = await start({ publish: { port: 0, entryPoints: [], haproxy: undefined } })
     await fixture.publish({ hostname: name, backends: [await vm('one')] })
     expect((await fixture.get('/', { headers: { host: name } })).status).toBeGreaterThanOrEqual(400)
@@ -95,7 +95,7 @@ describe('a TCP service', () => {
     expect(await feed.text()).not.toContain('tcp/')
   })
 
-  it('wakes its app, and holds the connection until then', async () => {
+  it('wakes its app, and holds the connection until the app is awake', async () => {
     const { port, name } = await start()
     const one = await vm('one')
     await fixture.publish({ hostname: name, state: 'sleeping' })
@@ -119,14 +119,14 @@ describe('a TCP service', () => {
     old.socket.write('still')
     await sees(old, 'one still')
     await sees(dial(port), 'two ')
-    // A shorter drain time ends the connection to the VM that leaves now.
+    // Without a drain time, the connection to the replaced VM is closed at once.
     const second = dial(port)
     await sees(second, 'two ')
     await fixture.publish({ hostname: name, backends: [one], drainSeconds: 0 })
     await second.closed
   })
 
-  it('connects to another VM if one does not answer', async () => {
+  it('connects to another VM if one refuses the connection', async () => {
     const { port, name } = await start()
     const dead = { vmId: 'dead', host: '127.0.0.1', port: await freePort() }
     await fixture.publish({ hostname: name, backends: [dead, await vm('alive')] })
@@ -134,7 +134,7 @@ describe('a TCP service', () => {
     for (let n = 0; n < 4; n++) await sees(dial(port), 'alive ')
   })
 
-  it('limits the connections of an app, and closes idle ones', async () => {
+  it('limits the number of connections of an app, and closes idle ones', async () => {
     const limits = {
       appOpen: 1,
       appPerSecond: 0,
@@ -146,7 +146,7 @@ describe('a TCP service', () => {
     const { port, name } = await start({ limits }, 300)
     await fixture.publish({ hostname: name, backends: [await vm('one')] })
     await listening(port)
-    // The probe above may still count for a moment.
+    // The connection of `listening` may still count for a moment.
     let first = dial(port)
     const isFirst = async () => {
       if (first.seen() === 'one ') return true
@@ -160,7 +160,7 @@ describe('a TCP service', () => {
     await first.closed
   })
 
-  it('listens once another program releases its port, and not if it was deleted meanwhile', async () => {
+  it('listens once another program has released its port, unless it was deleted meanwhile', async () => {
     const { port, name } = await start()
     const taken = createServer(socket => socket.destroy()).listen(port, '127.0.0.1')
     await once(taken, 'listening')
@@ -184,7 +184,7 @@ describe('a TCP service', () => {
     await until(isReported, { what: 'a report', timeoutMs: 10_000 })
   })
 
-  it('is served by every gateway, and ends with it', async () => {
+  it('is served by every gateway, and a stopped gateway closes its connections', async () => {
     const { port, name } = await start()
     const second = await freePort()
     const other = await fixture.add({ tcp: { ports: { first: second, last: second }, idleMs: 0 } })

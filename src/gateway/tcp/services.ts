@@ -1,6 +1,7 @@
 /**
- * TCP services: listens on the public port of each service, and forwards connections to the VMs of its app, unchanged.
- * Their routes are in the table under names that no hostname has, so waking, draining and moves work as for HTTP.
+ * TCP services: listens on the public port of each service, and forwards connections unchanged to the VMs of its app.
+ * Their routes are in the route table under keys that cannot be hostnames, so waking, draining and moves work as for
+ * HTTP.
  */
 import { type Server, type Socket, createServer } from 'node:net'
 import { type Route, tcpPortOf } from '../../contract/gateway.ts'
@@ -11,7 +12,7 @@ import { serve, type TcpDeps } from './serve.ts'
 
 export interface TcpOptions {
   readonly host: string
-  /** The only ports on which this gateway listens for services. */
+  /** Range of ports on which this gateway may listen for services. */
   readonly ports: PortRange
   /** Connections without data for this long are closed; 0: never. */
   readonly idleMs: number
@@ -20,17 +21,17 @@ export interface TcpOptions {
 }
 
 export interface TcpServices {
-  /** Takes no new connections, gives the open ones `drainMs`, then closes them. */
+  /** Accepts no new connections, gives open ones `drainMs` to end, then closes them. */
   stop(drainMs: number): Promise<void>
 }
 
 interface Listening {
   readonly sockets: Set<Socket>
-  /** Takes no new connections; resolves when the open ones have ended. */
+  /** Accepts no new connections. Resolves when the open ones have ended. */
   close(): Promise<void>
 }
 
-/** A port that another program uses is tried again, ever more rarely. */
+/** Backoff for listening on a port that another program uses. */
 const again = { baseMs: 1000, capMs: 60_000 }
 
 export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpServices {
@@ -62,12 +63,12 @@ export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpService
 }
 
 function listen(options: TcpOptions, deps: TcpDeps, port: number, name: string): Listening {
-  // A client that has sent everything still reads.
+  // Half-open, because a client that has sent everything still reads.
   const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true, keepAlive: true })
   const sockets = new Set<Socket>()
   limitConnections(server, options, deps.trusts)
   server.on('connection', (client: Socket) => {
-    // Above the limit of its address.
+    // `limitConnections` has already closed a connection above the client's limit.
     if (client.destroyed) return
     sockets.add(client)
     client.once('close', () => sockets.delete(client)).on('error', () => client.destroy())
@@ -83,7 +84,7 @@ function listen(options: TcpOptions, deps: TcpDeps, port: number, name: string):
   return { sockets, close: closing }
 }
 
-/** Listens as soon as the port is free. @returns closes the server, whether it listens or not */
+/** Listens as soon as the port is free. @returns a function that closes the server, even if it does not listen yet */
 function listenUntilClosed(server: Server, host: string, port: number, onError: (error: Error) => void) {
   let timer: NodeJS.Timeout | undefined
   let failures = 0

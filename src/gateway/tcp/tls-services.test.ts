@@ -1,4 +1,4 @@
-/** TCP services selected by TLS server name, on a real gateway with real handshakes. */
+/** Tests TCP services selected by TLS server name, on a real gateway with real handshakes. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -50,7 +50,10 @@ function dial(servername: string, more: ConnectionOptions & { readonly allowHalf
 }
 const sees = (one: { seen(): string }, what: string) => until(() => one.seen() === what, { what: `"${what}"` })
 
-/** What a client gets that sends these bytes; it keeps its side open. */
+/**
+ * Sends these bytes and keeps its side of the connection open. Returns what the gateway sends until it closes the
+ * connection.
+ */
 async function raw(bytes: Buffer): Promise<Buffer> {
   const socket = connect({ port, host: '127.0.0.1' })
   cleanup.defer(() => void socket.destroy())
@@ -60,7 +63,7 @@ async function raw(bytes: Buffer): Promise<Buffer> {
   await new Promise(resolve => socket.once('close', resolve))
   return Buffer.concat(parts)
 }
-/** The ClientHello of Node's own client. */
+/** Returns the ClientHello of Node.js's own TLS client. */
 async function clientHello(servername: string): Promise<Buffer> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -76,7 +79,7 @@ async function clientHello(servername: string): Promise<Buffer> {
   return hello
 }
 
-it('decrypts, and forwards bytes both ways to the service of the server name, whatever its case', async () => {
+it('decrypts and forwards in both directions to the service with the server name, ignoring case', async () => {
   await serve(broker, 'broker')
   await serve(other, 'other')
   await sees(dial(other.toUpperCase()), 'other ')
@@ -86,7 +89,7 @@ it('decrypts, and forwards bytes both ways to the service of the server name, wh
   expect(await text(socket)).toBe('broker hello')
 })
 
-it('passes a megabyte to a slow reader whole', async () => {
+it('delivers a megabyte completely to a slow reader', async () => {
   await serve(broker, 'b')
   const { socket } = dial(broker)
   socket.removeAllListeners('data').pause()
@@ -95,7 +98,7 @@ it('passes a megabyte to a slow reader whole', async () => {
   expect((await text(socket)).length).toBe(sent.length + 2)
 })
 
-it('gives no connection to other names: none, unknown ones, of a host without a service, without a certificate', async () => {
+it('refuses handshakes without a server name, with an unknown one, or with one that has no service or no certificate', async () => {
   const { accepted } = await serve(broker, 'broker')
   await serve(bare, 'bare')
   await fixture.publish({ hostname: other, appId: 'web', backends: [{ vmId: 'w', host: '127.0.0.1', port: 1 }] })
@@ -110,7 +113,7 @@ it('gives no connection to other names: none, unknown ones, of a host without a 
   await sees(dial(broker), 'broker ')
 })
 
-it('ends garbage at once, and a handshake that never ends after its time limit', async () => {
+it('disconnects a client that sends garbage at once, and one with an endless handshake after a time limit', async () => {
   const { accepted } = await serve(broker, 'broker')
   const hello = await clientHello(broker)
   for (const bytes of [
@@ -130,7 +133,7 @@ it('ends garbage at once, and a handshake that never ends after its time limit',
   expect(accepted()).toBe(0)
 }, 20_000)
 
-it('answers every damaged ClientHello without a connection to a VM', async () => {
+it('disconnects clients that send a damaged ClientHello, without a connection to a VM', async () => {
   const { accepted } = await serve(broker, 'broker')
   const hello = await clientHello(broker)
   const damaged = Array.from({ length: 60 }, (_, n) => {
@@ -144,7 +147,7 @@ it('answers every damaged ClientHello without a connection to a VM', async () =>
   await sees(dial(broker), 'broker ')
 })
 
-it('agrees to the only protocol that a client names, and to HTTP/1.1 among several', async () => {
+it('agrees to the ALPN protocol if the client offers a single one, and to HTTP/1.1 among several', async () => {
   await serve(broker, 'broker')
   for (const [offered, agreed] of [
     [['postgresql'], 'postgresql'],
@@ -156,7 +159,7 @@ it('agrees to the only protocol that a client names, and to HTTP/1.1 among sever
   }
 })
 
-it('wakes its app, and holds the connection until then', async () => {
+it('wakes the app, and holds the connection until the app is awake', async () => {
   await fixture.publish({ hostname: tlsName(broker), appId: 'sleeper', state: 'sleeping' })
   const held = dial(broker)
   held.socket.write('early')
@@ -166,7 +169,7 @@ it('wakes its app, and holds the connection until then', async () => {
   await sees(held, 'sleeper early')
 })
 
-it('closes connections of a removed service only, and is no hostname', async () => {
+it('closes only the connections of a removed service, and cannot be reached as a hostname', async () => {
   await serve(broker, 'broker')
   await serve(other, 'other')
   const [one, two] = [dial(broker), dial(other)]
@@ -180,7 +183,7 @@ it('closes connections of a removed service only, and is no hostname', async () 
   expect(answer.status).toBeGreaterThanOrEqual(400)
 })
 
-it('ends with the gateway', async () => {
+it('closes open connections when the gateway stops', async () => {
   const second = await gatewayFixture({
     tls: { port: undefined, certificates: dir, redirect: false, hstsSeconds: 0 },
     tcpTls: { port: 0, idleMs: 0, handshakeMs },

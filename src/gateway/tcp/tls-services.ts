@@ -1,6 +1,6 @@
 /**
- * TCP services on one shared port: the TLS server name of the client (RFC 6066, 3) selects the service, the gateway
- * decrypts, and the VM gets plain TCP. OpenSSL parses the handshake; no byte of it is parsed here.
+ * TCP services on one shared port. The client's TLS server name (RFC 6066, 3) selects the service; the gateway
+ * decrypts, and the VM gets plain TCP. The handshake is parsed only by OpenSSL.
  */
 import type { Socket } from 'node:net'
 import { type SecureContext, type Server, type TLSSocket, createServer } from 'node:tls'
@@ -13,7 +13,7 @@ export interface TlsServicesOptions {
   readonly port: number
   /** Connections without data for this long are closed; 0: never. */
   readonly idleMs: number
-  /** A client that has not finished the handshake by then is disconnected. */
+  /** Time limit for the handshake, after which the client is disconnected. */
   readonly handshakeMs: number
   readonly connections: number
   readonly connectionsPerClient: number
@@ -24,15 +24,15 @@ export interface TlsServicesDeps extends TcpDeps {
   readonly certificate: (hostname: string) => Promise<SecureContext | undefined>
 }
 
-/** @throws Error when the port is in use */
+/** Listens on the shared port. @throws Error when the port is in use */
 export async function startTlsServices(options: TlsServicesOptions, deps: TlsServicesDeps): Promise<Listener> {
   const server = createServer({
-    // A client that has sent everything still reads.
+    // Half-open, because a client that has sent everything still reads.
     allowHalfOpen: true,
     noDelay: true,
     keepAlive: true,
     handshakeTimeout: options.handshakeMs,
-    // A client that names no server gets no certificate, and so no connection.
+    // Called only for clients that name a server. Others get no certificate, so their handshake fails.
     SNICallback(name, answer) {
       contextOf(deps, name.toLowerCase()).then(
         context => (context ? answer(null, context) : answer(new Error('no such service'))),
@@ -42,13 +42,13 @@ export async function startTlsServices(options: TlsServicesOptions, deps: TlsSer
     ALPNCallback: ({ protocols }) => agreed(protocols),
   })
   limitConnections(server, options, deps.trusts)
-  /** Also those that have not finished the handshake. */
+  /** All connections, including those whose handshake is not finished. */
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  // Not logged: clients often connect without TLS or leave during the handshake.
+  // Not logged, because clients often connect without TLS or disconnect during the handshake.
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   serveNames(server, options, deps)
   const port = await listening(server, options)
@@ -64,23 +64,24 @@ export async function startTlsServices(options: TlsServicesOptions, deps: TlsSer
   }
 }
 
-/** Undefined if no service has the name, before any certificate is looked for. */
+/** Returns the certificate for a server name. Names without a service cause no query for a certificate. */
 async function contextOf({ table, certificate }: TlsServicesDeps, name: string) {
   return (await table.current(tlsName(name))) && certificate(name)
 }
 
 /**
- * The program is not asked which protocols it speaks. Clients that name one insist on it (PostgreSQL's direct TLS), and
- * of several, HTTP/1.1 is the one that a program without TLS of its own can speak.
+ * Chooses the ALPN protocol. The gateway cannot know what the program speaks. A client that offers a single protocol
+ * insists on it (PostgreSQL's direct TLS). Of several, HTTP/1.1 is the one that a program without TLS of its own can
+ * speak.
  */
 const agreed = (protocols: readonly string[]) => (protocols.includes('http/1.1') ? 'http/1.1' : protocols[0])
 
-/** Serves decrypted connections until the route of their name is removed. */
+/** Serves decrypted connections, and closes those of a service when its route is removed. */
 function serveNames(server: Server, options: TlsServicesOptions, deps: TlsServicesDeps): void {
   const open = new Map<string, Set<Socket>>()
   server.on('secureConnection', (client: TLSSocket & { readonly servername?: string | false }) => {
     client.on('error', () => client.destroy())
-    // The handshake ends without a name only if nothing selected the certificate.
+    // Does not happen: without a server name, no certificate was selected.
     if (!client.servername) return void client.destroy()
     const name = tlsName(client.servername.toLowerCase())
     const sockets = open.get(name) ?? new Set<Socket>()
@@ -99,7 +100,7 @@ function serveNames(server: Server, options: TlsServicesOptions, deps: TlsServic
   })
 }
 
-/** @returns the port; @throws Error when it is in use */
+/** Starts listening. @returns the port @throws Error when it is in use */
 function listening(server: Server, { host, port }: TlsServicesOptions): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   server.once('error', reject)

@@ -1,6 +1,6 @@
 /**
- * Finds the certificate of a hostname: in files, or else from control, which is asked at the first connection and only
- * for routed names. While control is unreachable, known certificates stay in use.
+ * Finds the certificate of a hostname: in files, otherwise from control. Control is queried at the first connection,
+ * and only for hostnames with a route. While control is unreachable, cached certificates stay in use.
  */
 import { type SecureContext, createSecureContext } from 'node:tls'
 import { Value } from 'typebox/value'
@@ -15,9 +15,9 @@ export interface Certificates {
 }
 
 const askTimeoutMs = 5000
-/** Certificates are fetched again after this time, in case a message about a renewal was lost. */
+/** Certificates are fetched again after this time, in case the message about a renewal was lost. */
 const freshMs = 3_600_000
-/** Short, because a name may get its certificate at any moment. */
+/** How long the absence of a certificate is cached. Short, because the hostname may get one at any moment. */
 const noneMs = 5000
 
 interface Known {

@@ -1,4 +1,7 @@
-/** Certificates from a directory: `<name>.crt` (the certificate first, then its chain) with `<name>.key`, in PEM. */
+/**
+ * Certificates from a directory, as pairs of PEM files: `<name>.crt` (the certificate, then its chain) and
+ * `<name>.key`.
+ */
 import { X509Certificate, createPrivateKey } from 'node:crypto'
 import { readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,12 +10,14 @@ import { type SecureContext, createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 export interface CertificateFiles {
-  /** Looks up the exact name, then a wildcard one level up (RFC 9525, 6.3). */
+  /**
+   * Returns the certificate with exactly this name, otherwise one with a wildcard for the first label (RFC 9525, 6.3).
+   */
   find(hostname: string): SecureContext | undefined
   stop(): Promise<void>
 }
 
-/** Polled, because tools replace files by renaming or by moving a link, which watchers miss. */
+/** Polling interval. Watchers would miss changes by tools that replace files by renaming them or changing a link. */
 const reloadMs = 2000
 
 interface Loaded {
@@ -22,8 +27,9 @@ interface Loaded {
 }
 
 /**
- * @throws Error when the directory is unreadable at the start; an invalid pair is logged and skipped, or its previous
- * version is kept
+ * Loads the certificates and reloads changed ones. An invalid pair is logged and skipped, or its previous version stays
+ * in use.
+ * @throws Error when the directory is unreadable at the start
  */
 export async function watchCertificateFiles(
   dir: string,
@@ -75,7 +81,7 @@ async function load(dir: string, file: string, before: Loaded | undefined, log: 
     log.info({ file, names: namesOf(certificate), until: certificate.validTo }, 'a certificate was loaded')
     return { fingerprint, names: namesOf(certificate), context }
   } catch (cause) {
-    // The file may be half-written: the old certificate stays in use until the new one is complete.
+    // The file may be half-written. The old certificate stays in use until the new one is complete.
     log.warn({ err: cause, file }, 'cannot load a certificate')
     return before && { ...before, fingerprint }
   }

@@ -1,4 +1,7 @@
-/** Floods of HTTP/2 frames that cost a client little: others are still answered, and the gateway's memory stays bounded. */
+/**
+ * Tests floods of HTTP/2 frames that are cheap for the client: other clients still get responses, and the gateway's
+ * memory stays bounded.
+ */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect as connectHttp2 } from 'node:http2'
@@ -11,7 +14,7 @@ import { type GatewayFixture, gatewayFixture, hostname } from '../../../test/sup
 import { makeCertificate } from '../../../test/support/gateway/tls.ts'
 
 let dir: string
-/** Shared, because the app is in this process as well. */
+/** One buffer for all responses, because the app runs in this process, whose memory is measured. */
 const large = Buffer.alloc(4 << 20)
 let fixture: GatewayFixture
 beforeAll(async () => {
@@ -38,7 +41,7 @@ const dial = () =>
     rejectUnauthorized: false,
   })
 
-/** RFC 9113, 4.1. */
+/** Encodes a frame (RFC 9113, 4.1). */
 function frame(type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer {
   const head = Buffer.alloc(9)
   head.writeUIntBE(payload.length, 0, 3)
@@ -50,7 +53,7 @@ function frame(type: number, flags: number, stream: number, payload: Buffer = Bu
 const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION] = [0, 1, 2, 3, 4, 6, 8, 9]
 const [endStream, endHeaders] = [1, 4]
 const text = (value: string) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)])
-/** HPACK literals without indexing (RFC 7541, 6.2.2), by index of the name in the static table. */
+/** Encodes an HPACK literal without indexing (RFC 7541, 6.2.2). The index is that of the name in the static table. */
 const literal = (index: number, value: string) => Buffer.concat([Buffer.from([index]), text(value)])
 const get = (path: string) => Buffer.concat([Buffer.from([0x82, 0x87]), literal(4, path), literal(1, hostname)])
 const post = Buffer.concat([Buffer.from([0x83, 0x87]), literal(4, '/'), literal(1, hostname)])
@@ -66,15 +69,15 @@ const often = (count: number, make: (n: number) => Buffer) =>
 interface Flood {
   /** Sent once. */
   readonly first?: Buffer
-  /** Sent again and again. */
+  /** Returns the frames to send in each round. */
   readonly part: (round: number) => Buffer
-  /** Whether the client reads what the gateway answers. */
+  /** Whether the client reads the gateway's responses. */
   readonly reads: boolean
 }
 
 /** Each client sends up to 16 MiB in frames of as few bytes as possible. */
 const floods: Readonly<Record<string, Flood>> = {
-  'CONTINUATION without an end': {
+  'endless CONTINUATION': {
     first: frame(HEADERS, 0, 1, get('/')),
     part: () =>
       often(64, n =>
@@ -91,7 +94,7 @@ const floods: Readonly<Record<string, Flood>> = {
     part: () => often(1000, n => frame(SETTINGS, 0, 0, settings(4, 65_535 + n))),
     reads: false,
   },
-  'PING whose answers are not read': {
+  'PING whose responses are not read': {
     part: () => often(1000, n => frame(PING, 0, 0, Buffer.alloc(8, n))),
     reads: false,
   },
@@ -115,12 +118,12 @@ const floods: Readonly<Record<string, Flood>> = {
     part: round => often(500, n => frame(PRIORITY, 0, (round * 500 + n) * 2 + 1, Buffer.from([0, 0, 0, 0, 16]))),
     reads: true,
   },
-  'WINDOW_UPDATE of a byte each': {
+  'one-byte WINDOW_UPDATE': {
     first: frame(HEADERS, endHeaders, 1, post),
     part: () => often(1000, () => frame(WINDOW_UPDATE, 0, 0, number(1))),
     reads: true,
   },
-  'large answers with a window of nothing': {
+  'requests for large responses with a zero window': {
     first: frame(SETTINGS, 0, 0, settings(4, 0)),
     part: round =>
       round < 200 ? frame(HEADERS, endHeaders | endStream, round * 2 + 1, get('/large')) : Buffer.alloc(0),
@@ -140,7 +143,7 @@ async function flood({ first, part, reads }: Flood): Promise<TLSSocket> {
   )
   for (let round = 0; socket.bytesWritten < maxBytes && round < maxRounds && !socket.destroyed; round++) {
     const taken = socket.write(part(round))
-    // A gateway that no longer reads is no reason to wait for ever.
+    // Go on after a while, because the gateway may have stopped reading for good.
     for (let turns = 0; !taken && turns < 1000 && socket.writableNeedDrain && !socket.destroyed; turns++) await turn()
     if (socket.writableLength > 1 << 20) break
   }
@@ -161,7 +164,7 @@ const usedMib = () => {
   return (heapUsed + external) / (1 << 20)
 }
 
-it.each(Object.entries(floods))('%s', { timeout: 60_000 }, async (_name, what) => {
+it.each(Object.entries(floods))('a flood of %s does not block others', { timeout: 60_000 }, async (_name, what) => {
   const before = usedMib()
   const flooding = flood(what)
   expect(await ask()).toBe(200)
@@ -171,7 +174,7 @@ it.each(Object.entries(floods))('%s', { timeout: 60_000 }, async (_name, what) =
   socket.destroy()
 })
 
-it('requests whose headers never end do not keep others from an answer', async () => {
+it('connections with endless headers do not prevent other clients from getting responses', async () => {
   const sockets = Array.from({ length: 100 }, () => {
     const socket = dial()
     socket.on('error', () => undefined).write(`GET / HTTP/1.1\r\nhost: ${hostname}\r\nx: `)

@@ -1,6 +1,6 @@
 import { type Exchange, isHttp2 } from '../exchange.ts'
 
-/** RFC 9110, 15.4.9: the method and the body stay the same. */
+/** Redirects to HTTPS with status 308, which keeps the method and the body (RFC 9110, 15.4.9). */
 export function redirectToTls({ request, response, hostname }: Exchange, port: number): void {
   const location = `https://${hostname}${port === 443 ? '' : `:${port}`}${request.url ?? '/'}`
   if (isHttp2(response)) return

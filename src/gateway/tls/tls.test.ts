@@ -1,4 +1,4 @@
-/** HTTPS with real handshakes: the chosen certificate and protocol, and WebSockets and gRPC over TLS. */
+/** Tests HTTPS with real handshakes: certificates, protocols, and WebSockets and gRPC over TLS. */
 import { once } from 'node:events'
 import { rm, mkdtemp } from 'node:fs/promises'
 import {
@@ -21,7 +21,7 @@ import { type TestCertificate, makeCertificate } from '../../../test/support/gat
 let dir: string
 let fixture: GatewayFixture
 let tlsPort: number
-/** Control's certificates, by hostname. */
+/** Certificates that control returns, by hostname. */
 const kept = new Map<string, TestCertificate>()
 let questions: string[] = []
 const challenges = new Map<string, string>()
@@ -51,7 +51,7 @@ beforeEach(() => {
   questions = []
 })
 
-/** Serial number of the certificate presented for a name; undefined: the handshake failed. */
+/** Returns the serial number of the certificate presented for a server name; undefined if the handshake failed. */
 const shown = (servername: string) =>
   new Promise<string | undefined>(resolve => {
     const socket = connectTls({ port: tlsPort, host: '127.0.0.1', servername, rejectUnauthorized: false })
@@ -94,7 +94,7 @@ const echo = () =>
     req.on('end', () => res.setHeader('set-cookie', ['a=1', 'b=2']).end(JSON.stringify({ headers: req.headers, body })))
   })
 
-it('presents the certificate of the name from files, by wildcard or from control, and none for unknown names', async () => {
+it('presents the certificate of the server name from a file, a wildcard or control, and refuses unknown names', async () => {
   const own = await makeCertificate(dir, 'not-in-the-directory.tmp', ['shop.example.com'])
   kept.set('shop.example.com', own)
   await fixture.publish({ hostname: 'shop.example.com', appId: 'shop' })
@@ -109,7 +109,7 @@ it('presents the certificate of the name from files, by wildcard or from control
   expect(questions).toHaveLength(1)
 })
 
-it('presents a changed file or a certificate renewed by control without a restart', async () => {
+it('presents a changed file or a renewed certificate without a restart', async () => {
   const before = await shown(hostname)
   await makeCertificate(dir, 'apps', [hostname, '*.wild.example'])
   await until(async () => (await shown(hostname)) !== before, { everyMs: 100, what: 'the new file' })
@@ -119,7 +119,7 @@ it('presents a changed file or a certificate renewed by control without a restar
   await until(async () => (await shown('shop.example.com')) !== shop, { what: 'the renewed certificate' })
 })
 
-it('serves HTTP/1.1 and HTTP/2, and signals HTTPS to the app and the browser', async () => {
+it('serves HTTP/1.1 and HTTP/2 over TLS, and reports HTTPS to the app and the browser', async () => {
   const app = await echo()
   await fixture.publish({ backends: [app] })
   const [res] = await new Promise<[import('node:http').IncomingMessage]>((resolve, reject) => {
@@ -156,7 +156,7 @@ it('serves HTTP/1.1 and HTTP/2, and signals HTTPS to the app and the browser', a
   session.close()
 })
 
-it('passes WebSockets over HTTP/1.1 and over HTTP/2', async () => {
+it('forwards WebSockets over HTTP/1.1 and HTTP/2', async () => {
   const app = await fixture.backend(() => {})
   app.server.on('upgrade', (req, socket) => {
     socket.on('error', () => {})
@@ -196,7 +196,7 @@ it('passes WebSockets over HTTP/1.1 and over HTTP/2', async () => {
   session.destroy()
 })
 
-it('passes gRPC through: streams both ways, trailers, and an answer that is only trailers', async () => {
+it('forwards gRPC: streams in both directions, trailers, and a trailers-only response', async () => {
   const upstream = createHttp2Server()
   upstream.on('stream', (stream, headers) => {
     if (headers[':path'] === '/none')
@@ -227,7 +227,7 @@ it('passes gRPC through: streams both ways, trailers, and an answer that is only
   upstream.close()
 })
 
-it('redirects plain HTTP to HTTPS if there is a certificate, and answers challenges itself', async () => {
+it('redirects HTTP to HTTPS if there is a certificate, and responds to ACME challenges without a redirect', async () => {
   const app = await echo()
   await fixture.publish({ backends: [app] })
   await fixture.publish({ hostname: 'bare.example.com', appId: 'bare', backends: [app] })
@@ -237,12 +237,12 @@ it('redirects plain HTTP to HTTPS if there is a certificate, and answers challen
   challenges.set('tok-1', 'tok-1.thumb')
   const answer = await fixture.get('/.well-known/acme-challenge/tok-1')
   expect([answer.status, answer.body]).toEqual([200, 'tok-1.thumb'])
-  // An app may answer its own challenges.
+  // A challenge that control does not know is forwarded, because the app may respond to it.
   const own = await fixture.get('/.well-known/acme-challenge/other', { headers: { host: 'bare.example.com' } })
   expect(JSON.parse(own.body).headers.host).toBe('bare.example.com')
 })
 
-it('stops gracefully over HTTP/2: the pending stream finishes', async () => {
+it('finishes a pending HTTP/2 stream on a graceful stop', async () => {
   const held: (() => void)[] = []
   const app = await fixture.backend((_, res) => void held.push(() => res.end('done')))
   const second = await fixture.add()

@@ -1,4 +1,4 @@
-/** WebSockets over HTTP/2 (RFC 8441): an extended CONNECT from the client, an ordinary upgrade towards the app. */
+/** WebSockets over HTTP/2 (RFC 8441): the client sends an extended CONNECT, and the app gets an ordinary upgrade. */
 import { randomBytes } from 'node:crypto'
 import type { Http2ServerResponse } from 'node:http2'
 import { type ClientRequest, newExchange } from '../exchange.ts'
@@ -6,7 +6,7 @@ import { clientAddress } from '../headers.ts'
 import type { ProxyDeps } from '../admission.ts'
 import { joinStreams, openUpgrade } from '../upgrade.ts'
 
-/** Headers that the app and the client negotiate. */
+/** Response headers with the results of the negotiation between client and app. */
 const negotiated = ['sec-websocket-protocol', 'sec-websocket-extensions'] as const
 
 export async function handleConnect(

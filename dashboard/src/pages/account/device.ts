@@ -5,7 +5,7 @@ const systems = [
   [/Mac OS X/, 'macOS'],
   [/Linux/, 'Linux'],
 ] as const
-/** Order matters: each user agent also contains the names that follow. */
+/** Order matters: the user agent of a browser may contain the names of those after it. */
 const browsers = [
   [/Edg\//, 'Edge'],
   [/Firefox\//, 'Firefox'],
@@ -13,7 +13,7 @@ const browsers = [
   [/Safari\//, 'Safari'],
 ] as const
 
-/** `Chrome on Linux`, as far as the user agent reveals it; other clients by their own name. */
+/** Browser and system from a user agent, such as `Chrome on Linux`; for other clients the user agent itself. */
 export function deviceOf(userAgent: string | null): string {
   if (!userAgent) return 'Unknown device'
   const system = systems.find(([pattern]) => pattern.test(userAgent))?.[1]

@@ -48,7 +48,7 @@ export function Profile() {
                 maxLength={2000}
                 placeholder="https://..."
                 defaultValue={user.avatar_url ?? ''}
-                hint="Returned by the API. This dashboard loads nothing from other hosts."
+                hint="Only returned by the API: this dashboard does not load pictures from other hosts."
               />
               <Check
                 label="Emails about my projects"
@@ -85,7 +85,7 @@ export function Profile() {
   )
 }
 
-/** Shown only if there are invitations. */
+/** The open invitations of the account; hidden if there are none. */
 function Invitations() {
   const invitations = useQuery(queries.invitations())
   if (!invitations.data || invitations.data.length === 0) return null

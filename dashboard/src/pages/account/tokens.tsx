@@ -85,7 +85,7 @@ export function Tokens() {
 
 const dayMs = 86_400_000
 
-/** Returns the token, which the server shows only once. */
+/** Creates a token and returns it; the server never shows it again. */
 async function create(values: Values): Promise<string> {
   const days = values.number('days')
   const scope = scopes.find(one => one === values.text('scope')) ?? 'read'

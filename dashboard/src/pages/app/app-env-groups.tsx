@@ -6,7 +6,7 @@ import { Card } from '../../ui/layout.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
 
-/** Groups of the project whose variables the app gets. */
+/** The environment groups of the project that are attached to the app. */
 export function AppEnvGroups({ app_name }: { readonly app_name: string }) {
   const groups = useQuery(queries.appEnvGroups(app_name))
   return (

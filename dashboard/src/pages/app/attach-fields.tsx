@@ -6,7 +6,7 @@ import { mib } from '../../ui/format.ts'
 export const freeFor = (app_id: string, volumes: readonly VolumeWithAttachments[] | undefined) =>
   volumes?.filter(volume => !volume.attachments.some(one => one.app_id === app_id)) ?? []
 
-/** Fields for the volume and its mount point. */
+/** Form fields to select a volume and its mount point. */
 export function AttachFields({ free }: { readonly free: readonly VolumeWithAttachments[] }) {
   return (
     <>

@@ -6,11 +6,11 @@ import { SettingsForm } from './settings-form.tsx'
 
 const namesIn = (text: string) => text.split(/[\s,]+/).filter(name => name !== '')
 
-/** Quotes values that a `.env` file would read in another way. */
+/** A line of a `.env` file; quotes values that would otherwise be read differently. */
 const lineOf = ([name, value]: readonly [string, string]) =>
   /^[\w./:@+,-]*$/.test(value) ? `${name}=${value}` : `${name}=${JSON.stringify(value).replaceAll('$', String.raw`\$`)}`
 
-/** What a build gets besides the source. */
+/** Settings for what a build gets besides the source: Dockerfile, arguments, variables and secrets. */
 export function BuildSettings({ app }: { readonly app: App }) {
   const { dockerfile, args, env, secrets } = app.build
   return (

@@ -7,7 +7,7 @@ import { SettingsForm } from './settings-form.tsx'
 
 const defaults = { percent: 10, seconds: 300, max_error_percent: 5, min_requests: 20 }
 
-/** How new versions of the app replace the running one. */
+/** Settings for canaries: whether a new version gets only a share of the requests at first. */
 export function Canary({ app }: { readonly app: App }) {
   const [isOn, setOn] = useState(app.canary !== null)
   const { percent, seconds, max_error_percent, min_requests } = app.canary ?? defaults

@@ -1,4 +1,4 @@
-/** Charts of an app: live samples, and the frame that live and stored numbers share. */
+/** Charts of an app: live metrics, and the layout that charts of live and stored metrics share. */
 import { lazy, type ReactNode, Suspense } from 'react'
 import type { Series } from '../../ui/chart.tsx'
 import { bytes, percent } from '../../ui/format.ts'

@@ -19,7 +19,7 @@ export function DeploymentTable({
 }: {
   readonly app: App
   readonly deployments: readonly Deployment[]
-  /** The newest of the app; other deployments are rolled back to. */
+  /** The app's newest deployment: activating any other one is called a rollback. */
   readonly newest?: Deployment | undefined
 }) {
   return (
@@ -102,7 +102,7 @@ export function requestsText({ requests, failed_requests: failed }: Deployment):
   return failed === 0 ? all : `${all}, ${failed.toLocaleString('en')} failed`
 }
 
-/** @param label on the button instead of the verb */
+/** The button that activates a deployment or rolls back to it. @param label on the button instead of the verb */
 export function Activate({
   app,
   deployment,

@@ -10,11 +10,11 @@ import { toast } from '../../ui/toast.tsx'
 interface HistoryProps {
   readonly title: string
   readonly query: UseQueryResult<readonly EnvVersion[]>
-  /** Makes the variables those of the version. */
+  /** Sets the variables back to those of the version. */
   readonly restore: (version: string) => Promise<unknown>
 }
 
-/** Changes of variables, newest first; values are not part of it. */
+/** Lists the changes of variables, newest first, without values. */
 export function EnvHistory({ title, query, restore }: HistoryProps) {
   return (
     <ListCard

@@ -1,11 +1,11 @@
-/** Variables pasted as the text of a `.env` file. */
+/** Sets variables from the pasted text of a `.env` file. */
 import { type EnvEntry, envEntries } from '../../../../src/compose/env-entries.ts'
 import { Invalid } from '../../../../src/compose/faults.ts'
 import { api } from '../../api/client.ts'
 
 export const envPlaceholder = 'DATABASE_URL="postgres://…"\n# comments and export are fine\nexport LOG_LEVEL=info'
 
-/** @throws Error naming the lines that are wrong */
+/** Parses the text. @throws Error naming the invalid lines */
 export function variablesIn(text: string): readonly EnvEntry[] {
   try {
     return envEntries(text, 'Line')
@@ -15,7 +15,7 @@ export function variablesIn(text: string): readonly EnvEntry[] {
   }
 }
 
-/** One after the other: the server checks the limits of the app with each. */
+/** Sets the variables one after the other, because the server checks the app's limits at each. */
 export async function setVariables(app_name: string, entries: readonly EnvEntry[], secret: boolean): Promise<void> {
   for (const { name, value } of entries) await api.putAppEnv({ app_name, name, body: { value, secret } })
 }

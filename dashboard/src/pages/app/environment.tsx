@@ -136,7 +136,9 @@ function SetVariable({
 }: {
   readonly app_name: string
   readonly name?: string
-  /** A plain variable stays plain, so that `mote config pull` can write it into the file. */
+  /**
+   * Whether the value is hidden. A readable variable stays readable, so that `mote config pull` can write it to a file.
+   */
   readonly secret?: boolean
 }) {
   return (

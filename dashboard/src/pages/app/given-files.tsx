@@ -10,7 +10,7 @@ import { Mono } from '../../ui/layout.tsx'
 import { ListCard } from '../../ui/listing.tsx'
 import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 
-/** Files that the virtual machines get before the program starts. */
+/** The files that virtual machines of the app get before the program starts. */
 export function GivenFiles({ app_name }: { readonly app_name: string }) {
   const files = useQuery(queries.appFiles(app_name))
   return (
@@ -56,14 +56,14 @@ function contentOf({ variable, secret, size_bytes }: AppFile) {
   return secret ? <span className="text-faint">••••••••</span> : <>{size_bytes} bytes</>
 }
 
-/** Base64 of UTF-8. */
+/** Encodes text as the Base64 of its UTF-8 bytes. */
 function encoded(text: string): string {
   let bytes = ''
   for (const byte of new TextEncoder().encode(text)) bytes += String.fromCharCode(byte)
   return btoa(bytes)
 }
 
-/** Undefined: the content is no text. */
+/** Decodes Base64; undefined if the content is not UTF-8 text. */
 function decoded(content: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(atob(content), one => one.charCodeAt(0)))
@@ -114,7 +114,7 @@ function Fields({ app_name, file }: { readonly app_name: string; readonly file?:
   })
   if (isReadable && now.isPending) return <p className="text-faint">Loading…</p>
   const text = decoded(now.data?.content ?? '')
-  if (text === undefined) return <p>This file is no text. Change it with the command line: mote app-files set</p>
+  if (text === undefined) return <p>This file is not text. Change it with the command line: mote app-files set</p>
   return (
     <>
       {!file && <NameField label="Path" name="path" maxLength={512} placeholder="/etc/web/web.conf" />}

@@ -15,7 +15,7 @@ type Point = AppHistory['points'][number]
 
 export const perSecond = (value: number) => `${Number(value.toFixed(value < 10 ? 2 : 0))}/s`
 const latency = (ms: number | null) => (ms === null ? '–' : duration(ms))
-/** Failures of the app or on the way to it: not those of clients. */
+/** Percentage of requests that failed in the app or on the way to it (5xx), not because of the client. */
 export const errorShare = ({ requests, status_5xx }: AppHistory['totals']) =>
   requests === 0 ? 0 : (status_5xx / requests) * 100
 

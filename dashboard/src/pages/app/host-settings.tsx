@@ -6,7 +6,7 @@ import { Card } from '../../ui/layout.tsx'
 import { labelsOf, textOf } from './labels.ts'
 import { SettingsForm } from './settings-form.tsx'
 
-/** On which hosts the virtual machines of the app run. */
+/** Settings for the hosts on which virtual machines of the app run. */
 export function HostSettings({ app }: { readonly app: App }) {
   const known = useQuery(queries.hostLabels())
   const choice = (known.data ?? []).map(({ name, values }) => `${name}: ${values.join(', ')}`).join('; ')

@@ -9,7 +9,7 @@ export function liveOf(app: App, active: readonly LiveDeployment[]): LiveDeploym
 
 const onTheWay = new Set(['pending', 'building', 'scheduled', 'starting'])
 
-/** The status of the whole app in one word. */
+/** The status of the whole app as one or two words. */
 export function appStatus(app: App, active: readonly LiveDeployment[]): string {
   const own = active.filter(one => one.app_id === app.id)
   if (own.some(one => onTheWay.has(one.status))) return 'deploying'

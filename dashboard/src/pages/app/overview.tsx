@@ -38,7 +38,7 @@ export function Overview() {
   const active = useQuery(queries.active())
   if (deployments.data?.length === 0) return <FirstDeploy app={app} />
   const live = liveOf(app, active.data ?? [])
-  // While the deployment is being loaded, its cards already have their places, so that nothing below them moves.
+  // Reserve space for the cards of the deployment while it is being loaded, so that nothing below them moves.
   const isExpected = live !== undefined || (active.isPending && app.active_deployment_id !== null)
   return (
     <div className="space-y-4">
@@ -97,7 +97,7 @@ function FirstDeploy({ app }: { readonly app: App }) {
   )
 }
 
-/** Why the newest deployment does not serve. */
+/** A notice on why the newest deployment does not serve. */
 function Failed({ app, message, job }: { readonly app: App; readonly message: string; readonly job: string }) {
   return (
     <Notice tone="bad">
@@ -109,7 +109,7 @@ function Failed({ app, message, job }: { readonly app: App; readonly message: st
   )
 }
 
-/** A deployment that is being rolled out while another one serves. */
+/** A notice about a deployment that is being rolled out while another one serves. */
 function Waiting({ app, active }: { readonly app: App; readonly active: readonly LiveDeployment[] }) {
   const coming = active.find(
     one => one.app_id === app.id && ['pending', 'building', 'scheduled', 'starting'].includes(one.status),
@@ -221,7 +221,7 @@ function Serving({
   )
 }
 
-/** What a health check of the app reports. */
+/** The result of the health check as text. */
 function healthOf({ kind, health_check_path: path }: App, status: string): string {
   const check = kind === 'web' ? `GET ${path}` : 'its process'
   if (status === 'running') return `Passing (${check})`

@@ -1,9 +1,9 @@
-/** Past lines of an app in the form of a stream: oldest first, then it ends. */
+/** Reads past log lines of an app as a stream: oldest first, then the stream ends. */
 import type { StreamOptions } from '@mote/client'
 import { api } from '../../api/client.ts'
 import type { LogEvent } from '../../ui/log-view.tsx'
 
-/** More are of little use on a page; the download has them all. */
+/** Maximum number of past lines on a page; the download has all of them. */
 export const mostPastLines = 5000
 const mostAtOnce = 1000
 

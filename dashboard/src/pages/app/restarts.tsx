@@ -7,7 +7,7 @@ const policies = { always: 'Always', 'on-failure': 'After a failure', never: 'Ne
 type Policy = keyof typeof policies
 const isPolicy = (value: string | undefined): value is Policy => value !== undefined && value in policies
 
-/** What happens when the program of the app ends. */
+/** Settings for what happens when the app's program ends. */
 export function Restarts({ app }: { readonly app: App }) {
   const { policy, max_restarts } = app.restart
   return (
@@ -44,7 +44,7 @@ export function Restarts({ app }: { readonly app: App }) {
             min={0}
             max={100}
             defaultValue={max_restarts ?? ''}
-            hint="Then the virtual machine counts as crashed. Empty: as the installation sets."
+            hint="After these, the virtual machine counts as crashed. Empty: the default of the installation."
           />
         </div>
       </SettingsForm>

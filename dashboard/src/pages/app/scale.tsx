@@ -10,7 +10,7 @@ import { toast } from '../../ui/toast.tsx'
 import { Toggle } from '../../ui/toggle.tsx'
 import { useApp } from './use-app.ts'
 
-/** The server's limits. */
+/** Limits of the server for the number of replicas. */
 const replicas = { min: 0, max: 1000 }
 const percentage = { min: 1, max: 100 }
 

@@ -9,14 +9,14 @@ import { Choice, Field, NumberField } from '../../ui/form.tsx'
 import { ListCard } from '../../ui/listing.tsx'
 import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 
-/** Public TCP ports of the app. */
+/** TCP services: public ports that lead to ports of the app. */
 export function Services({ app }: { readonly app: App }) {
   const app_name = app.name
   const services = useQuery(queries.services(app_name))
   return (
     <ListCard
       title="TCP services"
-      lead="Ways to programs that do not speak HTTP: a public port of its own, or TLS by server name on a shared port."
+      lead="Connections to programs that do not use HTTP: over a separate public port, or over TLS on a shared port."
       create={<AddService app_name={app_name} />}
       query={services}
       nothing={{
@@ -37,7 +37,7 @@ export function Services({ app }: { readonly app: App }) {
           name={one.name}
           label={`Delete service ${one.name}`}
           what="service"
-          consequence="Its connections are closed. A public port of its own may be given to another app."
+          consequence="Its connections are closed. Its public port may be given to another app."
           send={async () => {
             await api.deleteTcpService({ app_name, service_name: one.name })
             await refreshAll('services')
@@ -73,8 +73,8 @@ function AddService({ app_name }: { readonly app_name: string }) {
           />
           <NumberField label="Port in the VM" name="port" min={1} max={65_535} placeholder="1883" />
           <Choice label="Reached by" name="tls">
-            <option value="none">A public port of its own; bytes are unchanged</option>
-            <option value="sni">TLS server name on a shared port; the gateway decrypts</option>
+            <option value="none">A separate public port; bytes are passed on unchanged</option>
+            <option value="sni">A shared port with TLS, selected by server name; the gateway terminates TLS</option>
           </Choice>
         </>
       }

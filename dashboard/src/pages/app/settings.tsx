@@ -134,7 +134,7 @@ function ReleaseField({ command }: { readonly command: readonly string[] | null 
   )
 }
 
-/** Fetched only on demand, because it is a secret. */
+/** Webhook URL of the app, and the secret that signs deliveries. The secret is fetched only when it is to be shown. */
 function Webhook({ id, name }: { readonly id: string; readonly name: string }) {
   const [isShown, setShown] = useState(false)
   const secret = useQuery({

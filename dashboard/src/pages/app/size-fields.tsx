@@ -7,7 +7,7 @@ const vcpuCounts = [1, 2, 3, 4] as const
 const memorySizesMib = [512, 1024, 2048, 4096] as const
 const hypervisors = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'vm', 'fake'] as const
 
-/** @param vcpus and memoryMib: size of the running deployment */
+/** Form fields for vCPUs, memory and hypervisor. @param vcpus and memoryMib: size of the running deployment */
 export function SizeFields({
   vcpus = 1,
   memoryMib = 512,

@@ -7,7 +7,7 @@ const strategies = { rolling: 'Rolling', 'one-at-a-time': 'One at a time' } as c
 type Strategy = keyof typeof strategies
 const isStrategy = (value: string | undefined): value is Strategy => value !== undefined && value in strategies
 
-/** Whether old and new VMs of the app may run at the same time. */
+/** Setting for whether old and new VMs of the app may run at the same time. */
 export function StrategySetting({ app }: { readonly app: App }) {
   return (
     <Card title="Replacing versions" lead="How the virtual machines of a new version replace the old ones.">
@@ -22,7 +22,7 @@ export function StrategySetting({ app }: { readonly app: App }) {
           label="Strategy"
           name="strategy"
           defaultValue={app.strategy}
-          hint="One at a time: an old one ends before a new one starts, so never more run than you want. With one, requests wait meanwhile. Not with a canary."
+          hint="One at a time: an old one stops before a new one starts, so that no more run than you have set. With a single replica, requests wait meanwhile. Cannot be combined with a canary."
         >
           {Object.entries(strategies).map(([value, label]) => (
             <option key={value} value={value}>

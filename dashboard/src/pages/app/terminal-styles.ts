@@ -1,8 +1,8 @@
 /**
- * The terminal library writes its theme into `<style>` elements and its colors into `style` attributes, which our content
- * security policy blocks. While a terminal is open, both become constructed style sheets and properties (CSSOM, 6.6 and
- * 6.7), which need no weaker policy. Nothing else in the dashboard uses either.
- * @returns a function that ends this
+ * Makes the terminal library work with our content security policy, which blocks its `<style>` elements and `style`
+ * attributes: while a terminal is open, they become constructed style sheets and style properties (CSSOM, 6.6 and 6.7),
+ * which the policy allows. Nothing else in the dashboard uses such elements or attributes.
+ * @returns a function that undoes this
  */
 export function allowTerminalStyles(): () => void {
   const sheets: CSSStyleSheet[] = []

@@ -14,7 +14,7 @@ import { Problem } from '../../ui/states.tsx'
 import { allowTerminalStyles } from './terminal-styles.ts'
 import { useApp } from './use-app.ts'
 
-/** Bash where it exists. Every image with a shell has /bin/sh. */
+/** Bash if the image has it. Every image with a shell has /bin/sh. */
 const shell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
 
 export function Terminal() {
@@ -55,7 +55,7 @@ const words = {
   ended: 'The shell has ended',
 } as const
 
-/** Returns a function that closes the shell. */
+/** Opens a shell in the element. Returns a function that closes it. */
 function runShell(
   app_name: string,
   box: HTMLElement,
@@ -117,7 +117,7 @@ async function openShell(
     path: `/v1/apps/${words[0]}/deployments/${words[1]}/sessions/${words[2]}/attach`,
     project: currentProject.get(),
     token: currentToken,
-    // Also renews the credential, if that is why the connection ended.
+    // This request also renews the access token, if its expiry ended the connection.
     state: async () => {
       const { status, exit_code, signal } = await api.getVmSession(place)
       return status === 'running' ? undefined : { reason: status, code: exit_code ?? signal }

@@ -3,7 +3,7 @@ import { api } from '../../api/client.ts'
 import { type LiveState, useStream } from '../../api/live.ts'
 import { type Point, pointOf, type Sample, withPoint } from './samples.ts'
 
-/** Live metrics of an app, one point per second. For one instant, the stream sends a `metrics` event per deployment. */
+/** Live metrics of an app, one point per second. For each second, the stream sends a `metrics` event per deployment. */
 export function useMetrics(app_name: string): { readonly points: readonly Point[]; readonly state: LiveState } {
   const [points, setPoints] = useState<readonly Point[]>([])
   const gathered = useRef<readonly Sample[]>([])

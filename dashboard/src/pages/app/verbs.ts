@@ -1,4 +1,4 @@
-/** Which operations a deployment currently allows, by the server's own table, and why others are disabled. Pure. */
+/** Which operations a deployment allows, by the table that the server also uses, and why others are disabled. Pure. */
 import {
   can,
   type DeploymentStatus,
@@ -17,14 +17,14 @@ const pastTenses: Readonly<Record<DeploymentVerb, string>> = {
   activate: 'activated',
 }
 
-/** The server allows these operations, but they have no effect in these states. */
+/** States in which the server allows an operation although it has no effect. */
 const done: Readonly<Partial<Record<DeploymentVerb, readonly string[]>>> = {
   stop: ['stopping', 'stopped', 'superseded', 'failed', 'cancelled'],
   pause: ['pausing', 'paused'],
   resume: ['running', 'resuming'],
 }
 
-/** @returns why the operation is not possible, or undefined if it is */
+/** Checks an operation. @returns why it is not possible, or undefined if it is */
 export function whyNot(verb: DeploymentVerb, status: string, isServing = false): string | undefined {
   if (!isStatus(status)) return `It is ${status}.`
   if (verb === 'activate' && isServing) return 'It is already serving.'

@@ -21,7 +21,7 @@ const whyNotUp = ({ status }: Database) => (status === 'running' ? undefined : `
 export function Backups({ database }: Props) {
   const snapshots = useQuery({
     ...queries.databaseSnapshots(database.id),
-    // A restore keeps the previous data as another backup, so poll for it.
+    // While the database is not running, poll: a restore stores the previous data as another backup.
     refetchInterval: query => (database.status === 'running' ? whileCreating(query) : 1000),
   })
   return (
@@ -49,7 +49,7 @@ export function Backups({ database }: Props) {
   )
 }
 
-/** Automatic backups, and whether a restore drill succeeded. */
+/** Automatic backups, and whether a test restore of them succeeded. */
 function Automatic({ database }: Props) {
   const { data } = useQuery(queries.backups(database.id))
   if (!data) return null
@@ -102,7 +102,7 @@ function Actions({ database, snapshot }: Props & { readonly snapshot: DatabaseSn
         consequence={`${database.name} is restored to this backup. The current data is kept as another backup.`}
         send={async () => {
           const { message } = await api.restoreDatabase({ id: database.id, body: { snapshot_name: name } })
-          // Databases first: pages that observe the running state refetch the lists afterwards.
+          // Refetch the databases first: when their status changes, pages refetch branches and backups.
           await refreshAll('databases')
           await refreshAll('branches', 'database-snapshots')
           toast({ tone: 'info', title: `Restoring ${name}`, body: message })

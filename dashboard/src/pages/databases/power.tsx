@@ -4,7 +4,7 @@ import { api } from '../../api/client.ts'
 import { refreshAll } from '../../api/queries.ts'
 import { ActionButton } from '../../ui/action.tsx'
 
-/** Suspends the database, which keeps its disks, or starts it again. */
+/** The button that suspends the database, which keeps its disks, or resumes it. */
 export function Power({ database }: { readonly database: Database }) {
   const isSuspended = database.status === 'suspended'
   const reason = isSuspended || database.status === 'running' ? undefined : `It is ${database.status}.`

@@ -7,7 +7,7 @@ import { AddButton } from '../../ui/row-actions.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { MemoryChoice, VcpuChoice } from './size.tsx'
 
-/** Changes vCPUs and memory, which restarts the VM; the disk keeps its size. */
+/** A dialog to change vCPUs and memory, which restarts the VM; the disk keeps its size. */
 export function Resize({ database }: { readonly database: Database }) {
   return (
     <FormDialog

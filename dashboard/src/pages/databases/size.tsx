@@ -7,7 +7,7 @@ const memoryMib = [512, 1024, 2048, 4096]
 const diskMib = [1024, 10_240, 51_200, 102_400]
 
 interface Props {
-  /** The current size; stays selectable even if it is not one of the usual sizes. */
+  /** The current size; selectable even if it is not one of the usual sizes. */
   readonly now?: number
 }
 

@@ -15,7 +15,7 @@ interface Props {
   readonly live: LiveDeploymentStatus
 }
 
-/** Changes the memory target of a running VM. */
+/** A slider for the memory target of a running VM (balloon). */
 export function Balloon({ app_name, live }: Props) {
   const reason = whyNotRunning(live.status)
   const balloon = useQuery({

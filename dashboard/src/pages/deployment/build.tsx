@@ -1,4 +1,4 @@
-/** The build of a deployment's image from its repository, during the build and after it ended. */
+/** Shows the build of a deployment's image, while it runs and afterwards. */
 import type { Build, StreamOptions } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
@@ -16,7 +16,7 @@ interface Target {
   readonly job_id: string
 }
 
-/** Undefined for a deployment of an image. */
+/** The build of the deployment; undefined if an existing image was deployed. */
 export function useBuild({ app_name, job_id }: Target): Build | undefined {
   const builds = useQuery({
     ...queries.builds(app_name),
@@ -62,7 +62,7 @@ export function BuildCard({ build, app_name }: { readonly build: Build; readonly
 const tookOf = ({ started_at, ended_at }: Build) =>
   started_at && ended_at ? duration(Date.parse(ended_at) - Date.parse(started_at)) : '–'
 
-/** The deployment's log contains the lines of its build, followed by those of its VMs. */
+/** Log lines of a running build: the deployment's log has them first, followed by the lines of its VMs. */
 async function* liveLines(target: Target, options: StreamOptions): AsyncGenerator<LogEvent> {
   for await (const event of api.streamDeploymentLogs({ ...target, query: { tail: 5000 } }, options))
     if (event.event === 'log' && event.data.stream === 'build') yield event
@@ -78,7 +78,7 @@ async function* keptLines({ app_name, job_id }: Target, options: StreamOptions):
     }
 }
 
-/** Only builds from a repository have a commit. */
+/** The commit as text; only builds from a repository have one. */
 function commitOf({ git_commit_hash, status }: Build): string {
   if (git_commit_hash !== '') return shortId(git_commit_hash)
   return status === 'queued' || status === 'fetching' ? 'not fetched yet' : 'none: uploaded folder'

@@ -6,7 +6,7 @@ import { controlLook } from '../../ui/form.tsx'
 import { Card, Mono } from '../../ui/layout.tsx'
 import { Loaded } from '../../ui/states.tsx'
 
-/** What differs from an earlier deployment, or from any other that is chosen. */
+/** Shows the differences to the deployment before this one, or to another one that the user selects. */
 export function Changes({
   app_name,
   job_id,

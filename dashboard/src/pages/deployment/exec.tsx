@@ -25,7 +25,7 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
             const began = performance.now()
             const body = { command, timeout_seconds: limitSeconds }
             const said = await api.execInVm({ app_name, job_id: live.job_id, body })
-            // Ambiguous: a program can also exit with this code.
+            // Check the duration, too: a program can also exit with 124 by itself.
             const wasEnded = said.exit_code === 124 && performance.now() - began >= limitSeconds * 1000
             setAnswer({ ...said, wasEnded })
           }}

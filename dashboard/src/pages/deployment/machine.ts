@@ -1,5 +1,5 @@
 /**
- * Whether operations on a running VM are currently possible, with the same rules as the server (vm-operations/job.ts).
+ * Why operations on a running VM are currently not possible, by the same rules as the server (vm-operations/job.ts).
  * Pure.
  */
 const withMachine = ['running', 'unhealthy', 'paused', 'pausing', 'resuming', 'migrating']

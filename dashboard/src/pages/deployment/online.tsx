@@ -5,7 +5,7 @@ import { LinkButton } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
 import { Card } from '../../ui/layout.tsx'
 
-/** The address of the app, on the page of the deployment that serves it. */
+/** A card with the app's address, on the page of the deployment that serves it. */
 export function Online({ app, live }: { readonly app: App; readonly live: LiveDeploymentStatus }) {
   if (app.active_deployment_id !== live.deployment_id || live.status !== 'running') return null
   if (app.kind !== 'web' || !app.url) return null

@@ -30,7 +30,7 @@ import { RuntimeVolumes } from './volumes.tsx'
 const busyMs = 700
 const calmMs = 5000
 
-/** Shows the host's name to admins, who can read it. */
+/** The name of the host for Admins; only they can read hosts. */
 function HostName({ id }: { readonly id: string }) {
   const me = useQuery(queries.me())
   const hosts = useQuery({ ...queries.hosts(), enabled: me.data?.role === 'Admin' })
@@ -116,7 +116,7 @@ export function DeploymentPage() {
   )
 }
 
-/** Whether narrow screens show the progress and the address above everything else. */
+/** Whether narrow screens show progress and address first: during a rollout, and for the sample app. */
 const comesFirst = ({ status, image }: LiveDeploymentStatus) => isOnTheWay(status) || image === sampleImage
 
 /** A deployment without an image never had a VM: its build is in progress or failed. */

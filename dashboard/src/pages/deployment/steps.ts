@@ -1,4 +1,4 @@
-/** The progress of a deployment, from the server's live status. Pure. */
+/** Derives the progress of a deployment from the server's live status. Pure. */
 import type { Build, LiveDeploymentStatus } from '@mote/client'
 
 export interface Step {
@@ -24,7 +24,7 @@ const buildSteps = [
   ['pushing', 'Image stored'],
 ] as const
 
-/** A build that ended without an image does not report the failed step, only whether it had a commit. */
+/** The steps of a build. A failed build does not report the failed step, only whether it had fetched a commit. */
 function stepsOfBuild({ status, git_commit_hash }: Build): Step[] {
   const at = buildSteps.findIndex(([name]) => name === status)
   const reached = status === 'succeeded' ? buildSteps.length : at === -1 ? Number(git_commit_hash !== '') : at
@@ -46,7 +46,7 @@ const ended = new Set(['failed', 'cancelled'])
 
 export const isOnTheWay = (status: string) => ['pending', 'building', 'scheduled', 'starting'].includes(status)
 
-/** @param build of a deployment that is built from a repository */
+/** All steps of a deployment. @param build if its image is built */
 export function stepsOf(live: LiveDeploymentStatus, build?: Build): readonly Step[] {
   const done = new Map(live.steps.map(step => [step.name, step.ms]))
   const isUp = settled.has(live.status) && live.started_at > 0
@@ -56,7 +56,7 @@ export function stepsOf(live: LiveDeploymentStatus, build?: Build): readonly Ste
     ...(build ? stepsOfBuild(build) : []),
     { name: 'Placed on a host', state: live.host_id || live.scheduled_at > 0 ? 'done' : 'next', ms: undefined },
   ]
-  // A host that failed may not have reported its steps; then the start as a whole is shown as failed.
+  // If the start failed before the host reported any step, show the whole start as one failed step.
   const isUnreported = ended.has(live.status) && done.size === 0
   if (isUnreported) names.push({ name: 'Started', state: 'next', ms: undefined })
   for (const [index, [name, text]] of isUnreported ? [] : hostSteps.entries()) {

@@ -13,7 +13,7 @@ import { isOnTheWay } from './steps.ts'
 
 const refresh = () => refreshAll('deployment', 'deployments', 'active', 'app', 'apps')
 
-/** Operations on the deployment; unavailable ones are disabled with a reason. */
+/** Buttons for operations on the deployment; unavailable ones are disabled with a reason. */
 export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDeploymentStatus }) {
   const [asked, setAsked] = useState<'stop' | 'delete'>()
   const navigate = useNavigate()
@@ -96,7 +96,7 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
   )
 }
 
-/** Opened by a menu item, so it is open from the start. */
+/** A confirmation dialog. A menu item renders it to open it, so it is open from the start. */
 function Asked({
   verb,
   job,

@@ -18,7 +18,7 @@ interface Props {
   readonly live: LiveDeploymentStatus
 }
 
-/** Volumes of the app, with attaching and detaching while the VM runs. */
+/** Volumes of the app, which can be attached and detached while the VM runs. */
 export function RuntimeVolumes({ app_name, live }: Props) {
   // Polled, because no event reports that the host has unplugged a volume.
   const volumes = useQuery({ ...queries.appVolumes(live.app_id), refetchInterval: 3000 })

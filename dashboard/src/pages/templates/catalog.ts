@@ -1,4 +1,4 @@
-/** The templates of Mote, which are part of the build. */
+/** The built-in templates, which are part of the dashboard's build. */
 import { readTemplate, type Template } from '../../../../src/compose/template.ts'
 
 const files = import.meta.glob<string>('../../../../templates/*.yaml', {

@@ -1,4 +1,4 @@
-/** Deploys templates with the planner and the steps of the CLI. It continues while other pages are open. */
+/** Deploys templates with the same planner and steps as the CLI. A deployment continues while other pages are open. */
 import { ApiFailure, createClient } from '@mote/client'
 import type { Template } from '../../../../src/compose/template.ts'
 import type { Context } from '../../../../src/stack/context.ts'
@@ -17,10 +17,10 @@ export interface Run {
   readonly template: string
   readonly stack: string
   readonly project: string | undefined
-  /** In the order in which they start. */
+  /** Names of the apps, in the order in which they start. */
   readonly apps: readonly string[]
   readonly serving: readonly string[]
-  /** The step that runs now. */
+  /** Name of the current step. */
   readonly step: string
   readonly state: 'running' | 'failed' | 'done'
   readonly error: string
@@ -42,8 +42,8 @@ export const previewOf = (template: Template, stack: string, answers: ReadonlyMa
 const again = 'the deployment of this template'
 
 /**
- * Resolves once the stack runs, or `currentRun` has the error.
- * @throws Error before anything was changed
+ * Deploys a template. Resolves when the stack runs or has failed; `currentRun` has the error.
+ * @throws Error if it is refused before anything is changed
  */
 export async function deployTemplate(template: Template, stack: string, answers: ReadonlyMap<string, string>) {
   if (currentRun.get()?.state === 'running')
@@ -51,7 +51,7 @@ export async function deployTemplate(template: Template, stack: string, answers:
   const project = currentProject.get()
   const context = contextOf(project)
   const before = currentRun.get()
-  // A failed deployment continues where it stopped.
+  // Deploying the same stack again after a failure continues where it stopped.
   const continues = before?.template === template.name && before.stack === stack && before.project === project
   const { services } = await previewOf(template, stack, answers)
   const apps = services.map(({ app }) => app.app)
@@ -77,7 +77,7 @@ export async function deployTemplate(template: Template, stack: string, answers:
 
 const warn = (event: BeforeUnloadEvent) => event.preventDefault()
 
-/** The project stays the same if another one is selected meanwhile. */
+/** Context for the stack planner, bound to the project even if the user selects another one meanwhile. */
 function contextOf(project: string | undefined): Context {
   const client = createClient({
     baseUrl: '',
@@ -109,7 +109,7 @@ function contextOf(project: string | undefined): Context {
   return context
 }
 
-/** A deployment takes seconds, and a project has 600 requests per minute. */
+/** Polling interval: a deployment takes seconds, and a project has a limit of 600 requests per minute. */
 const pollMs = 1000
 
 async function untilServing({ client }: Context, app_name: string, job_id: string, goal: Goal): Promise<void> {

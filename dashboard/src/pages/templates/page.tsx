@@ -79,12 +79,12 @@ function Questions({
   setName,
 }: {
   readonly template: Template
-  /** The failed deployment that is continued. */
+  /** The failed deployment that is to be continued. */
   readonly run: Run | undefined
   readonly name: string
   readonly setName: (name: string) => void
 }) {
-  // Generated once, so that typing in another field does not change them.
+  // Generate passwords only once, so that typing in another field does not change them.
   const [initial] = useState(() => new Map(template.questions.map(one => [one.name, initialOf(one, run)])))
   const send = async (values: Values) => {
     const answers = new Map(template.questions.map(one => [one.name, values.text(`answer-${one.name}`)]))

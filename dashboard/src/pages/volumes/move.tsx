@@ -18,7 +18,7 @@ interface Props {
 
 const isOver = (move: VolumeMoveStatus) => move.status === 'none' || move.ended_at != null
 
-/** Moves a detached volume to another host; an attached one moves with its VM. */
+/** A card to move a detached volume to another host; an attached one moves with its VM. */
 export function Move({ volume }: Props) {
   const move = useQuery({
     ...queries.volumeMove(volume.id),

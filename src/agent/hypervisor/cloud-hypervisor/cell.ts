@@ -24,7 +24,7 @@ export async function makeCell(vmDir: string, user: VmUser | undefined): Promise
   return { dir: await makeRunDir(vmDir, user), user }
 }
 
-/** Starts an empty VMM that listens on its API socket. Seccomp is on by default; the option makes it explicit. */
+/** Starts a VMM without a VM; it listens on its API socket. Seccomp is on by default; the option makes it explicit. */
 export function spawnCloudHypervisor(
   vmDir: string,
   cell: VmmCell,
@@ -44,7 +44,7 @@ export function cloudHypervisorApi(vmDir: string): VmmHttp {
   return { call: (method, path, body, options) => http.call(method, `${base}${path}`, body, options) }
 }
 
-/** Finds the VM's VMM processes by their working directory, the VM's cell. */
+/** Finds the VM's VMM processes by their working directory, which is the VM's jail directory (`VmmCell`). */
 export async function processesIn(vmDir: string): Promise<ProcessIdentity[]> {
   const cell = await realpath(join(vmDir, runDir)).catch(() => undefined)
   const found: ProcessIdentity[] = []

@@ -7,7 +7,8 @@ import { consoleSocket, vsockSocket } from './cell.ts'
 export const stateFiles = { memory: 'memory-ranges', state: 'state.json', settings: 'config.json' } as const
 
 /**
- * I/O limits of one VM. An empty bucket is refilled every 100 ms at the earliest, so the periods are much longer.
+ * I/O limits of one VM, as token buckets. An empty one is refilled every 100 ms at the earliest, so the periods are
+ * much longer.
  */
 const diskLimit = {
   bandwidth: { size: 400 * 2 ** 20, refill_time: 1000 },
@@ -15,7 +16,7 @@ const diskLimit = {
 } as const
 const netLimit = { bandwidth: { size: 256 * 2 ** 20, refill_time: 1000 } } as const
 
-/** The lowest valid CID. All guests can use it, because each VMM has its own socket. */
+/** The lowest valid vsock CID. All guests can use it, because each VMM has its own socket. */
 const guestCid = 3
 
 /**
@@ -51,7 +52,7 @@ export interface DiskInput {
   readonly readOnly: boolean
 }
 
-/** Sets the image type explicitly: if it were detected, a guest could change it by writing a header. */
+/** Returns a disk's settings. The image type is explicit: if detected, a guest could change it by writing a header. */
 export function diskConfig({ id, serial, path, readOnly }: DiskInput): Readonly<Record<string, unknown>> {
   return { id, serial, path, readonly: readOnly, image_type: 'Raw', rate_limiter_config: diskLimit }
 }
@@ -59,7 +60,7 @@ export function diskConfig({ id, serial, path, readOnly }: DiskInput): Readonly<
 /** Kernel arguments. A guest's power-off ends the VMM. */
 export const kernelArgs = `${commonKernelArgs} reboot=k no_timer_check tsc=reliable`
 
-/** Boots a kernel and Mote's init without devices. */
+/** The settings of a proof boot: a kernel and Mote's init, without devices. */
 export const proofConfig = {
   payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
   memory: { size: 128 * 2 ** 20 },

@@ -8,14 +8,14 @@ import { runDir } from '../isolation.ts'
  * Serial consoles of the VMs that this agent started. They are sockets, so that a guest's output cannot fill a disk.
  */
 export interface Consoles {
-  /** Reads the console from the creation of its socket until the VMM ends. */
+  /** Reads the console from the creation of its socket until the VMM exits. */
   follow(vmDir: string, process: ProcessIdentity): void
   tail(vmDir: string): string
   forget(vmDir: string): void
 }
 
 const lookMs = 10
-/** After this time the guest has booted, and its console is not needed. */
+/** How long to wait for the console's socket. After this time the guest has booted, and its console is not needed. */
 const patienceMs = 120_000
 
 export function consoles(): Consoles {

@@ -60,7 +60,7 @@ export async function handOver(
 }
 
 interface Hooks {
-  /** Takes what must be closed however the migration ends. */
+  /** Registers a function to call at the end of the migration, whether it succeeds or fails. */
   readonly onEnd: (end: () => void) => void
   readonly onProgress: (progress: MigrationProgress) => void
   readonly release: (() => Promise<void>) | undefined
@@ -107,7 +107,7 @@ interface Disk {
 /** Relays requests to the target, and its responses back. @returns when the guest was paused, by performance.now() */
 async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }: Disk): Promise<number> {
   const answers = byteReader(tunnelOf(wire))
-  // The last memory request is sent after the guest was paused.
+  // Updated at each memory request, because the last one is sent right after the guest was paused.
   let stoppedMs = performance.now()
   const send = async (data: Buffer) => {
     onBytes(data.length)

@@ -26,13 +26,13 @@ import { inspect, readMemory, setPaused, setTakenMib, writeState } from './vmm.t
 import { renamed, volumeNames, volumeSlots } from './volumes.ts'
 
 interface CloudHypervisorHost {
-  /** Undefined if not installed. */
+  /** Path of Cloud Hypervisor; undefined if it is not installed. */
   readonly program: string | undefined
 }
 
 const variable = 'MOTE_CLOUD_HYPERVISOR_BIN'
 
-/** Cloud Hypervisor v53 with KVM, over its API on a unix socket; the guest talks over vsock. */
+/** The parts of the driver for Cloud Hypervisor v53: KVM, its HTTP API on a unix socket, and vsock to the guest. */
 export function cloudHypervisorPlatform({ program }: CloudHypervisorHost): Platform {
   const console = consoles()
   return {
@@ -105,7 +105,10 @@ async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void
   await api.call('PUT', '/vm.resume')
 }
 
-/** Relative to the VMM's working directory, because its user cannot access absolute paths in the VM's directory. */
+/**
+ * Directory of the snapshot to load, relative to the VMM's working directory, because the VMM's user cannot access
+ * absolute paths in the VM's directory.
+ */
 const fromDir = 'from'
 
 /**

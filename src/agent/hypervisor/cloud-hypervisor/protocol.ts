@@ -79,7 +79,7 @@ export async function readResponse(from: ByteReader): Promise<Response> {
   return { ok: header.readUInt16LE(0) === okStatus, bytes: Buffer.concat([header, rest]) }
 }
 
-/** One end of the protocol. */
+/** A connection over which Cloud Hypervisor speaks this protocol. */
 export interface Peer {
   readonly from: ByteReader
   send(data: Buffer): Promise<void>

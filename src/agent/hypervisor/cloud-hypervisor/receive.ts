@@ -16,7 +16,10 @@ const arrivingSocket = 'arriving.sock'
 /** Timeout for the whole migration: the call returns when the VM has arrived. */
 const receiveMs = 24 * 3_600_000
 
-/** Receives a VM from another host by relaying each request. Resolves when its guest runs here. */
+/**
+ * Receives a VM from another host by relaying each request of the source's Cloud Hypervisor to the local one. Resolves
+ * when the guest runs here.
+ */
 export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void> {
   const { home } = plan
   const { cell, api, unlessGone } = launched

@@ -11,7 +11,7 @@ export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   const { state } = asObject(await api.call('GET', '/vm.info'))
   if (state === 'Running') return 'running'
   if (state === 'Paused') return 'paused'
-  throw new Error(`Cloud Hypervisor says that its VM is "${String(state)}"`)
+  throw new Error(`Cloud Hypervisor reports that its VM is "${String(state)}"`)
 }
 
 /** Pauses or resumes the VM. Checks the state first, because pausing a paused VM is an error. */
@@ -24,7 +24,7 @@ export async function setTakenMib({ api }: VmContext, mib: number): Promise<void
   await api.call('PUT', '/vm.resize', { desired_balloon: mib * 2 ** 20 })
 }
 
-/** Asks the guest for its memory, because the balloon has no statistics. Without an answer, the usage is 0. */
+/** Queries the memory usage from the guest, because the balloon has no statistics. Without an answer, it is 0. */
 export async function readMemory({ api, guest, memoryMib }: VmContext): Promise<GuestMemory> {
   const [info, text] = await Promise.all([
     api.call('GET', '/vm.info'),
@@ -36,7 +36,10 @@ export async function readMemory({ api, guest, memoryMib }: VmContext): Promise<
   return { ramUsedBytes, balloonActualMib: Math.round(actual / 2 ** 20) }
 }
 
-/** Relative to the VMM's working directory, because its user cannot access absolute paths in the VM's directory. */
+/**
+ * Directory in which Cloud Hypervisor saves a VM, relative to its working directory, because its user cannot access
+ * absolute paths in the VM's directory.
+ */
 const newDir = 'new'
 
 /** Writes memory, devices and settings of the paused guest to files that the agent owns. */

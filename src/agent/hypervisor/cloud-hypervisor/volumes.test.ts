@@ -14,7 +14,7 @@ const disk = (volumeId: string) => ({
   mountPoint: '/data',
   readOnly: false,
 })
-/** The places of a device's name: the settings, the device tree, and a state that is JSON inside a JSON string. */
+/** Snapshot text that names a volume's device in the settings, the device tree, and a state as a string of JSON. */
 const saved = (volumeId: string) => {
   const { device, serial } = volumeNames(volumeId)
   return JSON.stringify({

@@ -97,7 +97,7 @@ const runningAs = (prepared: Prepared, boot: number): Running => ({
   boot,
 })
 
-/** Returns the lowest free index, so that addresses stay in a small range. */
+/** Returns the VM's index, or a free one close to the number of VMs, so that addresses stay in a small range. */
 function takeIndex(indexes: Map<string, number>, vmId: string): number {
   const known = indexes.get(vmId)
   if (known !== undefined) return known

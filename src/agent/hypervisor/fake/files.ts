@@ -6,7 +6,7 @@ import type { SessionStart } from '../../guest/session-words.ts'
 import { type ChangeTaker, fakeWatches } from './watches.ts'
 
 interface FakeFile {
-  /** Undefined: a directory. */
+  /** Undefined for a directory. */
   content: Buffer | undefined
   mode: string
   changedAt: number
@@ -20,11 +20,11 @@ export interface ToolResult {
 }
 
 export interface FakeFiles {
-  /** Runs a tool to its end. */
+  /** Runs a tool until it exits. */
   run(start: SessionStart, input: Buffer): ToolResult
   /**
-   * Runs `watch` (guest/watch.c), which does not end by itself.
-   * @returns a function that ends it, or why it cannot run
+   * Runs the tool `watch` (guest/watch.c), which does not exit by itself.
+   * @returns a function that stops it, or the result of a watch that cannot start
    */
   watch(start: SessionStart, take: ChangeTaker): ToolResult | (() => void)
 }
@@ -35,7 +35,7 @@ const fault = (path: string, reason: string) => new Fault(`${Buffer.from(path, '
 
 const size = 1 << 30
 
-/** Paths are Latin-1 strings of their bytes. */
+/** Creates a file system in memory. A path is a Latin-1 string, one character per byte, because it may not be UTF-8. */
 export function fakeFiles(): FakeFiles {
   const files = new Map<string, FakeFile>()
   const watches = fakeWatches()

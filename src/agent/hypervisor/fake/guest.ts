@@ -9,7 +9,7 @@ import { StepError } from '../../base/step-error.ts'
 
 /** State of a simulated guest. It moves with the VM. */
 export const GuestState = Type.Object({
-  /** Random value of each boot. A guest with the same value continues from the other's state. */
+  /** Random value of each boot, which stands for memory. Guests with the same value continue from the same state. */
   memory: Type.String(),
   /** Stands for MAC, machine id and entropy, which differ between all running VMs. */
   identity: Type.String(),

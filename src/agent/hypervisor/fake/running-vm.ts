@@ -20,7 +20,7 @@ export interface FakeVmParts {
   readonly origin: 'booted' | 'goes-on'
 }
 
-/** A command instead of the image's: `sleep` and waiting go on, others but `node` print their arguments and end. */
+/** Simulates a command: `sleep` and Mote's own programs keep running, others print their arguments and exit. */
 function runOnce(command: readonly string[], vm: Pick<FakeVm, 'say'>, endWith: (code: number) => void): void {
   if (command[0] === 'sleep' || command[0]?.startsWith('/.mote/')) return
   vm.say('stdout', command.slice(1).join(' '))
@@ -156,7 +156,7 @@ async function execFake(vm: FakeVm, [program, ...rest]: readonly string[], timeo
   return { exitCode: known ? 0 : 127, stdout, stderr, truncated: false }
 }
 
-/** Sends the guest to the other host. If that fails, it goes on here. */
+/** Sends the guest to the other host. If that fails, the guest continues here. */
 async function leave(vm: FakeVm, uri: string, signal: AbortSignal): Promise<void> {
   const { healthy, paused } = vm
   Object.assign(vm, { healthy: false, paused: true })

@@ -1,7 +1,7 @@
 /**
- * Sessions of a simulated guest. `cat` and `sh` repeat their input and end with it (`sh -c '...; exit 7'` with that
- * code), and so do ports. `echo` prints its arguments, `sleep` runs until a signal ends it. File tools work on files in
- * memory; `watch` drops changes while a client has not read what the guest would retain.
+ * Sessions of a simulated guest. `cat`, `sh` and ports echo their input and exit when it ends (`sh -c '...; exit 7'`
+ * with that code). `echo` prints its arguments; `sleep` runs until a signal ends it. File tools work on files in
+ * memory. `watch` drops changes while more output is unread than a real guest would retain.
  */
 import { basename } from 'node:path'
 import { StepError } from '../../base/step-error.ts'
@@ -26,9 +26,9 @@ interface FakeSession {
   end: SessionEnd | undefined
   attached: Attached | undefined
   held: boolean
-  /** Standard output that clients have read. */
+  /** Bytes of standard output that clients have acknowledged. */
   readBytes: number
-  /** `watch` has dropped changes since. */
+  /** True if `watch` has dropped changes and not reported that yet. */
   isIncomplete: boolean
   /** Ends `watch`. */
   unwatch: () => void

@@ -2,7 +2,7 @@
 import { posix } from 'node:path'
 import { encodeBytes } from '../../../lib/words.ts'
 
-/** Undefined: the path is gone, and the tool ends. */
+/** Receives each line of output; undefined when the watched path is gone and the tool exits. */
 export type ChangeTaker = (line: string | undefined) => void
 
 interface Watch {
@@ -11,10 +11,10 @@ interface Watch {
   readonly take: ChangeTaker
 }
 
-/** Paths are Latin-1 strings of their bytes. */
+/** Creates the set of watches. A path is a Latin-1 string, one character per byte. */
 export function fakeWatches() {
   const watches = new Set<Watch>()
-  /** @param paths two for `moved` */
+  /** @param paths the path, or the old and new path for `moved` */
   const report = (event: 'created' | 'removed' | 'moved', ...paths: readonly [string, string?]): void => {
     for (const watch of [...watches]) {
       tell(watch, event, paths)
@@ -26,7 +26,7 @@ export function fakeWatches() {
   }
   return {
     report,
-    /** A file is written beside its name, and then moved there. */
+    /** Reports that a file was written under a temporary name next to the path, and then moved to the path. */
     reportReplaced(path: string): void {
       const partial = `${path}.mote-1`
       report('created', partial)
@@ -40,7 +40,7 @@ export function fakeWatches() {
   }
 }
 
-/** A move of which only one path is watched is a creation or a removal. */
+/** Reports a change to a watch. A move with only one watched path is reported as a creation or a removal. */
 function tell({ path, isRecursive, take }: Watch, event: string, paths: readonly [string, string?]): void {
   const below = path === '/' ? '/' : `${path}/`
   const isSeen = (one: string) =>

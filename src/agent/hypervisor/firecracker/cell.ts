@@ -14,7 +14,7 @@ export interface FirecrackerPrograms {
   readonly jailer: string | undefined
 }
 
-/** Directory of one Firecracker: its root directory with the jailer, its working directory without. */
+/** Jail directory of one Firecracker: its root directory with the jailer, otherwise its working directory. */
 export interface Cell extends VmmCell {
   /** `--id`: identifies the VM among all processes of the host. */
   readonly id: string
@@ -22,18 +22,19 @@ export interface Cell extends VmmCell {
 
 export const title = 'Firecracker'
 
-/** Directory in the VM's directory; with the jailer, a link to the nested directory that the jailer requires. */
+/** Name of the jail directory in the VM's directory; with the jailer, a link to a nested directory that it requires. */
 export const cellName = 'cell'
 const jailName = 'jail'
 export const apiSocket = 'api.sock'
 export const vsockSocket = 'vsock.sock'
 export const consoleFile = 'console'
-/** File of a drive slot without a volume. */
+/** File of a placeholder drive, which has no volume. */
 export const emptyDrive = 'empty.img'
 const emptyBytes = 2 ** 20
 
 /**
- * Returns the id: at most 64 letters, digits and hyphens (Firecracker docs/jailer.md). The first half is the agent's.
+ * Returns the `--id` of a VM's Firecracker: at most 64 letters, digits and hyphens (Firecracker docs/jailer.md). The
+ * first half identifies the agent.
  */
 export function cellId(dataDir: string, vmId: string): string {
   return `${agentPrefix(dataDir)}${hash(vmId).slice(0, 20)}`
@@ -43,7 +44,7 @@ function agentPrefix(dataDir: string): string {
   return `mote-${hash(dataDir).slice(0, 12)}-`
 }
 
-/** Creates an empty cell in the VM's directory, and removes an earlier one. */
+/** Creates an empty jail directory in the VM's directory, and removes an earlier one. */
 export async function makeCell(
   { dir, id }: { readonly dir: string; readonly id: string },
   { firecracker, jailer }: FirecrackerPrograms,
@@ -72,8 +73,8 @@ export async function removeCell(dir: string): Promise<void> {
 }
 
 /**
- * Starts Firecracker in its cell. The jailer, if installed, gives it its own root directory, device nodes and user. Its
- * seccomp filters are on by default.
+ * Starts Firecracker in its jail directory. The jailer, if installed, gives Firecracker its own root directory, device
+ * nodes and user. Firecracker's seccomp filters are on by default.
  */
 export async function spawnFirecracker(
   vmDir: string,

@@ -31,13 +31,13 @@ import { takeOwnName, volumeFile, volumeSlots } from './volumes.ts'
 interface FirecrackerHost {
   /** The agent's directory; the ids of its Firecrackers contain its hash. */
   readonly dataDir: string
-  /** Undefined if not installed. */
+  /** Undefined if Firecracker is not installed. */
   readonly programs: FirecrackerPrograms | undefined
 }
 
 const variable = 'MOTE_FIRECRACKER_BIN'
 
-/** Firecracker v1.16 with KVM, over its API on a unix socket; the guest talks over vsock. */
+/** The parts of the driver for Firecracker v1.16: KVM, its HTTP API on a unix socket, and vsock to the guest. */
 export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Platform {
   return {
     name: 'firecracker',

@@ -48,9 +48,9 @@ const cases: readonly Case[] = [
   ...(jailer ? [{ name: 'behind the jailer', programs: { ...plain, jailer }, user }] : []),
 ]
 
-/** Tests the real program with a toy guest: all API calls that need no answer of the guest. */
+/** Tests the real program with a toy guest: all API calls that need no answer from the guest. */
 describe.skipIf(!usable).each(cases)(`Firecracker $name${why}`, ({ programs, user }) => {
-  test('answers as in the recorded transcripts; a new process loads the snapshot', async () => {
+  test('gives the recorded answers, and a new process loads the snapshot', async () => {
     await using dir = await testDir()
     const first = await converseWith(dir.path, 'mote-test-first', programs, user, firstLife, async cell => {
       await writeFile(join(dir.path, 'toy'), toyGuest())

@@ -12,8 +12,8 @@ export interface ApiCall {
 }
 
 /**
- * Empty drives that volumes are attached to at run time. A drive's read-only flag cannot change, so there are two
- * kinds.
+ * Placeholder drives, to which volumes are attached at run time. A drive's read-only flag cannot change, so there are
+ * writable and read-only ones.
  */
 export const slots = [
   ...['rw0', 'rw1', 'rw2', 'rw3', 'rw4', 'rw5'].map(id => ({ id, readOnly: false })),
@@ -40,12 +40,12 @@ const diskLimit = {
 } as const
 const netLimit = { bandwidth: { size: 256 * 2 ** 20, refill_time: 1000 } } as const
 const entropyLimit = { bandwidth: { size: 65_536, refill_time: 1000 } } as const
-/** The initial burst is enough to explain a failed boot; after that the guest may write 4 KiB every ten minutes. */
+/** Limit on console output. The burst is enough to explain a failed boot; then the guest gets 4 KiB per 10 minutes. */
 const consoleLimit = { size: 4096, one_time_burst: 262_144, refill_time: 600_000 } as const
 
 /**
- * The guest kernel's command line. Firecracker has no power-off. A reboot through the keyboard controller (`reboot=k`)
- * ends it, and `mote.off=reboot` makes Mote's init reboot.
+ * Returns the guest kernel's command line. Firecracker has no power-off. A reboot through the keyboard controller
+ * (`reboot=k`) ends Firecracker, and `mote.off=reboot` makes Mote's init reboot.
  */
 export function kernelArgs(serials: DiskSerials): string {
   return [
@@ -57,8 +57,8 @@ export function kernelArgs(serials: DiskSerials): string {
 }
 
 /**
- * Returns all calls from an empty Firecracker to a running guest, in an order that it accepts. A VM with drives has no
- * slots for volumes, because there are interrupts for only 19 devices.
+ * Returns all calls from the start of Firecracker to a running guest, in an order that Firecracker accepts. A VM with
+ * drives has no placeholder drives for volumes, because there are interrupts for only 19 devices.
  */
 export function bootCalls(plan: BootPlan): ApiCall[] {
   const others =
@@ -98,7 +98,7 @@ export function bootCalls(plan: BootPlan): ApiCall[] {
 
 const put = (path: string, body: unknown): ApiCall => ({ method: 'PUT', path, body })
 
-/** Boots a kernel and Mote's init without devices. */
+/** Returns the calls of a proof boot: a kernel and Mote's init, without devices. */
 export function proofCalls(): ApiCall[] {
   const { kernel, initrd } = cellFiles
   return [
@@ -113,10 +113,10 @@ export function proofCalls(): ApiCall[] {
   ]
 }
 
-/** The lowest valid CID. All guests can use it, because each Firecracker has its own socket. */
+/** The lowest valid vsock CID. All guests can use it, because each Firecracker has its own socket. */
 const guestCid = 3
 
-/** Snapshots do not include the console, so every process gets this call. */
+/** Returns the call that configures the console. Snapshots do not include the console, so every process needs it. */
 export function consoleCall(): ApiCall {
   return {
     method: 'PUT',
@@ -125,7 +125,10 @@ export function consoleCall(): ApiCall {
   }
 }
 
-/** With Writeback, a guest's flush reaches the host's disk. With Unsafe, a volume could lose acknowledged writes. */
+/**
+ * Returns the call that adds a drive. With the cache type Writeback, a guest's flush reaches the host's disk. With
+ * Unsafe, a volume could lose acknowledged writes.
+ */
 function drive(id: string, file: string, readOnly: boolean): ApiCall {
   const body = {
     drive_id: id,

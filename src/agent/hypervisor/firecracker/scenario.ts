@@ -52,7 +52,7 @@ export const firstLife: readonly ScenarioCall[] = [
   patch('/drives/rw0', { drive_id: 'rw0', path_on_host: 'empty.img' }),
   patch('/drives/absent', { drive_id: 'absent', path_on_host: 'empty.img' }),
   patch('/drives/rw1', { drive_id: 'rw1', path_on_host: 'absent.img' }),
-  // Included in the snapshot.
+  // The snapshot includes this volume.
   patch('/drives/rw2', { drive_id: 'rw2', path_on_host: 'volume.img' }),
   patch('/vm', { state: 'Stopped' }),
   patch('/vm', { state: 'Paused' }),

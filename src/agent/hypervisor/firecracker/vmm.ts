@@ -12,7 +12,7 @@ export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   const { state } = asObject(await api.call('GET', '/'))
   if (state === 'Running') return 'running'
   if (state === 'Paused') return 'paused'
-  throw new Error(`Firecracker says that its VM is "${String(state)}"`)
+  throw new Error(`Firecracker reports that its VM is "${String(state)}"`)
 }
 
 /** Makes the calls in order and waits for each answer. */

@@ -12,8 +12,8 @@ import { slots } from './requests.ts'
 export const volumeFile = (volumeId: string): string => `volume-${volumeId}.img`
 
 /**
- * Volumes of one running VM. Each uses one of the drives that exist since the boot; attaching replaces the drive's file
- * (`PATCH /drives`).
+ * Volumes of one running VM. Each volume uses one of the placeholder drives that were created at boot: attaching it
+ * replaces the drive's file (`PATCH /drives`).
  */
 export function volumeSlots(vm: VmContext): VolumeSlots {
   const { api, vmDir, user } = vm

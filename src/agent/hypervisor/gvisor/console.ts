@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { consolePace, readPaced } from '../../guest/pace.ts'
 import { openConsolePipe } from './pipes.ts'
 
-/** The end of the sandbox's console. */
+/** Reads the sandbox's console and retains its end. */
 export interface SandboxConsole {
   tail(): string
   close(): void

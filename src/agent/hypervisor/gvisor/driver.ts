@@ -30,23 +30,23 @@ export interface GvisorDeps extends PrepareDeps {
   readonly launcher: Launcher
   /** Timeout for a guest to start its workload. */
   readonly bootLimitMs: number
-  /** The runsc program; undefined if there is none. */
+  /** Path of runsc; undefined if it is not installed. */
   readonly program: string | undefined
   readonly onProgress: (line: string) => void
-  /** The address where VMs from other hosts arrive. */
+  /** The address on which this host receives VMs from other hosts. */
   readonly migrationHost: () => string
 }
 
 /**
- * gVisor: an application kernel in user space, which its authors maintain as a security boundary. Runs at native speed
- * on hosts without KVM (https://gvisor.dev/docs/).
+ * The driver for gVisor, an application kernel in user space that its authors maintain as a security boundary. It runs
+ * programs at native speed on hosts without KVM (https://gvisor.dev/docs/).
  */
 export function gvisorDriver(deps: GvisorDeps): Driver {
   const { isolation, launcher, network, cacheDir, dataDir } = deps
   const runsc = openRunsc(deps.program ?? 'runsc', runscRoot(dataDir))
   const prepareDeps: PrepareDeps = { ...deps, device: 'namespace', form: 'mapped', kernel: undefined }
   const init = once(() => buildInit(cacheDir, deps.onProgress))
-  // Without a compiler, sessions are slower.
+  // Optional: without a C compiler on the host, pipes are not enlarged and sessions are slower.
   const widener = once(() => nativeProgram(cacheDir, new URL('./wide-pipes.c', import.meta.url)).catch(() => undefined))
   const madeBy = once(async () => `gvisor ${await runscVersion(runsc.program)} layout 1, ${arch()}, ${hostCpu()}`)
   const startOf = async (
@@ -139,7 +139,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
   }
 }
 
-/** Reconnects to a sandbox that an earlier agent started. Undefined if it has ended or does not respond. */
+/** Reconnects to a sandbox that an earlier agent started. Undefined if it has exited or does not respond. */
 async function adoptSandbox(
   deps: Pick<Parameters<typeof sandboxVm>[0], 'runsc' | 'isolation' | 'madeBy'>,
   home: VmHome,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { IdleReading } from './idle-reading.ts'
 
-it('an idle guest is asked every ten seconds, and a busy one each time', async () => {
+it('an idle guest is queried every ten seconds, and a busy one at each reading', async () => {
   let asked = 0
   const reading = new IdleReading(async () => ++asked, 10_000)
   const second = (at: number) => reading.read(at * 1000)
@@ -14,7 +14,7 @@ it('an idle guest is asked every ten seconds, and a busy one each time', async (
   expect(await second(23)).toBe(6)
 })
 
-it('a reading that fails is repeated at the next time', async () => {
+it('a failed reading is not cached', async () => {
   let asked = 0
   const reading = new IdleReading(async () => {
     if (++asked === 1) throw new Error('no answer')

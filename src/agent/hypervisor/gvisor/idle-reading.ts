@@ -1,6 +1,6 @@
 /**
- * A reading for which the guest has to work. An idle guest gives the last one again for some time, because each costs it
- * 0.5 ms of processor time, as much as its other work in a second.
+ * Caches a reading that the guest has to compute. While the guest is idle, the last value is used for some time,
+ * because each reading costs the guest 0.5 ms of processor time, as much as its other work in a second.
  */
 export class IdleReading<T> {
   /** Whether the guest is idle now. */
@@ -9,7 +9,7 @@ export class IdleReading<T> {
   readonly #lifeMs: number
   #last: { readonly value: T; readonly atMs: number } | undefined
 
-  /** @param lifeMs for how long an idle guest gives the same reading */
+  /** @param lifeMs how long a value is used while the guest is idle */
   constructor(read: () => Promise<T>, lifeMs: number) {
     this.#read = read
     this.#lifeMs = lifeMs

@@ -1,6 +1,6 @@
 /**
- * Brings `runsc` to this host: the official release where its server is in reach, otherwise built from the same sources
- * as a Go module, which Go's module proxy serves and its checksum database verifies.
+ * Installs `runsc` on this host: the official release if its server can be reached, otherwise a build of the Go module
+ * with the same sources, which Go's module proxy serves and its checksum database verifies.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -13,14 +13,14 @@ import { run } from '../../../lib/exec.ts'
 import { findProgram } from '../../../lib/programs.ts'
 import { cachedDir } from '../../guest/cache.ts'
 
-/** https://gvisor.dev/docs/user_guide/install/: a dated release with a checksum beside it. */
+/** The release to install; the server has a checksum for it (https://gvisor.dev/docs/user_guide/install/). */
 const release = '20260223'
-/** The branch `go` of gvisor.dev/gvisor, of the same week. Newer ones are untested. */
+/** The module version to build: the `go` branch of gvisor.dev/gvisor in the same week. Newer ones are untested. */
 const moduleVersion = 'v0.0.0-20260224225140-573d5e7127a8'
 
 /**
- * The Go toolchain that builds it. gVisor reads the layout of Go's internal structures: a build with an untested
- * toolchain may start, and fail in one of seven starts.
+ * The Go toolchain for the build. gVisor depends on the layout of Go's internal structures: a build with an untested
+ * toolchain failed in one of seven starts.
  */
 const go = {
   version: 'go1.26.8',
@@ -30,14 +30,14 @@ const go = {
 
 const dirOf = (cacheDir: string) => join(cacheDir, 'runsc', moduleVersion)
 
-/** The program that `installRunsc` has brought; undefined if it has not. */
+/** Returns the path of the runsc that `installRunsc` has installed; undefined if there is none. */
 export function installedRunsc(cacheDir: string): string | undefined {
   const program = join(dirOf(cacheDir), 'runsc')
   return existsSync(program) ? program : undefined
 }
 
 /**
- * Returns the path of runsc, which is brought first if it is missing. Takes seconds for the release, minutes for a
+ * Returns the path of runsc, and installs it first if it is missing. Takes seconds for the release, minutes for a
  * build.
  * @throws Error with the programs to install, or why neither way works
  */
@@ -118,7 +118,7 @@ async function build(target: string, onProgress: (line: string) => void, signal:
   }
 }
 
-/** Go 1.21 and newer fetch the wanted toolchain by themselves; otherwise it comes from Go's module proxy. */
+/** Returns the path of `go`. Go 1.21 and newer download the required toolchain; otherwise this function does. */
 async function goProgram(work: string, onProgress: (line: string) => void, signal: AbortSignal): Promise<string> {
   const installed = await findProgram('go')
   if (installed !== undefined) {

@@ -14,7 +14,7 @@ import type { SandboxVm } from './running-vm.ts'
 import { shareFiles } from './spec.ts'
 import { restoreArrived, type Sandbox, type SandboxStart, shareDir, startSandbox } from './start.ts'
 
-/** The files of an uncompressed checkpoint, with the changed files of the root in `pages.img`. */
+/** The files of an uncompressed checkpoint. `pages.img` also has the changed files of the root. */
 const checkpointFiles = ['checkpoint.img', 'pages_meta.img', 'pages.img'] as const
 
 /** Sends the checkpoint of the paused sandbox. */
@@ -52,7 +52,7 @@ export function handOver(
   )
 }
 
-/** An empty sandbox that receives the checkpoint of a VM from another host. */
+/** Creates an empty sandbox that receives the checkpoint of a VM from another host. */
 export async function receiveSandbox(
   plan: SandboxStart,
   { host, madeBy }: { readonly host: string; readonly madeBy: string },
@@ -65,7 +65,10 @@ export async function receiveSandbox(
   )
 }
 
-/** A restored sandbox runs at once, so it is restored when the source has given the VM up. */
+/**
+ * Receives the checkpoint. Restores it only after the source has given up the VM, because a restored sandbox runs
+ * immediately.
+ */
 async function take(wire: Wire, plan: SandboxStart, sandbox: Sandbox): Promise<RunningVm['workload']> {
   const { home, prepared } = plan
   const { guest, unlessGone } = sandbox

@@ -17,8 +17,8 @@ function reader() {
   return { frames, take: framesOf(nonce, (which, data) => void frames.push([which, data.toString('latin1')])) }
 }
 
-describe('frames of a sandbox', () => {
-  test('are read whatever the chunks are, and only after the echo of the nonce', () => {
+describe('frames from a sandbox', () => {
+  test('are parsed for any chunk size, and only after the echo of the nonce', () => {
     const log = 'x'.repeat(4093)
     const bytes = Buffer.concat([
       Buffer.from('the rest of a frame for an earlier agent'),
@@ -40,14 +40,14 @@ describe('frames of a sandbox', () => {
 
   test.each([
     ['an unknown port', Buffer.from([2, 1, 0, 65])],
-    ['a frame longer than a pipe writes at once', Buffer.from([0, 0xff, 0xff, 65])],
-  ])('%s is a fault of the guest', (_, bytes) => {
+    ['a frame that is too long', Buffer.from([0, 0xff, 0xff, 65])],
+  ])('with %s throw GuestFault', (_, bytes) => {
     const { take } = reader()
     take(mark)
     expect(() => take(bytes)).toThrow(GuestFault)
   })
 
-  test('random bytes end in a fault or in nothing, within 50 ms for a megabyte, and take no memory', () => {
+  test('a megabyte of random bytes is ignored or throws GuestFault within 50 ms', () => {
     const noise = randomBytes(1 << 20)
     for (const prefix of [Buffer.alloc(0), mark]) {
       const { take } = reader()
@@ -64,7 +64,7 @@ describe('frames of a sandbox', () => {
 })
 
 describe('frames for a sandbox', () => {
-  test('have a page each, except for the last', () => {
+  test('fill one page each, except for the last one', () => {
     for (const bytes of [1, 4092, 4093, 4094, 3 * 4093, 20_000]) {
       const data = randomBytes(bytes)
       const frames = framesFor(1, data)
@@ -79,7 +79,7 @@ describe('frames for a sandbox', () => {
     }
   })
 
-  test('arrive in order and whole, however slowly the pipe is read', async () => {
+  test('arrive complete and in order, even if the pipe is read slowly', async () => {
     await using undo = new AsyncDisposableStack()
     const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
     undo.defer(() => rm(dir, { recursive: true, force: true }))
@@ -100,7 +100,7 @@ describe('frames for a sandbox', () => {
       while (rest.length >= 3 && rest.length >= 3 + rest.readUInt16LE(1)) {
         const end = 3 + rest.readUInt16LE(1)
         expect(end).toBeLessThanOrEqual(4096)
-        // The first frame is the one that asks for an echo.
+        // Skip the first frame, which requests the echo of a nonce.
         if (rest[0] === 0) {
           found.push(Buffer.from(rest.subarray(3, end)))
           received += end - 3

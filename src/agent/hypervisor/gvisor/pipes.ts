@@ -1,7 +1,7 @@
 /**
  * The control and log ports of a sandbox. A sandbox inherits only its standard streams, so guest/sandbox.c carries both
- * ports over them. The pipes have names, and the sandbox holds both ends of each: they outlive the agent, and the next
- * one opens them again.
+ * ports over them. The streams are named pipes, and the sandbox keeps both ends of each open: they outlive the agent,
+ * and the next agent opens them again.
  */
 import { randomBytes } from 'node:crypto'
 import { constants, openSync, writeSync } from 'node:fs'
@@ -31,7 +31,10 @@ export async function makePipes(dir: string, runs: RunCommand): Promise<void> {
   await runs('mkfifo', ['-m', '600', '--', ...files])
 }
 
-/** Opens the pipes as the standard streams of a sandbox. Both directions, so that no side ever ends a pipe alone. */
+/**
+ * Opens the pipes that become the standard streams of a sandbox, each for reading and writing, so that a pipe does not
+ * end when one side closes it.
+ */
 export async function openStdio(dir: string): Promise<readonly [FileHandle, FileHandle, FileHandle]> {
   const both = (file: string) => open(file, constants.O_RDWR)
   const pipes = pipesIn(dir)
@@ -45,7 +48,7 @@ export const widenPipes = async (dir: string, program: string, runs: RunCommand)
 /** Opens the reading end of the sandbox's console: messages of the guest's init, and of runsc at the start. */
 export const openConsolePipe = (dir: string): Socket => readingEnd(join(dir, names.console))
 
-/** @param take gets the bytes instead of `data`, and they are valid only during the call */
+/** Opens a pipe for reading. @param take replaces `data` events; its bytes are valid only during the call */
 function readingEnd(file: string, take?: (bytes: Buffer) => void): Socket {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false, ...(take ? { onread: sharedReads(take) } : {}) })
@@ -56,19 +59,19 @@ interface WritingEnd {
   readonly socket: Socket
 }
 
-/** @throws Error ENXIO when the sandbox has ended */
+/** Opens a pipe for writing. @throws Error ENXIO if the sandbox has exited */
 function writingEnd(file: string): WritingEnd {
   const fd = openSync(file, constants.O_WRONLY | constants.O_NONBLOCK)
   return { fd, socket: new Socket({ fd, readable: false, writable: true }) }
 }
 
-/** Numbers of guest/sandbox.c. */
+/** Port numbers in frames, as in guest/sandbox.c. The guest echoes a `sync` frame. */
 const port = { control: 0, log: 1, sync: 2 } as const
 const headerBytes = 3
-/** A frame has at most the size of a page (and PIPE_BUF): it is written as a whole or not at all. */
+/** Maximum size of a frame to the guest: one page, which is PIPE_BUF, so a frame is written whole or not at all. */
 const frameBytes = 4096
 const dataBytes = frameBytes - headerBytes
-/** OUT_MAX of guest/sandbox.c. */
+/** Maximum data in a frame from the guest (OUT_MAX in guest/sandbox.c). */
 const maxGuestFrameBytes = 1 << 15
 
 export function frameOf(which: number, data: Buffer): Buffer {
@@ -76,7 +79,7 @@ export function frameOf(which: number, data: Buffer): Buffer {
   return Buffer.concat([header, data])
 }
 
-/** Frames of a page each, and a shorter one at the end, in pooled memory. */
+/** Splits the data into frames of one page each, except for the last one. Returns them in one pooled buffer. */
 export function framesFor(which: number, data: Buffer): Buffer {
   const count = Math.ceil(data.length / dataBytes)
   const frames = takeBytes(data.length + count * headerBytes)
@@ -90,23 +93,22 @@ export function framesFor(which: number, data: Buffer): Buffer {
 }
 
 /**
- * Reads the frames of guest/sandbox.c.
- * @param nonce everything before the guest's echo of it belongs to an earlier reader
- * @param onFrame gets data that is valid only during the call
- * @returns a function for chunks that are valid only during the call; it throws GuestFault if a frame has no known port, or
- * none follows
+ * Parses the frames that guest/sandbox.c sends.
+ * @param nonce everything before the guest's echo of this nonce belongs to an earlier reader
+ * @param onFrame called with data that is valid only during the call
+ * @returns a function that takes chunks, which need to be valid only during the call. It throws GuestFault if a frame
+ *   has an unknown port or is too long
  */
 export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) => void): (chunk: Buffer) => void {
   const mark = Buffer.from(`\0sync ${nonce}`)
-  // The beginning of a frame whose end did not arrive yet.
+  // The beginning of a frame whose end has not arrived yet.
   const held = Buffer.allocUnsafe(headerBytes + maxGuestFrameBytes)
   let heldBytes = 0
   let before: Buffer = Buffer.alloc(0)
   let isSynchronous = false
   const bytesOf = (header: Buffer) => {
     const length = header.readUInt16LE(1)
-    if (header.readUInt8(0) > port.log || length > maxGuestFrameBytes)
-      throw new GuestFault('a frame of its pipe is not valid')
+    if (header.readUInt8(0) > port.log || length > maxGuestFrameBytes) throw new GuestFault('a frame is invalid')
     return headerBytes + length
   }
   const give = (frame: Buffer) => onFrame(frame.readUInt8(0), frame.subarray(headerBytes))
@@ -147,7 +149,7 @@ export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) =
   }
 }
 
-/** Opens both ports together, whichever is asked for first. They close together. */
+/** Opens both ports when the first one is requested. They also close together, because they share the pipes. */
 export function pipePorts(dir: string): GuestPorts {
   let opening: Promise<readonly [Duplex, Duplex]> | undefined
   const both = () => {
@@ -168,7 +170,7 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   const output = readingEnd(join(dir, names.out), bytes => onBytes(bytes))
   const write = writerOf(input)
   const ports = [port.control, port.log].map(which => portOf(which, write, () => output.resume()))
-  // A port whose bytes were not buffered does not ask for more.
+  // `give` may pass bytes on unbuffered. The port's stream then does not call `read`, so resume the pipe here.
   for (const one of ports) one.on('resume', () => output.resume())
   const [control, log] = ports
   if (!control || !log) throw new Error('BUG: two ports')
@@ -179,7 +181,7 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   }
   const nonce = randomBytes(8).toString('hex')
   const take = framesOf(nonce, (which, data) => {
-    // A port that is not read stops the other one too: they share a pipe.
+    // A port that is not read stops the other one, too, because they share a pipe.
     if (ports[which] && !give(ports[which], data)) output.pause()
   })
   const onBytes = (bytes: Buffer) => {
@@ -191,12 +193,12 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   }
   for (const end of [output, input.socket]) end.on('error', () => undefined).on('close', () => endAll())
   for (const one of ports) one.on('error', () => undefined).once('close', () => endAll())
-  // If the pipe has closed, so have the ports.
+  // Errors are ignored: if the pipe has closed, the ports are closed as well.
   write(frameOf(port.sync, Buffer.from(nonce))).catch(() => undefined)
   return [control, log]
 }
 
-/** Passes on bytes that are valid only during the call. Returns false if the port is not read. */
+/** Passes bytes to a port, without a copy if it is being read. Returns false if the port does not accept more now. */
 function give(to: Duplex, bytes: Buffer): boolean {
   if (to.destroyed) return true
   if (!to.readableFlowing || to.readableLength > 0) return to.push(Buffer.from(bytes))
@@ -206,7 +208,7 @@ function give(to: Duplex, bytes: Buffer): boolean {
 
 type Write = (frames: Buffer) => Promise<void>
 
-/** Writes one call after the other, in the order of the calls. */
+/** Returns a function that writes frames to the pipe. Concurrent calls are written in order, one after the other. */
 function writerOf({ fd, socket }: WritingEnd): Write {
   let last: Promise<void> = Promise.resolve()
   const whenWritable = (frame: Buffer) =>
@@ -218,7 +220,7 @@ function writerOf({ fd, socket }: WritingEnd): Write {
       if (socket.destroyed) throw new Error('the pipe is closed')
       at += writtenAtOnce(fd, frames, at)
       if (at === frames.length) return
-      // A frame alone: libuv would cut several of them in the middle.
+      // Write a single frame: libuv would split a longer buffer in the middle of a frame.
       const frame = frames.subarray(at, at + frameBytes - (at % frameBytes))
       await whenWritable(frame)
       at += frame.length
@@ -232,8 +234,9 @@ function writerOf({ fd, socket }: WritingEnd): Write {
 }
 
 /**
- * Writes what the pipe takes at once. It takes whole pages of a write whose length is a multiple of them, so it cuts no
- * frame. A turn of the event loop for each frame would take most of the time.
+ * Writes as many frames as the pipe accepts now, and returns their size. If the length is a multiple of the page size,
+ * a pipe accepts whole pages only, so no frame is split. One turn of the event loop per frame would take most of the
+ * time.
  * @throws Error EPIPE
  */
 function writtenAtOnce(fd: number, frames: Buffer, from: number): number {
@@ -254,7 +257,7 @@ function taken(fd: number, bytes: Buffer): number {
 
 function portOf(which: number, write: Write, onRead: () => void): Duplex {
   return new Duplex({
-    // The end of the guest's output ends the port, whether or not somebody still writes.
+    // When the guest's output ends, the port ends in both directions.
     allowHalfOpen: false,
     read: onRead,
     async write(chunk: Buffer, _encoding, done) {

@@ -17,7 +17,7 @@ export interface RunscProbe {
 export interface RunscProbeDeps {
   readonly cacheDir: string
   readonly network: Pick<Network, 'mode'>
-  /** Undefined: not installed. */
+  /** Path of runsc; undefined if it is not installed. */
   readonly program: string | undefined
   readonly init: () => Promise<string>
 }
@@ -48,15 +48,15 @@ export async function probeRunsc(deps: RunscProbeDeps, signal: AbortSignal): Pro
   }
 }
 
-/** Releases are dated. A build from a module says VERSION_MISSING, and the proof decides. */
+/** True for a release that is too old; its version begins with a date. Only the test starts decide on other builds. */
 const isOlder = (version: string) => /^\d{8}/.test(version) && version < oldestRunsc
 
-/** A build with an unsuitable Go toolchain failed in one of seven starts. */
+/** Number of test starts. A build with an unsuitable Go toolchain failed in one of seven starts. */
 const proofStarts = 20
 const atOnce = 2
 const startMs = 20_000
 
-/** @returns undefined if every start succeeds, otherwise the reason */
+/** Starts test sandboxes. @returns undefined if every start succeeds, otherwise the reason */
 async function proveStarts(
   program: string,
   init: string,
@@ -95,7 +95,7 @@ async function proveStarts(
   }
 }
 
-/** Runs the guest's init, which ends at once when it is asked for a proof. */
+/** Returns the specification of a sandbox that runs `init proof`, which exits immediately. */
 function proofSpec(init: string): unknown {
   return {
     ociVersion: '1.1.0',

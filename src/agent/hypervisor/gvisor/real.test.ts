@@ -12,7 +12,7 @@ import { driverCases } from '../../../../test/support/agent/hypervisor.ts'
 import { startedProcesses } from '../../../../test/support/lib/environments.ts'
 import { until } from '../../../../test/support/wait.ts'
 
-/** Tests with the real runsc of what is special about sandboxes. */
+/** Tests behavior that only gVisor has, with the real runsc. */
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 
 describe(gvisor?.name ?? 'gvisor', () => {
@@ -37,13 +37,13 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect(await sh(host, 'cat /tmp/left || echo gone')).toBe('gone\n')
   })
 
-  it('the memory is left to the app: init takes little, and files in /tmp are on the disk', {
+  it('init takes less than 5 MiB of memory, and files in /tmp are on the disk', {
     timeout: 60_000,
   }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1, { memoryMib: 128, diskMib: 1024 }))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
-    // Init and its carrier take 2.7 MiB of it. They took 9.3 MiB when the carrier was a fork of init.
+    // Init and the process that carries its ports take 2.7 MiB. As a fork of init, that process took 9.3 MiB.
     const [, kib] = /AnonPages: +(\d+) kB/.exec(await sh(host, 'cat /proc/meminfo')) ?? []
     expect(Number(kib)).toBeLessThan(5 * 1024)
     expect(await sh(host, 'stat -c "%a %F" /tmp; grep -c " /tmp " /proc/mounts')).toBe('1777 directory\n0\n')
@@ -69,7 +69,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     }
   })
 
-  it('a guest that ends the process behind its ports ends, and is started again', { timeout: 60_000 }, async () => {
+  it('a guest that kills the process behind its ports crashes and is started again', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await writeSampleImage(join(host.config.imageDir, 'root'), { user: 'root' })
     await host.put(desired(1, { image: 'oci:root' }))
@@ -78,7 +78,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     await host.until('vm-1', 'restarted', vm => vm.restartCount === 1 && vm.healthy)
   })
 
-  it('the root has the size of the disk, and the guest sees the limit of its memory', { timeout: 60_000 }, async () => {
+  it('the root file system has the disk size, and the guest sees its memory limit', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1, { diskMib: 32, memoryMib: 256 }))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -88,7 +88,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
-  it('the kernel limits a sandbox to its vCPUs, in short periods', { timeout: 60_000 }, async () => {
+  it('the CPU quota of a sandbox is its number of vCPUs, with a period of 10 ms', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1, { vcpus: 1 }))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -98,7 +98,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     if (found !== undefined) expect(found).toBe('10000 10000')
   })
 
-  it('a guest may have hundreds of processes, and not all of its host', { timeout: 60_000 }, async () => {
+  it('a guest can run 300 processes, and has a limit on its host tasks', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -158,7 +158,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect(await ask('127.0.0.1', port)).toBe('no answer\n')
   })
 
-  it('no cgroup is left after the last sandbox and its agent', { timeout: 60_000 }, async () => {
+  it('no cgroup is left after the last sandbox and its agent have stopped', { timeout: 60_000 }, async () => {
     const groups = () => {
       const found = readFileSync('/proc/self/mounts', 'utf8').matchAll(/^\S+ (\S+) cgroup2? /gm)
       return [...found].map(([, mount = '']) => join(mount, 'mote')).filter(existsSync)
@@ -199,7 +199,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
   })
 })
 
-/** Reads files of the process's cgroup, in either version; undefined where the computer has no such controller. */
+/** Returns a function that reads a file of the process's cgroup (v1 or v2); undefined if the controller is missing. */
 function limitOf(pid: number, controller: string): (file: string) => string | undefined {
   const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8')
   const mounts = readFileSync('/proc/self/mounts', 'utf8')

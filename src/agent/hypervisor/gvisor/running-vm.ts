@@ -17,7 +17,7 @@ import { shareDir } from './start.ts'
 import { normalSlackNs, setTimerSlack, slackMeter } from './timer-slack.ts'
 import { flushVolumes, volumesOf } from './volumes.ts'
 
-/** The guest's init in a snapshot's directory, besides the configuration and the files of runsc. */
+/** Name of the guest's init in a snapshot's directory, next to the configuration and the files of runsc. */
 export const snapshotInit = 'init'
 
 const idleReadingMs = 10_000
@@ -73,7 +73,7 @@ export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
   )
 }
 
-/** Wakes an idle sandbox less often; decided at each reading of its statistics, that is every second. */
+/** Adjusts the timer slack when statistics are read (every second), so that an idle sandbox wakes up less often. */
 function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: RunningVm): RunningVm {
   const meter = slackMeter()
   // Unknown at first: an earlier agent may have set it.
@@ -91,7 +91,7 @@ function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: 
         rest(meter(use, performance.now()))
         return use
       } catch (error) {
-        // A guest that does not answer may have too much to do.
+        // A guest that does not answer may be overloaded.
         rest(normalSlackNs)
         throw error
       }
@@ -99,7 +99,7 @@ function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: 
   }
 }
 
-/** The sandbox stops its programs while it writes their memory and the changed files of its root. */
+/** Takes a checkpoint. The sandbox pauses its programs while it writes memory and the changed files of its root. */
 async function takeCheckpoint(
   { runsc, id, home, running, madeBy }: SandboxVm,
   target: string,

@@ -5,10 +5,10 @@ import { Value } from 'typebox/value'
 import { CommandError, run } from '../../../lib/exec.ts'
 import { hasCode } from '../../../lib/files.ts'
 
-/** Debian 12's package (2022) has neither systrap nor EROFS roots. */
+/** The oldest release that is accepted. Debian 12's package (2022) has neither systrap nor EROFS roots. */
 export const oldestRunsc = '20250820.0'
 
-/** The sandboxes of one agent. */
+/** Runs `runsc` commands on the sandboxes of one agent. */
 export interface Runsc {
   readonly program: string
   /** Options that every call needs. */
@@ -18,9 +18,9 @@ export interface Runsc {
   inspect(id: string): Promise<'running' | 'paused' | 'stopped'>
   /** Writes the sandbox's state into the directory. The sandbox keeps running. */
   checkpoint(id: string, dir: string): Promise<void>
-  /** Removes what runsc stores about the sandbox, and kills it. Idempotent. */
+  /** Kills the sandbox and removes runsc's files about it. Idempotent. */
   remove(id: string): Promise<void>
-  /** Sandboxes of this agent, also ended ones. None if runsc is not installed: an agent works without it. */
+  /** Returns the ids of this agent's sandboxes, including stopped ones. Empty if runsc is not installed. */
   list(): Promise<readonly string[]>
 }
 
@@ -70,12 +70,12 @@ export function openRunsc(program: string, root: string): Runsc {
   }
 }
 
-/** Returns the release (`20260223.0`). A build from a module has none: then the name of its directory. */
+/** Returns the release (`20260223.0`), or the name of the program's directory for a build from a module. */
 export async function runscVersion(program: string): Promise<string> {
   const text = await run(program, ['--version'], { timeoutMs: commandMs })
   const version = /^runsc version (?:release-)?(\S+)$/m.exec(text)?.[1] ?? 'unknown'
   return version === 'VERSION_MISSING' ? basename(dirname(program)) : version
 }
 
-/** Where `runsc` keeps its files of this agent's sandboxes. */
+/** Directory in which `runsc` keeps its files about this agent's sandboxes. */
 export const runscRoot = (dataDir: string): string => join(dataDir, 'runsc')

@@ -32,7 +32,7 @@ const plan = {
   cgroup: undefined,
 }
 
-test('a sandbox sees nothing of the host but its own directories, and has every namespace of its own', () => {
+test('a sandbox has access to its own directories only, and has its own namespaces', () => {
   const spec = Value.Parse(Spec, sandboxSpec(plan))
   const sources = spec.mounts.map(({ source }) => source)
   expect(sources.filter(source => source.startsWith('/')).every(source => source.startsWith('/vm/'))).toBe(true)
@@ -49,15 +49,15 @@ test('drives and the shared directory are read-only unless the guest may write',
   expect(writable).toEqual(['/.mote-volumes'])
 })
 
-test('a sandbox has a limit of processes and threads', () => {
+test('a sandbox has a limit on processes and threads', () => {
   expect(Value.Parse(Spec, sandboxSpec(plan)).linux.resources.pids.limit).toBe(sandboxTasks)
 })
 
-test('a sandbox with its kernel uses no more CPU than it has vCPUs', () => {
+test('the CPU quota of a sandbox, including its kernel, is its number of vCPUs', () => {
   for (const vcpus of [1, 2, 8]) {
     const { quota, period } = Value.Parse(Spec, sandboxSpec({ ...plan, vcpus })).linux.resources.cpu
     expect(quota / period).toBe(vcpus)
-    // The kernel accepts 1 ms to 1 s.
+    // The kernel accepts periods of 1 ms to 1 s.
     expect(period).toBeGreaterThanOrEqual(1_000)
     expect(period).toBeLessThanOrEqual(10_000)
   }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { namespaceDir } from '../../net/devices.ts'
 import type { RawDrive } from '../driver.ts'
 
-/** What a sandbox is made of. */
+/** The input of `sandboxSpec`. */
 export interface SandboxPlan {
   readonly hostname: string
   /** The image's read-only root: an EROFS image in which every file begins at a block. */
@@ -13,7 +13,7 @@ export interface SandboxPlan {
   readonly volumes: string
   /** Files that the guest sees below `drivesAt`, named by their serials. */
   readonly drives: readonly RawDrive[]
-  /** An empty directory. */
+  /** An empty directory, which the specification requires; the real root is `base`. */
   readonly emptyRoot: string
   /** Name of the network namespace. */
   readonly namespace: string
@@ -24,20 +24,20 @@ export interface SandboxPlan {
   readonly cgroup: string | undefined
 }
 
-/** Where the guest finds the shared directory. */
+/** Path of `SandboxPlan.share` in the guest. */
 const shareAt = '/.mote'
-/** Where the guest finds its volumes; links lead there from their mount points. */
+/** Path of `SandboxPlan.volumes` in the guest. The mount point of each volume is a link to a directory below it. */
 export const volumesAt = '/.mote-volumes'
 
-/** A sandbox has no block devices, so additional drives are files. */
+/** Path of the additional drives in the guest. They are files, because a sandbox has no block devices. */
 const drivesAt = '/.mote-drives'
 
 /** Names of the files in `SandboxPlan.share`. */
 export const shareFiles = { init: 'init', config: 'config' } as const
 
 /**
- * A guest's root has the rights of a virtual machine's root, which the sandbox confines to itself. Without those that
- * only make sense for a kernel of its own.
+ * Capabilities of root in the guest: those of root in a virtual machine, except for those that need a real kernel. They
+ * apply within the sandbox only.
  */
 const capabilities = [
   ...['AUDIT_WRITE', 'CHOWN', 'DAC_OVERRIDE', 'DAC_READ_SEARCH', 'FOWNER', 'FSETID', 'IPC_LOCK', 'KILL', 'MKNOD'],
@@ -46,14 +46,14 @@ const capabilities = [
 ].map(name => `CAP_${name}`)
 
 /**
- * Short, because a sandbox runs its threads on all cores until its quota is used up: with a quota of one CPU, the neighbors
- * on two cores then wait for 5 ms instead of 50 ms.
+ * Period of the CPU quota. It is short because a sandbox runs its threads on all cores until its quota is used up: with
+ * a quota of one CPU on two cores, the neighbors then wait for 5 ms instead of 50 ms.
  */
 const cpuPeriodUs = 10_000
 
 /**
- * Processes and threads of a sandbox on the host, two for each process of the guest. At the limit the sandbox ends
- * (docs/decisions/0126-tasks-of-sandboxes.md).
+ * Maximum number of a sandbox's processes and threads on the host, two for each process of the guest. A sandbox that
+ * reaches the limit exits (docs/decisions/0126-tasks-of-sandboxes.md).
  */
 export const sandboxTasks = 4096
 
@@ -80,7 +80,7 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
     hostname: plan.hostname,
     mounts: [
       { destination: shareAt, type: 'bind', source: plan.share, options: ['ro', 'rbind'] },
-      // Without a cache of names, so that a detached volume is not kept open.
+      // `dcache=0`: no cache of directory entries, which would keep a detached volume open.
       { destination: volumesAt, type: 'bind', source: plan.volumes, options: ['rw', 'rbind', 'rslave', 'dcache=0'] },
       { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: ['nosuid', 'nodev', 'mode=1777'] },
       ...plan.drives.map(({ serial, file, readOnly }) => ({
@@ -93,7 +93,7 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
     annotations: {
       'dev.gvisor.spec.rootfs.source': plan.base,
       'dev.gvisor.spec.rootfs.type': 'erofs',
-      // The directory itself is an option of runsc; this one is not used.
+      // Enables the overlay. Its directory is set by runsc's option `--overlay2`; the one named here is not used.
       'dev.gvisor.spec.rootfs.overlay': 'dir=/',
       'dev.gvisor.spec.rootfs.options': `size=${plan.diskMib}m`,
     },
@@ -108,7 +108,7 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
       ...(plan.cgroup === undefined ? {} : { cgroupsPath: plan.cgroup }),
       resources: {
         memory: { limit: plan.memoryMib * 2 ** 20 },
-        // The sandbox's kernel counts as well, as the kernel of a virtual machine does (docs/decisions/0125-cpu-of-sandboxes.md).
+        // Includes the sandbox's kernel, as in a virtual machine (docs/decisions/0125-cpu-of-sandboxes.md).
         cpu: { quota: plan.vcpus * cpuPeriodUs, period: cpuPeriodUs },
         pids: { limit: sandboxTasks },
       },

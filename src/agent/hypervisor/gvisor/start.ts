@@ -40,7 +40,7 @@ export interface SandboxStart {
   readonly fromSeq: number
   /** Directory of a checkpoint to restore instead of a start from the image. */
   readonly checkpoint?: string
-  /** Only creates the sandbox: `restoreArrived` starts the guest. */
+  /** True to create the sandbox without a guest; `restoreArrived` starts the guest later. */
   readonly waits?: boolean
 }
 
@@ -52,7 +52,7 @@ export interface Sandbox {
   readonly console: SandboxConsole
   /** Directory of its cgroup, if the host has any. */
   readonly cgroup: string | undefined
-  /** Awaits the step; rejects when the sandbox ends or the time limit is reached. */
+  /** Awaits the step; rejects when the sandbox exits or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** Like `unlessEnded`, but without a time limit, for steps long after the start. */
   unlessGone<T>(step: Promise<T>): Promise<T>
@@ -64,10 +64,10 @@ const names = { bundle: 'bundle', share: 'share', volumes: 'volumes', overlay: '
 export const volumesDir = (dir: string): string => join(dir, names.volumes)
 export const shareDir = (dir: string): string => join(dir, names.share)
 
-/** The name of a start: never reused, so that the remains of an earlier start cannot disturb it. */
+/** Returns the sandbox's id for this boot. Ids are never reused, so the remains of an earlier sandbox do no harm. */
 export const sandboxId = (vmId: string, boot: number): string => `${vmId}-${boot}`
 
-/** The VM of a `sandboxId`. */
+/** Returns the VM's id in a `sandboxId`. */
 export const vmOf = (id: string): string => id.replace(/-\d+$/, '')
 
 /** Starts the sandbox and passes it to `use`. If that fails, no process is left. */
@@ -99,7 +99,7 @@ export async function startSandbox<T>(
     gone.catch(() => undefined)
     const unlessGone = <R>(step: Promise<R>) => Promise.race([step, gone])
     const unlessEnded = <R>(step: Promise<R>) => abortable(unlessGone(step), limit)
-    // The guest sees the limit of its start as its memory, so the reserve is added afterwards.
+    // A guest takes the limit at its start for its memory size, so the reserve is added afterwards.
     await isolation.cgroups?.limitMemory(home.vmId, home.spec.memoryMib + overheadMib)
     return await use({ id, running, guest, console, cgroup, unlessEnded, unlessGone })
   } catch (error) {
@@ -125,8 +125,8 @@ export function connectSandbox(
 }
 
 /**
- * Memory of the sandbox itself. It takes 40 MiB, and 110 MiB while it writes a checkpoint: without this reserve, the kernel
- * ended sandboxes of 128 MiB during a snapshot.
+ * Memory reserve for the sandbox itself, which takes 40 MiB, and 110 MiB while it writes a checkpoint. Without the
+ * reserve, the kernel killed sandboxes of 128 MiB during a snapshot.
  */
 const overheadMib = 128
 
@@ -136,8 +136,8 @@ async function makeCgroup({ isolation, home }: SandboxStart): Promise<string | u
 }
 
 /**
- * With cgroup v2 beside v1, runsc uses v1, and the sandbox inherits the v2 group from runsc, unless a busy host made the
- * sandbox before the agent moved runsc into the group.
+ * Moves the sandbox into its cgroup v2 group if it is not there yet. On a host with v1 and v2, runsc sets only v1
+ * groups. The sandbox inherits the v2 group from runsc, unless runsc was moved into that group too late (busy host).
  */
 async function enterLate({ isolation, home }: SandboxStart, pid: number): Promise<void> {
   const { cgroups } = isolation
@@ -157,7 +157,7 @@ async function makeFiles({ home, init }: SandboxStart): Promise<void> {
   await fillShare(dir, { init, config: join(dir, configFile) })
 }
 
-/** Copies the guest's init and its configuration to where the guest sees them. */
+/** Copies the guest's init and its configuration into the directory that the guest can read. */
 async function fillShare(dir: string, from: { readonly init: string; readonly config: string }): Promise<void> {
   const copy = async (name: keyof typeof from, mode: number) => {
     const file = join(shareDir(dir), shareFiles[name])
@@ -188,7 +188,7 @@ async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: st
   await writeFile(join(dir, names.bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** @returns the process id of the sandbox, which outlives this call and the agent */
+/** Runs runsc to start the sandbox. @returns the process id of the sandbox, which outlives this call and the agent */
 async function spawnSandbox(
   plan: SandboxStart,
   id: string,
@@ -210,8 +210,8 @@ async function spawnSandbox(
 }
 
 /**
- * The specification of a checkpoint and of the sandbox that it is restored in differ in paths, as VMs and hosts do. An option
- * of the sandbox, so one that is created before its checkpoint arrives needs it, too.
+ * Skips the comparison of a checkpoint's specification with that of the sandbox that restores it, because their paths
+ * differ. `create` needs this option, too, for a sandbox whose checkpoint arrives later.
  */
 const anyPaths = '--restore-spec-validation=ignore'
 
@@ -231,7 +231,7 @@ export async function restoreArrived(
   await callRunsc(plan, [...restoreVerb(checkpoint), id], cgroup, console, AbortSignal.timeout(plan.limitMs))
 }
 
-/** Runs a command of runsc whose sandbox inherits the pipes. @throws Error with the last line of its console */
+/** Runs a runsc command that starts a sandbox with the pipes. @throws Error with the last line of the console */
 async function callRunsc(
   { runsc, home, isolation, launcher, widener }: SandboxStart,
   args: readonly string[],
@@ -248,7 +248,8 @@ async function callRunsc(
     cwd: dir,
     env: childEnv('runsc'),
   }
-  // The kernel frees a pipe when its last descriptor is closed, and its enlarged buffer with it: these stay open until runsc has inherited the pipes.
+  // Keep the pipes open until runsc has inherited them: the kernel frees a pipe, and its enlarged buffer, when the last
+  // descriptor is closed.
   const stdio = await openStdio(dir)
   try {
     if (widener !== undefined) await widenPipes(dir, widener, launcher.run).catch(() => undefined)
@@ -268,7 +269,7 @@ async function callRunsc(
   }
 }
 
-/** Starts a program as the launcher does. */
+/** Starts a program like the launcher, for an agent without one. */
 async function spawnRunsc(
   { program, args, cwd, env }: Pick<Lasting, 'program' | 'args' | 'cwd' | 'env'>,
   stdio: readonly FileHandle[],

@@ -17,7 +17,7 @@ function readings(uses: readonly { readonly cpu?: number; readonly bytes?: numbe
 const idle = (seconds: number, cpu = 0.03) => Array.from({ length: seconds }, () => ({ cpu }))
 
 describe('timer slack of a sandbox', () => {
-  it('grows once it has been idle for 5 s, and again after a minute', () => {
+  it('grows after 5 s of idle time, and again after a minute', () => {
     const slack = readings([...idle(6), ...idle(60, 0.005)])
     expect(slack.slice(0, 5)).toEqual(Array(5).fill(0.05))
     expect(slack[5]).toBe(20)
@@ -39,12 +39,12 @@ describe('timer slack of a sandbox', () => {
   })
 })
 
-it('sets the slack of a process, and ignores one that has ended', async () => {
+it('setTimerSlack sets the slack of a process, and ignores a process that has exited', async () => {
   const child = spawn('sleep', ['60'])
   const read = () => Number(readFileSync(`/proc/${child.pid}/timerslack_ns`, 'utf8'))
   try {
     setTimerSlack(child.pid ?? 0, 20_000_000)
-    // Needs CAP_SYS_NICE for another process.
+    // Setting the slack of another process needs CAP_SYS_NICE.
     expect(read()).toBe(process.getuid?.() === 0 ? 20_000_000 : normalSlackNs)
   } finally {
     child.kill()

@@ -12,9 +12,9 @@ type Use = Pick<VmStatistics, 'cpuSeconds' | 'rxBytes' | 'txBytes'>
 export const normalSlackNs = 50_000
 
 /**
- * Slack by the seconds for which the sandbox has been idle; the first row that matches. Measured on one sandbox: 3.0 % of a
- * core without, 0.5 % with 20 ms, 0.2 % with 60 ms. The first requests after the idle time take up to 30 and 240 ms
- * longer, because the Go scheduler of the sandbox depends on timers, until the next reading sees them.
+ * Timer slack by idle time; the first matching row applies. An idle sandbox took 3.0 % of a core without slack, 0.5 %
+ * with 20 ms, and 0.2 % with 60 ms. After the idle time, requests take up to 30 or 240 ms longer, because the sandbox's
+ * Go scheduler depends on timers, until the next reading resets the slack.
  */
 const levels = [
   { idleSeconds: 60, slackNs: 60_000_000 },
@@ -22,10 +22,10 @@ const levels = [
   { idleSeconds: 0, slackNs: normalSlackNs },
 ] as const
 
-/** Use per second below which a sandbox is idle. Without slack, the fast path alone takes up to 4 % of a core. */
+/** Usage per second below which a sandbox is idle. Without slack, the fast path alone takes up to 4 % of a core. */
 const limits = { cpu: 0.06, cpuWithSlack: 0.02, bytes: 4096 } as const
 
-/** Returns a function from each reading to the slack that the sandbox should have now. */
+/** Returns a function that takes each reading and returns the slack that the sandbox should have now. */
 export function slackMeter(): (use: Use, atMs: number) => number {
   let last: (Use & { readonly atMs: number }) | undefined
   let idleSinceMs = 0
@@ -46,12 +46,12 @@ export function slackMeter(): (use: Use, atMs: number) => number {
   }
 }
 
-/** Sets the timer slack of all threads of a process. Without CAP_SYS_NICE they keep what they have. */
+/** Sets the timer slack of all threads of a process. Has no effect without CAP_SYS_NICE. */
 export function setTimerSlack(pid: number, slackNs: number): void {
   try {
     for (const thread of readdirSync(`/proc/${pid}/task`))
       writeFileSync(`/proc/${thread}/timerslack_ns`, String(slackNs))
   } catch {
-    // A thread has ended, or the agent may not do this.
+    // A thread has exited, or the agent lacks CAP_SYS_NICE.
   }
 }

@@ -1,4 +1,4 @@
-/** The agent's systemd unit and gVisor: what the unit has to grant, and volumes across starts of the agent. */
+/** Tests that the agent's systemd unit grants what gVisor needs, and that volumes stay usable across agent restarts. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -12,30 +12,30 @@ const unit = readFileSync(new URL('../../../../packaging/systemd/mote-agent.serv
 const granted = (setting: string) =>
   [...unit.matchAll(new RegExp(`^${setting}=(.*)$`, 'gm'))].flatMap(([, values = '']) => values.split(' '))
 
-/** Without any one of them, `runsc` or its driver fails under systemd 252; each was found by leaving it out. */
+/** Settings that gVisor needs: without any one of them, `runsc` or its driver fails under systemd 252 (all tried). */
 const needs = {
-  // CAP_SYS_RESOURCE: ext4 asks for it when a mounted file system grows (ext4_ioctl_setup_resize).
+  // CAP_SYS_RESOURCE: ext4 requires it to grow a mounted file system (ext4_ioctl_setup_resize).
   CapabilityBoundingSet: ['NET_ADMIN', 'NET_RAW', 'SYS_ADMIN', 'SYS_CHROOT', 'SYS_PTRACE', 'SYS_RESOURCE'].map(
     name => `CAP_${name}`,
   ),
-  // The sandbox's network is a packet socket.
+  // AF_PACKET: a sandbox uses its network device through a packet socket.
   RestrictAddressFamilies: ['AF_PACKET', 'AF_NETLINK', 'AF_UNIX'],
   RestrictNamespaces: ['user', 'net', 'mnt', 'ipc', 'pid', 'uts'],
-  // setpriority, of @resources: low priority of copies.
+  // setpriority (from @resources): for the low priority of copies.
   SystemCallFilter: ['@system-service', '@mount', '@privileged', 'seccomp', 'ptrace', 'setpriority'],
-  // systemd 252 does not know mseal(2), and gVisor goes on without it only if the kernel seems not to have it.
+  // systemd 252 cannot allow mseal(2), which it does not support. gVisor continues without mseal only after ENOSYS.
   SystemCallErrorNumber: ['ENOSYS'],
 } as const
 
-describe("the agent's unit", () => {
-  it.each(Object.entries(needs))('grants %s as gVisor needs it', (setting, values) => {
+describe("the agent's systemd unit", () => {
+  it.each(Object.entries(needs))('grants the %s that gVisor needs', (setting, values) => {
     expect(granted(setting)).toEqual(expect.arrayContaining([...values]))
   })
 })
 
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 
-/** As systemd does: a host whose mounts are shared, and for each start of the unit a namespace that only receives them. */
+/** Imitates systemd: the host's mounts are shared, and each start of the unit has a namespace that receives them. */
 const asSystemd = `set -e
 mount -t tmpfs tmpfs /run
 mkdir /run/cgroup && mount --rbind "$1" /run/cgroup
@@ -48,13 +48,13 @@ done`
 
 describe(gvisor?.name ?? 'gvisor', () => {
   test.skipIf(gvisor?.skip ?? true)(
-    'an agent with the capabilities of the unit adopts a VM in another mount namespace, with its volumes',
+    'a restarted agent with the capabilities of the unit adopts a VM and its volumes in a new mount namespace',
     { timeout: 120_000 },
     async () => {
       await using dir = await testDir()
       const own = BigInt(`0x${/^CapBnd:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'}`)
       const bounding = granted('CapabilityBoundingSet').map(name => name.replace('CAP_', '').toLowerCase())
-      // A container may lack it.
+      // A container may lack CAP_SYS_RESOURCE.
       const held = bounding.filter(name => name !== 'sys_resource' || (own >> 24n) % 2n === 1n)
       const program = fileURLToPath(new URL('../../../../test/support/agent/restarted-agent.ts', import.meta.url))
       const { runsc } = gvisor?.config.programs ?? {}

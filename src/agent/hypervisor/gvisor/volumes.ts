@@ -31,7 +31,7 @@ export function volumesOf({ home, guest }: Pick<SandboxVm, 'home' | 'guest'>): V
       if (!(await isMounted(volumeId))) return
       const device = (await run('findmnt', ['-n', '-f', '-o', 'SOURCE', at(volumeId)])).trim()
       await run('losetup', ['-c', device])
-      // Needs CAP_SYS_RESOURCE, which root in a container may lack: then it grows at the next start.
+      // Needs CAP_SYS_RESOURCE, which root in a container may lack. The file system then grows at the next start.
       await run('resize2fs', [device]).catch((error: unknown) => {
         if (!(error instanceof CommandError && /Permission denied/.test(error.stderr))) throw error
       })
@@ -55,7 +55,7 @@ async function mountVolume(dir: string, file: string, at: string, readOnly: bool
   await mkdir(at, { recursive: true })
   const options = ['loop', 'nodev', 'nosuid', 'noatime', 'errors=remount-ro', ...(readOnly ? ['ro', 'noload'] : [])]
   await change(dir, 'mount', ['-t', 'ext4', '-o', options.join(','), file, at])
-  // If it does not propagate to this agent, it does not reach the sandbox either, and the guest would write elsewhere.
+  // If the mount does not propagate to this agent, it does not reach the sandbox either, and writes would be lost.
   if (await mountedAt(at)) return
   await change(dir, 'umount', [at])
   throw new Error('the mounts of this host do not propagate to its agent: see mount_namespaces(7)')
@@ -71,7 +71,7 @@ async function unmountVolume(dir: string, at: string): Promise<void> {
   await rmdir(at)
 }
 
-/** Changes the mounts of a VM. */
+/** Mounts or unmounts below a VM's directory, in the mount namespace of the host. */
 async function change(
   dir: string,
   program: 'mount' | 'umount',
@@ -124,7 +124,7 @@ function nameIn(dir: string, volumeId: string): string {
   }
 }
 
-/** Writes what the guest has written to the volumes' files, so that a copy of a file is complete. */
+/** Flushes the guest's writes to the volumes' files, so that a copy of a file is complete. */
 export async function flushVolumes(dir: string): Promise<void> {
   for (const name of await readdir(volumesDir(dir))) {
     const at = join(volumesDir(dir), name)
@@ -138,13 +138,13 @@ async function fillOffline(file: string): Promise<void> {
   const { size } = await stat(file)
   if ((await ext4Bytes(file)) >= size - slackBytes) return
   await run('e2fsck', ['-f', '-p', file]).catch((error: unknown) => {
-    // 1: errors were corrected (e2fsck(8)).
+    // Exit code 1: errors were corrected (e2fsck(8)).
     if (!(error instanceof CommandError && error.exitCode === 1)) throw error
   })
   await run('resize2fs', [file])
 }
 
-/** mke2fs rounds down to whole block groups' metadata. */
+/** A file system may be this much smaller than its file, because mke2fs rounds its size down. */
 const slackBytes = 1 << 20
 
 /** Returns the size in the superblock (Documentation/filesystems/ext4: block count and block size). */
@@ -155,7 +155,7 @@ async function ext4Bytes(file: string): Promise<number> {
   return superblock.readUInt32LE(4) * 2 ** (10 + superblock.readUInt32LE(24))
 }
 
-/** Unmounts the volumes of an ended sandbox. Idempotent. */
+/** Unmounts the volumes of a sandbox that has exited. Idempotent. */
 export async function releaseVolumes(dir: string): Promise<void> {
   const volumes = volumesDir(dir)
   const names = await readdir(volumes).catch(() => undefined)

@@ -1,6 +1,6 @@
 /*
- * Lets named pipes hold 1 MiB instead of 64 KiB, as long as they are open somewhere, which Node.js cannot. Their writers then
- * need a turn of the processor less often. Takes the paths as arguments; a pipe that keeps its size works, too.
+ * Enlarges the buffers of named pipes from 64 KiB to 1 MiB, which Node.js cannot do, so that writers wait less often.
+ * The size lasts while a pipe is open somewhere. The arguments are paths; a pipe that cannot grow keeps its size.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

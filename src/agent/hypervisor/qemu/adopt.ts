@@ -11,7 +11,7 @@ import { readNotes } from '../prepare.ts'
 import { hasMark } from '../transfer/marks.ts'
 import { asObject } from './qmp.ts'
 
-/** Reconnects to the QEMU that an earlier agent started. Undefined if it has ended or does not respond. */
+/** Reconnects to the QEMU that an earlier agent started. Undefined if it has exited or does not respond. */
 export async function adoptVm(
   { isolation }: Pick<QemuDeps, 'isolation'>,
   home: VmHome,

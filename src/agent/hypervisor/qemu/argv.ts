@@ -34,14 +34,15 @@ export interface QemuPlan {
   readonly netdev: string
   readonly mac: string
   /**
-   * The user that QEMU drops its privileges to after it has opened these files, and the program that needs the option.
+   * The user to which QEMU drops its privileges after it has opened its files, and the program, whose version
+   * determines the name of the option.
    */
   readonly user?: { readonly is: VmUser; readonly program: QemuProgram }
 }
 
 /**
- * QEMU's arguments for one VM. Sockets and disks of the VM are relative to its directory, which is QEMU's working
- * directory.
+ * Returns QEMU's arguments for one VM. Paths of sockets and disks are relative to the VM's directory, which is QEMU's
+ * working directory.
  */
 export function qemuArgs(plan: QemuPlan): string[] {
   const disk = (id: string, file: string, extra: string, device = '') => [
@@ -99,8 +100,8 @@ export function machineOf(devices: GuestKernel['devices']): string {
 }
 
 /**
- * With a user, `elevateprivileges` must be allowed, because it also forbids dropping privileges. QEMU cannot regain
- * them: it may start no program (`spawn=deny`).
+ * Returns QEMU's sandbox options. With a user, `elevateprivileges` must be `allow`, because `deny` also forbids
+ * dropping privileges. QEMU cannot regain them, because it may not start programs (`spawn=deny`).
  */
 function privilegesOf({ user }: QemuPlan): string[] {
   const elevate = user ? 'allow' : 'deny'
@@ -162,7 +163,7 @@ function throttleOf(limits: DiskLimits): string {
   return `,${bytes},throttling.iops-total=${iops},throttling.iops-total-max=${iopsMax}`
 }
 
-/** QEMU's option syntax doubles a comma that belongs to the value. */
+/** Doubles commas, because QEMU's option syntax requires that within a value. */
 function escaped(value: string): string {
   return value.replaceAll(',', ',,')
 }

@@ -26,7 +26,7 @@ export interface BootPlan extends Omit<Launch, 'scratch' | 'start' | 'env' | 'fr
 /**
  * Starts a new VM from its template if one exists, otherwise boots its kernel and creates the template. If the start
  * from a template fails, the template is deleted (unless the disk is full) and the VM boots its kernel.
- * @throws StepError `network_failed` if its firewall rules could not be loaded; Error of the boot
+ * @throws StepError `network_failed` if the VM's firewall rules could not be loaded; Error if the boot fails
  */
 export async function bootVm(
   deps: BootDeps,

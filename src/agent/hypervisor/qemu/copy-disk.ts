@@ -17,7 +17,7 @@ import { asObject, type Qmp } from './qmp.ts'
 const pollIntervalMs = 10
 /** Name of the dirty bitmap that selects the blocks to copy. */
 const bitmap = 'copied'
-/** qemu-io of QEMU 7.2 accepts less than 2^31 bytes per write. */
+/** Bytes to mark with one write: qemu-io of QEMU 7.2 accepts less than 2^31 bytes per write. */
 const mostMarkedBytes = 2 ** 30
 
 export interface CopyPlan {

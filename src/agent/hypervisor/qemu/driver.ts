@@ -26,7 +26,7 @@ export interface QemuDeps extends PrepareDeps {
   readonly launcher: Launcher
   /** Timeout for a guest to start its workload. */
   readonly bootLimitMs: number
-  /** The address where VMs from other hosts arrive. */
+  /** The address on which this host receives VMs from other hosts. */
   readonly migrationHost: () => string
   /** Limit for all templates of this host; 0 disables templates. */
   readonly templateMib: number
@@ -76,7 +76,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
       home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, ...(await itsQemu()), ...shared }
-      // Marks of a finished migration: the next agent would kill the VM, or take it for one that has left.
+      // Clear the marks of a finished migration: with them, the next agent would kill the VM or not start it here.
       await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()

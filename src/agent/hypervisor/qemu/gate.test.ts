@@ -12,7 +12,9 @@ it.each([
   [256 * mib + 4096, 64 * 1024],
   [512 * mib, 65_536 * 9],
   [65_536 * mib, 4 * mib],
-])('with %i bytes left, %i may pass before the next check', (left, bytes) => expect(copyTimeout(left)).toBe(bytes))
+])('with %i bytes of memory left, the gate lets %i bytes pass before its next check', (left, bytes) =>
+  expect(copyTimeout(left)).toBe(bytes),
+)
 
 /** Opens a connection and returns both ends. */
 async function pair(cleanup: DisposableStack): Promise<readonly [Socket, Socket]> {
@@ -27,7 +29,7 @@ async function pair(cleanup: DisposableStack): Promise<readonly [Socket, Socket]
   return [client, accepted]
 }
 
-it('forwards all bytes until little memory is left, then none, and loses none', async () => {
+it('the gate forwards bytes until little memory is left, then stops, and loses none', async () => {
   using cleanup = new DisposableStack()
   const [[writes, qemu], [outside, reads]] = [await pair(cleanup), await pair(cleanup)]
   const total = 2 * mib
@@ -50,7 +52,7 @@ it('forwards all bytes until little memory is left, then none, and loses none', 
   expect(heard).toBe(total)
 })
 
-it('closes when QEMU closes its output', async () => {
+it('the gate closes when QEMU closes its output', async () => {
   using cleanup = new DisposableStack()
   const [[writes, qemu], [outside, reads]] = [await pair(cleanup), await pair(cleanup)]
   reads.resume()

@@ -31,7 +31,7 @@ export const copyTimeout = (remainingBytes: number): number =>
     ? 0
     : Math.min(mostBytes, Math.max(leastBytes, ((remainingBytes - leftBytes) / pageBytes) * zeroPageBytes))
 
-/** @param remaining reads the bytes of memory that QEMU has not sent yet; undefined before the transfer starts */
+/** Creates a gate. @param remaining reads the bytes of memory not sent yet; undefined before the transfer starts */
 export function createGate(remaining: () => Promise<number | undefined>): Gate {
   const released = Promise.withResolvers<void>()
   let closed = false

@@ -76,7 +76,7 @@ const entryBytes = 8
 const entriesAtOnce = 1 << 15
 const runBytes = 4 << 20
 
-/** Yields the ranges of pages that no longer belong to the file. */
+/** Yields the ranges of pages that the guest has changed, and that therefore no longer belong to the file. */
 async function* changed(pagemap: FileHandle, { from, to, offset }: Part): AsyncGenerator<Part> {
   const entries = Buffer.alloc(entriesAtOnce * entryBytes)
   let run: Part | undefined

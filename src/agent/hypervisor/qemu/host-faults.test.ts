@@ -4,7 +4,7 @@ import { StepError } from '../../base/step-error.ts'
 import { isDiskFull } from '../../base/disk-full.ts'
 import { heldBy, isNetworkFault } from './host-faults.ts'
 
-it('missing firewall rules have their own error code, and the message says why', async () => {
+it('firewall rules that cannot be loaded cause the error network_failed with a reason', async () => {
   const cause = new CommandError('nft', 1, 'table is busy')
   const failed = await heldBy({ held: () => Promise.reject(cause) }, 'vm-1').catch((error: unknown) => error)
   expect(failed).toMatchObject({ code: 'network_failed', message: expect.stringContaining('table is busy'), cause })
@@ -22,7 +22,7 @@ it.each([
   ['another system call', systemError('ENOENT'), false],
   ['another program', new CommandError('cp', 1, "cp: cannot stat 'x'"), false],
   ['no error', 'ENOSPC', false],
-])('recognizes a full disk by %s', (_what, error, full) => {
+])('tells a full disk from other faults: %s', (_what, error, full) => {
   expect(isDiskFull(error)).toBe(full)
   expect(isNetworkFault(error)).toBe(false)
 })

@@ -11,10 +11,10 @@ import { unbind } from '../bind.ts'
 import { runDir, showFile, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
-/** The guest's kernel detects a new disk within about 50 ms, the first one after it has loaded its SCSI modules. */
+/** Timeout for the guest's kernel to detect a disk: about 50 ms, but the first disk takes longer (SCSI modules). */
 const foundMs = 10_000
 const answerMs = 5_000
-/** Growing to a terabyte writes many new group descriptors. */
+/** Timeout for growing a file system: growing to a terabyte writes many new group descriptors. */
 const growMs = 60_000
 /** Maximum length of a serial in INQUIRY page 0x80 of QEMU's scsi-hd. */
 const serialChars = 36
@@ -129,7 +129,7 @@ async function throttle(qmp: Qmp, device: string, limits: DiskLimits): Promise<v
   })
 }
 
-/** QMP requires these fields: no separate limits for reads and writes. */
+/** No separate limits for reads and writes. QMP requires these fields. */
 const unlimitedApart = { bps_rd: 0, bps_wr: 0, iops_rd: 0, iops_wr: 0 } as const
 
 const secretOf = (node: string) => `key-${node}`

@@ -34,7 +34,7 @@ export interface Launch {
   readonly limitMs: number
   readonly isolation: Isolation
   readonly launcher: Launcher
-  /** Makes its scratch disk. */
+  /** Creates the VM's scratch disk. */
   readonly scratch: () => Promise<void>
   /** Resolves when the VM's firewall rules apply (`Network.held`). @throws StepError `network_failed` */
   readonly held: (vmId: string) => Promise<void>
@@ -48,7 +48,7 @@ export interface Launched {
   readonly console: Console
   readonly limit: AbortSignal
   readonly cgroupCpuSeconds: () => number | undefined
-  /** Awaits the step; rejects when QEMU ends or the time limit is reached. */
+  /** Awaits the step; rejects when QEMU exits or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
 }
 

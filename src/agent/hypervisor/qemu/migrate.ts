@@ -32,7 +32,7 @@ export function formatArrival({ host, port, diskPort, volumes, devices }: Arriva
   return `tcp://${host}:${port}?disk=${diskPort}${forVolumes}${devices === 'acpi' ? '' : `&devices=${devices}`}`
 }
 
-/** @throws StepError `invalid_request` */
+/** Parses the address that the target reported. @throws StepError `invalid_request` */
 export function parseArrival(uri: string): ArrivalAddress {
   const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)(?:&volumes=(\d+)\.([0-9a-f]{32}))?(&devices=command-line)?$/.exec(
     uri,
@@ -48,7 +48,7 @@ export function parseArrival(uri: string): ArrivalAddress {
   }
 }
 
-/** Both sides must set these. With the return path, the migration completes only once the target has everything. */
+/** Both sides must set these. With `return-path`, a migration completes only once the target has everything. */
 export const migrationCapabilities = {
   'x-ignore-shared': false,
   'return-path': true,
@@ -135,7 +135,7 @@ export async function remainingBytes(qmp: Qmp): Promise<number | undefined> {
   return typeof remaining === 'number' ? remaining : undefined
 }
 
-/** @throws StepError `migration_mismatch` */
+/** Checks that both hosts use the same machine type. @throws StepError `migration_mismatch` */
 export function assertSameDevices({ devices }: Pick<Leaving, 'devices'>, address: ArrivalAddress): void {
   if (address.devices === devices) return
   throw new StepError(

@@ -20,7 +20,7 @@ export interface QemuProof {
   readonly detail: string
 }
 
-/** A working KVM boots the kernel in 0.3 s; a broken one never does. */
+/** Timeout of the proof boot with KVM: a working KVM boots the kernel in 0.3 s; a broken one never does. */
 const kvmLimitMs = 4_000
 
 /**
@@ -69,6 +69,7 @@ async function whyNoKvm(prove: () => Promise<string | undefined>): Promise<strin
 }
 
 /**
+ * Boots the guest's kernel without disks.
  * @returns undefined if Mote's init wrote to the console, otherwise the reason.
  * @throws Error if QEMU does not start
  */

@@ -5,9 +5,9 @@ import { readPaced } from '../../guest/pace.ts'
 
 /** A connection to QEMU's control protocol, QMP (docs/interop/qmp-spec.txt in QEMU 7.2). */
 export interface Qmp {
-  /** @throws Error with QEMU's own description, or when the connection closes. */
+  /** Runs a QMP command. @throws Error with QEMU's own description, or when the connection closes. */
   execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>
-  /** Resolves when QEMU has ended or closed the connection. */
+  /** Resolves when QEMU has exited or closed the connection. */
   readonly closed: Promise<void>
   close(): void
 }
@@ -61,11 +61,12 @@ function client(socket: Socket, onEvent: QmpEventHandler): Qmp {
 }
 
 /**
- * The longest answer, the list of a VM's block devices, takes about ten KiB. Parsing a MiB of JSON may take a second.
+ * Maximum length of an answer. The longest valid one, the list of a VM's block devices, has about ten KiB. Parsing a
+ * MiB of JSON may take a second.
  */
 const maxMessageBytes = 256 << 10
 
-/** Returns undefined if the line is not JSON: a guest may have compromised QEMU. */
+/** Parses a line. Returns undefined if it is not JSON, because a guest may have compromised QEMU. */
 function parsed(line: string): Readonly<Record<string, unknown>> | undefined {
   try {
     return asObject(JSON.parse(line))

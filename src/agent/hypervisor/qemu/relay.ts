@@ -1,5 +1,5 @@
 /**
- * Relays between a unix socket in QEMU's run directory and TCP, because QEMU has no network access. A relay ends with
+ * Relays between a unix socket in QEMU's run directory and TCP, because QEMU has no network access. A relay stops with
  * the agent; a migration in progress then fails, and the guest keeps running on the source.
  */
 import { closeSync, openSync } from 'node:fs'

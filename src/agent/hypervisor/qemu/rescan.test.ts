@@ -5,7 +5,7 @@ const disk = (volumeId: string, of: string) => ({
   of,
   disk: { volumeId, pool: 'local', sizeMib: 1, generation: 1, mountPoint: `/at ${of}`, readOnly: false },
 })
-/** A guest that knows these commands, and records its requests. */
+/** Creates a guest that supports these commands and records all requests. */
 function guestWith(...verbs: readonly string[]) {
   const asked: string[] = []
   const request = async (line: string) => {

@@ -24,7 +24,7 @@ export function spawnQemu(launcher: Launcher, { dir, args, env, apart, cgroup }:
   return launchVmm(launcher, { name: 'QEMU', ...command, dir, env: childEnv(qemuBinary, { own: env }) }, cgroup)
 }
 
-/** In a network namespace of its own, with the tap as `tapNetdev`. */
+/** QEMU runs in a network namespace of its own, with the tap as `tapNetdev`. */
 export interface ApartFromHost {
   readonly netless: string
   readonly tap: string

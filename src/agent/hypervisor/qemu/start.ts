@@ -11,7 +11,7 @@ import { qemuArgs } from './argv.ts'
 import type { Launch } from './launch.ts'
 import { type QemuStart, spawnQemu, tapNetdev } from './spawn.ts'
 
-/** QEMU's own memory, translated code (64 MiB), and some page cache for the disks. */
+/** Memory in addition to the guest's: QEMU's own, translated code (64 MiB), and some page cache for the disks. */
 const overheadMib = 512
 
 /** Creates the disk, the directory and the cgroup of the VM in parallel, then starts QEMU in that cgroup. */

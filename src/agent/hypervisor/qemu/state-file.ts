@@ -9,7 +9,7 @@ import { connectIn } from '../../../lib/short-socket.ts'
 import { runDir, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
-/** Saves and loads device state, and memory that is not shared, in QEMU's migration format. */
+/** Sockets to save and load device state, and memory that is not shared, in QEMU's migration format. */
 const saveSocket = 'save.sock'
 const loadSocket = 'load.sock'
 

@@ -1,6 +1,7 @@
 /**
- * A boot that ends in the middle, once for all VMs that are alike: the guest's init has its root and its ports, and has
- * read nothing that is one VM's own. docs/decisions/0036-vm-templates.md
+ * A template is the stored state of a guest in the middle of its boot, from which all VMs of the same kind start: init
+ * has mounted the root and opened its ports, but has read nothing that belongs to one VM only.
+ * docs/decisions/0036-vm-templates.md
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /** Reads exact numbers of bytes from a stream of arbitrary chunks. */
 export interface ByteReader {
-  /** @throws Error when the stream ends early */
+  /** Reads exactly this number of bytes. @throws Error when the stream ends early */
   read(count: number): Promise<Buffer>
   /** Like `read`, but in pieces, so that large amounts are not held in memory. */
   pieces(count: number): AsyncGenerator<Buffer>

@@ -56,7 +56,7 @@ export interface FileReceiver {
   close(): Promise<void>
 }
 
-/** @param paths the path of each expected file, by name; other names are refused */
+/** Creates a receiver. @param paths the path of each expected file, by name; other names are refused */
 export function fileReceiver(paths: Readonly<Record<string, string>>): FileReceiver {
   let current: FileHandle | undefined
   let limit = 0

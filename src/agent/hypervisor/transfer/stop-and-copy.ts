@@ -16,7 +16,7 @@ import { listenForVm, openWire, type Wire } from './wire.ts'
 const loadMs = 120_000
 const runMs = 30_000
 
-/** A VM that leaves, and what its hypervisor adds. */
+/** A VM to migrate, with the steps that its hypervisor implements. */
 export interface Departure {
   readonly vmDir: string
   readonly running: Running
@@ -24,7 +24,7 @@ export interface Departure {
   readonly madeBy: string
   /** An estimate of all bytes that are sent. */
   readonly totalBytes: () => Promise<number>
-  /** Sends what can precede the pause. */
+  /** Sends data that can be sent before the guest is paused. */
   readonly sendAhead?: (wire: Wire, onBytes: OnBytes) => Promise<void>
   /**
    * Pauses the guest and sends the rest.
@@ -113,8 +113,8 @@ async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
 }
 
 /**
- * Listens for a VM from another host, for a process that waits for it. If `take` fails, the process is ended and the
- * source gets the reason.
+ * Listens for a VM from another host, which a waiting process (`running`) will run. If `take` fails, the process is
+ * killed and the source gets the reason.
  * @param madeBy VMM, its version and the CPU model. The source needs the same ones
  */
 export async function awaitArrival(

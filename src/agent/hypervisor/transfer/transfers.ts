@@ -34,7 +34,7 @@ export interface TransfersDeps<W extends Movable> {
 }
 
 export interface Transfers<W extends Movable> {
-  /** Called with a new desired state, or after an event that the transfer waits for. */
+  /** Starts, continues or cancels the transfer that the desired state requests. Call it again after any change. */
   follow(desired: W, received: string | undefined): void
   /** Undefined if no transfer of the object is in progress. */
   observed(id: string): Transfer | undefined
@@ -94,7 +94,7 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
     carryOut()
       .catch((err: unknown) => {
         if (signal.aborted) return
-        log.warn({ id, transferId, err }, 'a move to another host has failed')
+        log.warn({ id, transferId, err }, 'a transfer to or from another host has failed')
         report({ phase: 'failed', error: StepError.of(err).message })
       })
       .finally(resolve)

@@ -54,7 +54,7 @@ const headerBytes = 5
 const offsetBytes = 8
 /** Maximum size of a frame's payload. A longer frame is a protocol error. */
 const maxBytes = 8 << 20
-/** The same for the first frame of a connection that has not shown its key: anybody who reaches the port may send it. */
+/** Maximum size of the first frame's payload: the sender has not presented the key yet and may be any program. */
 const maxHelloBytes = 4096
 
 export interface Wire {
@@ -68,7 +68,7 @@ export interface Wire {
   close(): void
 }
 
-/** @param firstBytes limit on the first frame that the other side sends */
+/** Speaks the protocol over a connection. @param firstBytes limit on the first frame that the other side sends */
 export function wireOver(socket: Socket, firstBytes = maxBytes): Wire {
   socket.on('error', () => undefined).setNoDelay(true)
   const read = frames(socket, firstBytes)
@@ -156,7 +156,7 @@ export function formatArrival({ host, port, key }: ArrivalAddress): string {
   return `tcp://${host}:${port}?key=${key}`
 }
 
-/** @throws StepError `invalid_request` */
+/** Parses the address that the target reported. @throws StepError `invalid_request` */
 export function parseArrival(uri: string): ArrivalAddress {
   const match = /^tcp:\/\/([^/?]+):(\d+)\?key=([0-9a-f]{32})$/.exec(uri)
   if (!match)
@@ -182,13 +182,17 @@ export async function openWire(uri: string, madeBy: string): Promise<Wire> {
 export interface Listener {
   readonly uri: string
   /**
-   * Resolves with the connection that presents the key and has the same VMM. Rejects when the listener is closed first.
+   * Resolves with the first connection whose `hello` has the right key and the same `madeBy` as this host. Rejects if
+   * the listener is closed before.
    */
   readonly wire: Promise<Wire>
   close(): void
 }
 
-/** @param madeBy VMM, version and CPU of this host. A VM from a different one cannot run here. */
+/**
+ * Listens on a free port for one VM from another host.
+ * @param madeBy VMM, version and CPU of this host. A VM with another value cannot run here.
+ */
 export async function listenForVm(host: string, madeBy: string): Promise<Listener> {
   const key = randomBytes(16).toString('hex')
   const { promise, resolve, reject } = Promise.withResolvers<Wire>()

@@ -33,7 +33,7 @@ export async function bootVm(
       const { vcpus, memoryMib } = spec
       await launched.tap.make()
       await unlessEnded(platform.bootGuest(launched, { vcpus, memoryMib, tap, mac, drives }))
-      // The tap moves while the guest's kernel boots.
+      // Move the tap to the host's network namespace while the guest's kernel boots.
       await launched.tap.bring()
       return unlessEnded(guest.ready)
     })
@@ -41,7 +41,7 @@ export async function bootVm(
   })
 }
 
-/** Places the VM's disks in its cell, and returns its network settings. */
+/** Makes the VM's disks available in the VMM's jail directory, and returns the VM's network settings. */
 export async function placeDisks(
   { title }: Pick<Platform, 'title'>,
   cell: VmmCell,

@@ -20,7 +20,7 @@ export interface VmmDriverDeps extends PrepareDeps {
   readonly isolation: Isolation
   /** Timeout for a guest to start its workload. */
   readonly bootLimitMs: number
-  /** The address where VMs from other hosts arrive. */
+  /** The address on which this host receives VMs from other hosts. */
   readonly migrationHost: () => string
 }
 
@@ -83,7 +83,7 @@ async function kindOf(platform: Platform): Promise<string> {
   return `${platform.name} ${await platform.version()} layout 1, ${arch()}, ${hostCpu()}, Linux ${release()}`
 }
 
-/** Reconnects to the VMM that an earlier agent started. Undefined if it has ended or does not respond. */
+/** Reconnects to the VMM that an earlier agent started. Undefined if it has exited or does not respond. */
 async function adoptVm(
   platform: Platform,
   home: VmHome,

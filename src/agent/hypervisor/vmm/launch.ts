@@ -37,7 +37,7 @@ export interface Launched {
   readonly guest: GuestChannel
   readonly running: Running
   readonly tap: TapWay
-  /** Awaits the step; rejects when the VMM ends or the time limit is reached. */
+  /** Awaits the step; rejects when the VMM exits or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** Like `unlessEnded`, but without a time limit, for steps long after the launch. */
   unlessGone<T>(step: Promise<T>): Promise<T>
@@ -153,8 +153,8 @@ export async function untilAnswers(api: VmmHttp, greeting: string, signal: Abort
 }
 
 /**
- * Returns the workload's state of an adopted VM. A guest that does not answer counts as running: its exit would be
- * known.
+ * Returns the state of an adopted VM's workload. If the guest does not answer, the workload counts as running, because
+ * its exit would have been recorded.
  */
 export async function adoptedWorkload(guest: GuestChannel, state: 'running' | 'paused'): Promise<WorkloadState> {
   const unanswered: WorkloadState = { state: 'running' }

@@ -26,7 +26,7 @@ export interface Platform {
   traitOf(user: VmUser | undefined): { readonly says: string; readonly fix?: string }
   /** Returns the versions of the program and of its snapshot format. @throws StepError if it is not installed */
   version(): Promise<string>
-  /** Starts a process in a new cell, after it has killed and removed an earlier one of this VM. */
+  /** Starts a process in a new jail directory (`VmmCell`). Before that, kills an earlier process of this VM. */
   start(
     home: Pick<VmHome, 'vmId' | 'dir'>,
     user: VmUser | undefined,
@@ -39,20 +39,20 @@ export interface Platform {
   /** Called at start: kills VMMs that are not in `keep` and cannot be found by their directory. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
   api(vmDir: string): VmmHttp
-  /** A call that every VMM answers as soon as it listens. */
+  /** Path of an API call that the VMM answers as soon as it listens. */
   readonly greeting: string
   ports(vmDir: string): GuestPorts
   consoleTail(vmDir: string): Promise<string>
-  /** Boots kernel and initramfs of the cell without devices. */
+  /** Boots the kernel and initramfs in the jail directory, without devices. */
   bootProof(api: VmmHttp): Promise<void>
   /**
-   * Configures an empty VMM, whose files are in its cell, and boots the guest. The tap exists; the caller moves it
-   * later.
+   * Configures a VMM without a VM, whose files are in its jail directory, and boots the guest. The tap exists; the
+   * caller moves it to the host later.
    */
   bootGuest(launched: Launched, guest: GuestPlan): Promise<void>
-  /** Loads a saved guest into an empty VMM. The guest stays paused. */
+  /** Loads a saved guest into a VMM without a VM. The guest stays paused. */
   loadGuest(launched: Launched, saved: SavedGuest): Promise<void>
-  /** @throws Error if the VMM has no VM that runs or is paused */
+  /** Reads whether the VM runs or is paused. @throws Error if it is in another state */
   inspect(api: VmmHttp): ReturnType<RunningVm['inspect']>
   /** Idempotent. */
   setPaused(api: VmmHttp, paused: boolean): Promise<void>
@@ -81,7 +81,7 @@ export interface SavedGuest {
   /** Directory of the snapshot. */
   readonly dir: string
   readonly tap: string
-  /** Replace the volumes that the guest has mounted. */
+  /** Volumes that replace those that the guest has mounted. */
   readonly volumes: readonly KeptDisk[]
 }
 
@@ -91,7 +91,7 @@ export interface GuestPlan {
   readonly memoryMib: number
   readonly tap: string
   readonly mac: string
-  /** The n-th drive is the file `driveFile(n)` in the cell. */
+  /** The n-th drive is the file `driveFile(n)` in the jail directory. */
   readonly drives: readonly RawDrive[]
 }
 

@@ -27,7 +27,7 @@ export interface Probe {
   readonly fix: string | null
 }
 
-/** A boot takes one second on real hardware, about ten with nested emulation. */
+/** Timeout of the proof boot, which takes one second on real hardware, about ten with nested emulation. */
 const proofLimitMs = 30_000
 
 /**
@@ -64,7 +64,7 @@ export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: Abor
   }
 }
 
-/** @returns undefined if the proof boot works, otherwise the reason */
+/** Runs the proof boot. @returns undefined if it works, otherwise the reason */
 async function prove(platform: Platform, guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-proof-'))
   try {

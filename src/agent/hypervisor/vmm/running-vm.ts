@@ -28,9 +28,9 @@ function runsElsewhere(): Error {
   return new Error('the VM runs on another host')
 }
 
-/** Includes loading kernel modules for the first volume. */
+/** Timeout for mounting a volume, which includes loading kernel modules for the first one. */
 const mountMs = 5_000
-/** Growing a large file system writes many new block groups. */
+/** Timeout for growing a file system: for a large one, many new block groups are written. */
 const growMs = 60_000
 
 /** Volume operations. The VMM knows which volume has which disk, so the agent stores nothing. */

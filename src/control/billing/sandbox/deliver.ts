@@ -1,4 +1,6 @@
-/** The sandbox's clock and webhooks. Signed webhooks are delivered to the regular endpoint until they are accepted. */
+/**
+ * The sandbox provider's clock and webhooks. Signed deliveries go to the regular webhook handler until it accepts them.
+ */
 import { hours } from '../../../lib/duration.ts'
 import type { Deps } from '../../base/deps.ts'
 import { type ReceiveDeps, receive } from '../receive.ts'
@@ -9,7 +11,7 @@ import * as store from './store.ts'
 
 export type DeliverDeps = Pick<Deps, 'db' | 'vault'> & ReceiveDeps
 
-/** Returns the number of accepted events. The sweep retries the others. */
+/** Delivers pending events, and returns the number of accepted ones. After a failure the sweep retries the rest. */
 export async function deliverEvents(deps: DeliverDeps): Promise<number> {
   const { db, vault, clock } = deps
   const [key] = sandboxKeys(vault)
@@ -27,7 +29,7 @@ export async function deliverEvents(deps: DeliverDeps): Promise<number> {
   return count
 }
 
-/** Renews, fails or ends the subscriptions whose period has ended. */
+/** Renews, fails or ends the subscriptions whose billing period has ended. */
 export async function turnPeriods({ db }: Pick<Deps, 'db'>, now: Date): Promise<number> {
   const ids = await store.endedPeriods(db, now)
   for (const id of ids)

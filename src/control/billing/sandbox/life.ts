@@ -1,9 +1,9 @@
-/** State changes of a sandbox subscription, by the customer or the clock. Pure. */
+/** State changes of a sandbox subscription, triggered by the customer or by the end of a period. Pure functions. */
 import { hours } from '../../../lib/duration.ts'
 import type { Product } from '../provider.ts'
 import type { SandboxSubscription } from './store.ts'
 
-/** Length of a sandbox month; equal lengths simplify tests. */
+/** Length of a billing period. All are equally long, which simplifies tests. */
 export const periodMs = hours(24 * 30)
 
 export const sandboxProducts: readonly Product[] = [
@@ -35,7 +35,7 @@ interface Change {
   readonly subscription: SandboxSubscription
 }
 
-/** Undefined if the action changes nothing. */
+/** Returns the change that the action causes; undefined if there is none. */
 export function act(s: SandboxSubscription, action: Action, now: Date): Change | undefined {
   if (s.status === 'canceled') return undefined
   const changed = { ...s, modifiedAt: later(s, now) }
@@ -57,10 +57,13 @@ export function act(s: SandboxSubscription, action: Action, now: Date): Change |
   }
 }
 
-/** State after the end of a period. The next period starts there, or now if the clock was advanced. */
+/**
+ * Returns the state after the end of a billing period. The next period starts at that end, or now if the customer
+ * skipped to the next period.
+ */
 export function periodEnded(s: SandboxSubscription, now: Date): Change {
   const changed = { ...s, modifiedAt: later(s, now) }
-  // Ends after two unpaid periods, or if it was canceled.
+  // The subscription ends after two unpaid periods, or if it was cancelled.
   if (s.cancelAtPeriodEnd || s.status === 'past_due')
     return { type: 'subscription.revoked', subscription: { ...changed, status: 'canceled' } }
   const start = new Date(Math.min(s.periodEnd.getTime(), now.getTime()))
@@ -75,10 +78,10 @@ export function ended(s: SandboxSubscription, now: Date): Change | undefined {
   return { type: 'subscription.revoked', subscription: { ...s, status: 'canceled', modifiedAt: later(s, now) } }
 }
 
-/** A time later than the last change, so that two changes never have the same instant. */
+/** Returns a time after the last change, so that no two changes have the same timestamp. */
 const later = (s: SandboxSubscription, now: Date) => new Date(Math.max(now.getTime(), s.modifiedAt.getTime() + 1))
 
-/** The subscription in Polar's format. */
+/** Converts the subscription to Polar's format. */
 export function wireSubscription(s: SandboxSubscription) {
   const amount = sandboxProducts.find(p => p.id === s.productId)?.priceAmountCents ?? 0
   return {

@@ -15,7 +15,7 @@ import * as store from './store.ts'
 const purpose = 'billing.sandbox'
 const sessionLifeMs = hours(24)
 
-/** Keys of its webhooks, the current key first. */
+/** Signing keys of the sandbox webhooks, the current one first. */
 export const sandboxKeys = (vault: Vault) => vault.signingKeys(purpose).map(({ key }) => key)
 export const sessionHash = (vault: Vault, session: string) => vault.hash(purpose, session)
 
@@ -51,7 +51,7 @@ export function sandboxProvider({ db, config, clock, vault }: SandboxDeps): Bill
   }
 }
 
-/** Stores the new state and its event together. */
+/** Stores the subscription's new state together with the event that reports it. */
 export async function save(tx: Tx, type: string, subscription: store.SandboxSubscription): Promise<void> {
   await store.putSubscription(tx, subscription)
   const at = subscription.modifiedAt

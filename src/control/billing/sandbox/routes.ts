@@ -11,7 +11,7 @@ import * as store from './store.ts'
 
 type SandboxDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault' | 'log'>
 
-/** These pages need no sign-in: the session in the link, 256 random bits, identifies the project. */
+/** The pages need no sign-in: the session in the link, 256 random bits, identifies the project. */
 export function sandboxHandlers(deps: SandboxDeps) {
   const { db, clock, config, vault } = deps
   const backUrl = `${config.publicUrl}/billing`
@@ -28,7 +28,7 @@ export function sandboxHandlers(deps: SandboxDeps) {
     if (!product) throw notFound()
     return product
   }
-  /** Sends webhooks at once. If that fails, the page still works and the sweep retries. */
+  /** Delivers webhooks right away. If that fails, the page still works and the sweep retries. */
   const deliver = () =>
     deliverEvents({ ...deps, provider: sandboxProvider(deps) }).catch((err: unknown) =>
       deps.log.warn({ err }, 'an event of the billing sandbox was not delivered; the sweep will retry'),

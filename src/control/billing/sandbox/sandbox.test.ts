@@ -1,4 +1,4 @@
-/** A subscription from checkout to its end, like in a browser: over HTTP, with links and forms. */
+/** Tests a subscription from checkout to its end as a browser would: over HTTP, with links and forms. */
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../../test/security/cases.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => api[Symbol.asyncDispose]())
 
 const summaryOf = async (token: string) => (await api.call('GET', '/v1/billing', { token })).body
-/** Replaces the public host of a link by the test server's. */
+/** Replaces the public host of a link with the test server's. */
 const here = (url: string) => base + url.slice(api.deps.config.publicUrl.length)
 const press = (url: string, action: string) =>
   fetch(here(url), { method: 'POST', body: new URLSearchParams({ action }) }).then(async answer => ({
@@ -46,7 +46,7 @@ async function portalOf(token: string) {
   return { url, page, subscription: /value="cancel ([^"]+)"/.exec(page)?.[1] ?? '' }
 }
 
-it('lists the products without a credential, with one default', async () => {
+it('anyone can list the products, one of which is the default', async () => {
   const { body } = await api.call('GET', '/v1/billing/products')
   expect(body['products'].map((p: { id: string }) => p.id)).toEqual([
     'sandbox_pro',
@@ -60,7 +60,7 @@ it('lists the products without a credential, with one default', async () => {
   expect((await api.call('POST', '/v1/billing/products/refresh', { token })).status).toBe(403)
 })
 
-it('goes from checkout to an active plan to its end, invisible to strangers', async () => {
+it('a subscription goes from checkout to an active plan to its end, and other users cannot access it', async () => {
   const { token, projectId } = await owner(api)
   const stranger = await owner(api)
   expect(await summaryOf(token)).toMatchObject({ status: 'none', tier_slug: 'free', is_test_mode: true })
@@ -117,7 +117,7 @@ it('goes from checkout to an active plan to its end, invisible to strangers', as
     expect(actions).toContain(action)
 })
 
-it('renews by the clock', async () => {
+it('a subscription is renewed when its period ends', async () => {
   const { token } = await owner(api)
   await press(await subscribe(token, 'sandbox_pro'), 'pay')
   const before = await summaryOf(token)
@@ -139,7 +139,7 @@ const ofSandbox = statement<{ status: string }>(
   `SELECT status FROM billing_sandbox_subscription WHERE project_id = $1`,
 )
 
-it('recovers a lost webhook, and ends subscriptions of deleted projects', async () => {
+it('the sync sweep recovers a lost webhook, and ends subscriptions of deleted projects', async () => {
   const { token, projectId } = await owner(api)
   await press(await subscribe(token, 'sandbox_pro'), 'pay')
   await api.deps.db.run(lose)

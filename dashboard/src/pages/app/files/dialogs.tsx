@@ -11,7 +11,7 @@ import { AddButton, IconButton } from '../../../ui/row-actions.tsx'
 import { inDirectory, nameFault, parentOf } from './path.ts'
 import type { Place } from './transfer.ts'
 
-/** @throws Error to be shown in the form */
+/** Returns the name if it is valid. @throws Error to be shown in the form */
 function checked(name: string): string {
   const fault = nameFault(name)
   if (fault !== undefined) throw new Error(fault)

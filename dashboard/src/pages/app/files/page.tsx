@@ -99,7 +99,7 @@ function Browser({ place }: { readonly place: Place }) {
   )
 }
 
-/** Sends files one after the other, after asking about those that exist. */
+/** Uploads files one after the other, after confirmation if any of them exist. */
 function useUploads(place: Place, directory: string, entries: readonly VmFile[]) {
   const [waiting, setWaiting] = useState<readonly File[]>([])
   const send = async (files: readonly File[]) => {
@@ -181,7 +181,7 @@ function UploadButton({ onFiles }: { readonly onFiles: (files: readonly File[]) 
   )
 }
 
-/** Thousands of rows at once would take a second to draw. */
+/** Number of rows to add at a time: thousands of rows at once would take a second to render. */
 const step = 300
 
 function Entries({ place, entries }: { readonly place: Place; readonly entries: readonly VmFile[] }) {

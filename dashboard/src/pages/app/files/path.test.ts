@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { crumbsOf, decodeName, inDirectory, inOrder, nameFault, parentOf, pathOfSearch } from './path.ts'
 
 describe('paths in a VM', () => {
-  it('are shown as text, whatever their bytes are', () => {
+  it('are decoded to text, with replacement characters for invalid UTF-8', () => {
     expect(decodeName('caf%c3%a9%20%25')).toBe('café %')
     expect(decodeName('%ff%FE')).toBe('\ufffd\ufffd')
     expect(decodeName('größe')).toBe('größe')
@@ -15,14 +15,14 @@ describe('paths in a VM', () => {
     expect(crumbsOf('/')).toHaveLength(1)
   })
 
-  it('are encoded when a user names a file', () => {
+  it('are percent-encoded from the name that a user enters', () => {
     expect(inDirectory('/', 'a b%')).toBe('/a%20b%25')
     expect(inDirectory('/var', 'ä')).toBe('/var/%C3%A4')
     expect([parentOf('/a'), parentOf('/a/b')]).toEqual(['/', '/a'])
     expect(['', '.', '..', 'a/b', 'a'].map(nameFault)).toEqual([...Array(4).fill(expect.any(String)), undefined])
   })
 
-  it('of the address lead nowhere else', () => {
+  it('from the page URL are reduced to absolute paths without ".."', () => {
     for (const [at, path] of [
       [undefined, '/'],
       [5, '/'],
@@ -33,7 +33,7 @@ describe('paths in a VM', () => {
       expect([at, pathOfSearch(at)]).toEqual([at, path])
   })
 
-  it('are listed with directories first, and numbers in their order', () => {
+  it('are sorted with directories first and numbers in numeric order', () => {
     const entries = [
       { name: 'b10', type: 'file', target_type: null },
       { name: 'b9', type: 'file', target_type: null },

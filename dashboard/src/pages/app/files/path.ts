@@ -1,6 +1,6 @@
 /** Paths in a VM as the API encodes them: bytes with percent-encoding, so that a name need not be UTF-8. */
 
-/** The name as text, with replacement characters for what is not UTF-8. */
+/** The name as text, with replacement characters for bytes that are not UTF-8. */
 export function decodeName(encoded: string): string {
   const bytes = encoded
     .split(/(%[0-9a-f]{2})/i)
@@ -8,7 +8,7 @@ export function decodeName(encoded: string): string {
   return new TextDecoder().decode(Uint8Array.from(bytes))
 }
 
-/** @param name text that a user typed, or the name of a file on this computer */
+/** The encoded path of a new file. @param name entered by the user, or the name of a file on this computer */
 export const inDirectory = (directory: string, name: string) =>
   `${directory === '/' ? '' : directory}/${encodeURIComponent(name)}`
 
@@ -19,7 +19,7 @@ export interface Crumb {
   readonly path: string
 }
 
-/** The directories from the root to the path. */
+/** Breadcrumbs: the directories from the root to the path. */
 export function crumbsOf(path: string): readonly Crumb[] {
   const parts = path.split('/').filter(Boolean)
   return [
@@ -28,14 +28,14 @@ export function crumbsOf(path: string): readonly Crumb[] {
   ]
 }
 
-/** What the address of the page may name; anything else is the root. */
+/** The path from the URL of the page, without `.` and `..`; the root if it is not an absolute path. */
 export function pathOfSearch(value: unknown): string {
   if (typeof value !== 'string' || !value.startsWith('/')) return '/'
   const parts = value.split('/').filter(part => part !== '' && part !== '.' && part !== '..')
   return `/${parts.join('/')}`
 }
 
-/** Why a name cannot be one, or undefined. */
+/** Why a file name is invalid; undefined if it is valid. */
 export const nameFault = (name: string) =>
   name === '' || name === '.' || name === '..' || name.includes('/') ? 'A name without slashes is needed.' : undefined
 
@@ -52,6 +52,6 @@ export const isReadable = ({ type, target_type }: Omit<Sorted, 'name'>) =>
 
 const names = new Intl.Collator(undefined, { numeric: true })
 
-/** Directories first, then by name, with numbers in their order. */
+/** Sorts directories first, then by name, with numbers in numeric order. */
 export const inOrder = <T extends Sorted>(entries: readonly T[]): readonly T[] =>
   entries.toSorted((a, b) => Number(isDirectory(b)) - Number(isDirectory(a)) || names.compare(a.name, b.name))

@@ -1,9 +1,12 @@
-/** Uploads and downloads with progress. `fetch` reports none for a body that it sends, so uploads use XMLHttpRequest. */
+/**
+ * Uploads and downloads with progress. `fetch` does not report the progress of uploads, so these use XMLHttpRequest.
+ */
 import { ApiFailure } from '@mote/client'
 import { api, refresh } from '../../../api/client.ts'
 import { currentProject } from '../../../api/project.ts'
 import { currentToken, renew } from '../../../api/session.ts'
 import { createStore } from '../../../api/store.ts'
+import { saveBlob } from '../../../ui/save.ts'
 
 /** The VM whose files are shown. */
 export interface Place {
@@ -22,13 +25,13 @@ export interface Transfer {
   readonly cancel: () => void
 }
 
-/** Transfers that run, also while another page is open. */
+/** Running transfers, which continue while another page is open. */
 export const transfers = createStore<readonly Transfer[]>([])
 let count = 0
 
 type OnProgress = (doneBytes: number, totalBytes?: number) => void
 
-/** Shows the transfer while it runs. A canceled one ends like a finished one. */
+/** Runs a transfer and lists it in `transfers` meanwhile. If it is canceled, it resolves as if it had finished. */
 async function shown(
   kind: Transfer['kind'],
   name: string,
@@ -98,17 +101,5 @@ export const download = (place: Place, encoded_path: string, name: string) =>
       done += part.length
       onProgress(done, total)
     }
-    save(new Blob(parts), name)
+    saveBlob(new Blob(parts), name)
   })
-
-/** How long a browser may take to begin saving. */
-const keepUrlMs = 60_000
-
-function save(blob: Blob, name: string): void {
-  const url = URL.createObjectURL(blob)
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), keepUrlMs)
-}

@@ -4,7 +4,7 @@ import { bytes } from '../../../ui/format.ts'
 import { IconButton } from '../../../ui/row-actions.tsx'
 import { transfers } from './transfer.ts'
 
-/** Uploads and downloads that run. */
+/** Shows the progress of running uploads and downloads. */
 export function Transfers() {
   const running = useStore(transfers)
   if (running.length === 0) return undefined

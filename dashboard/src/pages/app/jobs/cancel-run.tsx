@@ -7,7 +7,7 @@ import { Button } from '../../../ui/button.tsx'
 import { DialogButton } from '../../../ui/dialog.tsx'
 import { nameOf } from './run-words.ts'
 
-/** Asks first, because a half-finished command may leave data behind that no other one expects. */
+/** Cancels a run after confirmation, because a command that is interrupted may leave inconsistent data behind. */
 export function CancelRun({
   app,
   run,

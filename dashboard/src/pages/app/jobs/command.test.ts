@@ -12,19 +12,19 @@ describe('commands in a form', () => {
     ['arguments with line breaks', odd, 'program'],
     ['another shell', ['/bin/bash', '-c', 'true'], 'program'],
     ['a script with arguments', ['/bin/sh', '-c', 'echo "$1"', 'sh', 'a'], 'program'],
-  ])('%s is kept unless it is changed', (_, command, kind) => {
+  ])('%s stays the same if its text is not edited', (_, command, kind) => {
     expect(kindOf(command)).toBe(kind)
     expect(commandOf(kind, textOf(command), command)).toEqual(command)
     expect(commandOf(kind, textOf(command).replaceAll('\n', '\r\n'), command)).toEqual(command)
   })
 
-  it('a program has one argument in each line', () => {
+  it('a program is edited with one argument per line', () => {
     expect(commandOf('program', 'python\r\nreport.py\n\ntwo words\n')).toEqual(['python', 'report.py', 'two words'])
     expect(textOf(program)).toBe('python\nreport.py\n--title\ntwo words')
     expect(summaryOf(program)).toBe('python report.py --title two words')
   })
 
-  it('a script runs in a shell, also if the text was a program', () => {
+  it('a script becomes /bin/sh -c <script>, even if the command was a program before', () => {
     expect(commandOf('script', 'python\r\nls', ['python', 'ls'])).toEqual(['/bin/sh', '-c', 'python\nls'])
     expect(summaryOf(script)).toBe(script[2])
   })

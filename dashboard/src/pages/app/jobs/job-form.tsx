@@ -14,7 +14,7 @@ const overlaps = {
 
 const kindNames = { script: 'Shell script', program: 'Program and arguments' } as const
 
-/** Creates a job, or changes one. @param names of the jobs that exist, because the API would overwrite them */
+/** Creates or edits a job. @param names existing jobs, whose names are refused because the API would overwrite them */
 export function JobForm({
   app,
   job,

@@ -53,7 +53,7 @@ export function JobList({ app }: { readonly app: string }) {
   )
 }
 
-/** On a narrow screen also what the other columns show. */
+/** The cell with name and command of a job; on a narrow screen it also has the content of the other columns. */
 function What({ app, job }: { readonly app: string; readonly job: Job }) {
   return (
     <div className="min-w-0">
@@ -87,7 +87,7 @@ function Next({ job }: { readonly job: Job }) {
   )
 }
 
-/** A job that runs rarely may have no run among the newest ones of the app. */
+/** The last run of a job. Queried per job, because a rare job may have no run among the app's newest runs. */
 function Last({ app, job }: { readonly app: string; readonly job: Job }) {
   const newest = useQuery(queries.runs(app)).data
   const isOf = (run: Run) => run.job_name === job.name

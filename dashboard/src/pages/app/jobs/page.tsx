@@ -1,4 +1,4 @@
-/** The jobs of an app, and the runs of it: commands in separate VMs. */
+/** The jobs of an app, and its runs: commands in separate VMs. */
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useApp } from '../use-app.ts'
 import { JobList } from './job-list.tsx'

@@ -15,7 +15,7 @@ import { CancelRun } from './cancel-run.tsx'
 import { summaryOf } from './command.ts'
 import { isOpen, nameOf, tookMs } from './run-words.ts'
 
-/** State, error and output of one run; up to date while it is open. */
+/** Shows state, error and output of one run, and refreshes them while the dialog is open. */
 export function RunDialog({
   app,
   id,

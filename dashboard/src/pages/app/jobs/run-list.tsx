@@ -120,7 +120,7 @@ function Start({ app, onStarted }: Props) {
             min={1}
             max={86_400}
             defaultValue={3600}
-            hint="The run is ended after this time."
+            hint="The run is stopped after this time."
           />
         </>
       }

@@ -1,4 +1,4 @@
-/** What a run is called in lists and titles. */
+/** Names and durations of runs, for lists and titles. */
 import type { Run } from '@mote/client'
 
 export const isOpen = (run: Run) => run.ended_at === null
@@ -9,6 +9,6 @@ export function nameOf(run: Run): string {
   return run.command === null ? 'Sessions' : 'Command'
 }
 
-/** From the start of its program to its end; undefined unless it has both. */
+/** Duration of a run's program; undefined if it has not started or not ended. */
 export const tookMs = ({ started_at, ended_at }: Run) =>
   started_at !== null && ended_at !== null ? Date.parse(ended_at) - Date.parse(started_at) : undefined

@@ -76,7 +76,7 @@ export const wake: Benchmark = {
 export const gvisorWake: Benchmark = {
   name: 'gvisor-wake',
   goal: wake.goal,
-  how: 'As the benchmark of wake-ups, with gVisor instead of emulated QEMU. The VM alone is `runsc restore`, the guest that answers on its channel, and the first page at its own address.',
+  how: 'Like the benchmark `wake`, with gVisor instead of emulated QEMU. The time of the VM alone consists of `runsc restore`, the time until the guest responds on its channel, and the first page at its own address.',
   reading:
     'The rest is route and transaction of the wake-up, network, volumes and files of the VM (12 ms), the health check, and its way to the route. On the same day, before the programs of a start went through the launcher, it was 66 ms: each of seven forks of the large process blocked it (docs/decisions/0055-launcher-process.md).',
   unable: gvisorMissing,

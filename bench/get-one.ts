@@ -76,11 +76,11 @@ export const getOne: Benchmark = {
     report.samples('GET deployment', 'ms', found.deployment)
     report.samples('bare Node, same bytes', 'ms', found.floor)
     report.samples('SELECT by key', 'ms', found.select)
-    report.samples('the least: both statements by bare Node', 'ms', found.least)
+    report.samples('minimal server: the same two statements', 'ms', found.least)
     report.verdict('GET app, ms', own.median, 0.4)
     const both = found.floor.map((ms, n) => ms + (found.select[n] ?? 0))
     report.verdict('GET app / (bare Node + SELECT)', ratioOfRounds(found.app, both), 2.5)
-    report.note(`GET app / the least that can answer: ${ratioOfRounds(found.app, found.least).toFixed(2)}`)
+    report.note(`GET app / minimal server: ${ratioOfRounds(found.app, found.least).toFixed(2)}`)
     if (lxd) {
       report.samples('LXD, one of 100', 'ms', found.lxd)
       report.atLeast('LXD / GET app', ratioOfRounds(found.lxd, found.app), 5)

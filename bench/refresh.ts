@@ -36,11 +36,11 @@ export const refresh: Benchmark = {
     const found = await inTurns(rounds, { product: () => product(plane), bare, least }, warm)
     report.samples('refresh', '/s', found.product)
     report.samples('bare transaction', '/s', found.bare)
-    report.samples('the least: the bare transaction behind HTTP', '/s', found.least)
+    report.samples('minimal server: transaction behind HTTP', '/s', found.least)
     report.atLeast('refresh / bare transaction', ratioOfRounds(found.product, found.bare), 0.4)
     report.verdict('cost among 200,000 / among 2,000', growth, 1.2)
-    report.note(`refresh / the least that can answer: ${ratioOfRounds(found.product, found.least).toFixed(2)}`)
-    report.note(`the least that can answer / bare transaction: ${ratioOfRounds(found.least, found.bare).toFixed(2)}`)
+    report.note(`refresh / minimal server: ${ratioOfRounds(found.product, found.least).toFixed(2)}`)
+    report.note(`minimal server / bare transaction: ${ratioOfRounds(found.least, found.bare).toFixed(2)}`)
     report.note(`median ${(1000 / median(found.product)).toFixed(2)} ms for a refresh`)
   },
 }

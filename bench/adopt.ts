@@ -53,7 +53,7 @@ export const adopt: Benchmark = {
     report.samples(`start of the agent until ${vms} VMs are healthy`, 'ms', adopted)
     report.samples(`${vms} QMP sockets asked`, 'ms', asked)
     report.samples(`a bare Node program that asks ${vms} QMP sockets, from its start to its end`, 'ms', program)
-    report.verdict('adopted / asked (medians)', median(adopted) / median(asked), 2)
+    report.verdict('adopted / queried (medians)', median(adopted) / median(asked), 2)
     report.verdict('adopted, s', median(adopted) / 1000, 2)
   },
 }

@@ -7,28 +7,35 @@ import { quickTests } from './test/support/quick.ts'
 import { runReport } from './test/support/run-report.ts'
 
 const all = ['src/**/*.test.ts', 'test/**/*.test.ts']
-/** Lives on every core, each with a PostgreSQL of its own: beside it emulated guests would take twice as long. */
+/**
+ * The simulation, which runs after the other tests: it uses every core, with a PostgreSQL server on each, and would
+ * make emulated guests twice as slow.
+ */
 const lives = 'test/simulation/simulation.test.ts'
-/** A fresh machine installs packages and boots VMs on every core, for minutes. */
+/**
+ * The README's first command on a fresh Debian, which runs last: for minutes it installs packages and boots VMs on
+ * every core.
+ */
 const anywhere = 'test/anywhere/anywhere.test.ts'
 
-// Test processes, and the programs that tests start, inherit it: a command of the CLI takes 0.1 s of CPU instead of 0.3.
-// Programs under test would compete for the default port of the registry.
+// Test processes and the programs that they start inherit these variables. No registry: programs under test would
+// compete for its default port. The compile cache reduces the CPU time of a CLI command from 0.3 to 0.1 s.
 process.env['MOTE_REGISTRY_PORT'] ??= ''
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.cache/compile')
 
-/** Minutes, and a program of PyPI: `npm run test:schemathesis`. */
+/** Only runs with `npm run test:schemathesis`, because it takes minutes and needs a program from PyPI. */
 const schemathesis = 'test/schemathesis/schemathesis.test.ts'
 
-/** TMPFS_MAGIC (statfs(2)). */
+/** File system type of tmpfs: TMPFS_MAGIC (statfs(2)). */
 const tmpfs = 0x01021994
-// In Debian 13 /tmp is in memory: VMs' disks have no room there, and nobody can ask where a file has data.
+// Since Debian 13 /tmp is a tmpfs, which is too small for the disks of VMs and lacks FIEMAP (list of a file's data
+// extents).
 if (statfsSync(tmpdir()).type === tmpfs) process.env['TMPDIR'] = '/var/tmp'
 
 /**
- * With MOTE_TEST_INSTALLED, what uses a database runs a second time, on the PostgreSQL of the distribution. Each run covers that server with the suites
- * that go through both by themselves (`describeEachPostgres`): migrations, transactions, the engine, and every statement of the program. Suites that are
- * not about the database (programs, real VMs) never run twice.
+ * Test files that run a second time if MOTE_TEST_INSTALLED is set, on the distribution's PostgreSQL instead of the
+ * embedded one: those that use a database, except files with `describeEachPostgres`, which test both servers in every
+ * run, and files marked "Runs on one PostgreSQL only", which do not depend on the server.
  */
 const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filter(file => {
   const text = readFileSync(file, 'utf8')
@@ -36,11 +43,12 @@ const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filt
   return usesDatabase && !/describeEachPostgres|Runs on one PostgreSQL only/.test(text)
 })
 
-/** Tests of a module's own state, which other test files in the same process would change. */
+/** Test files that depend on the initial state of a module, which other test files in the same process would change. */
 const fresh = ['src/lib/buffer-pool.test.ts']
 /**
- * Files that run in a process of their own: they test a module's state, replace modules or environment variables, or measure
- * the process. All other files share three processes, because starting one and loading the modules takes 0.9 s of CPU.
+ * Files that run in a process of their own: they test a module's state, replace modules or environment variables, or
+ * measure the process. All other files share three processes, because starting one and loading the modules takes 0.9 s
+ * of CPU.
  */
 const alone = globSync(all).filter(
   file =>
@@ -49,13 +57,13 @@ const alone = globSync(all).filter(
     /vi\.(mock|stubEnv)\(|[cC]puUsage\(|memoryUsage\(|resourceUsage\(/.test(readFileSync(file, 'utf8')),
 )
 
-/** `npm run test:quick`: a subset, in less than 90 s. It needs no database, hence no set-up. */
+/** True in `npm run test:quick`, which runs the tests that need no database or VM, in less than 90 s. */
 const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])
 const quick = isQuick ? quickTests() : []
 
 export default defineConfig({
   test: {
-    // MOTE_TEST_CPU=<file>: CPU time of each test file (docs/notes/test-suite-time.md).
+    // MOTE_TEST_CPU=<file> appends the CPU time of each test file to that file (docs/notes/test-suite-time.md).
     setupFiles: process.env['MOTE_TEST_CPU'] ? ['test/support/cpu-record.ts'] : [],
     globalSetup: isQuick ? [] : ['test/support/global-setup.ts'],
     reporters: ['default', runReport()],

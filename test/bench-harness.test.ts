@@ -1,6 +1,6 @@
 /**
- * The benchmark harness: alternating measurements, and peers that start and stop without leftovers or are reported as
- * missing.
+ * The benchmark harness: alternating measurements, and peers (the programs that Mote is compared with), which start and
+ * stop without leftovers or are reported as missing.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
@@ -25,8 +25,8 @@ const recorded = (run: (report: Report) => Promise<void>) => {
   return record(benchmark, line => lines.push(line)).then(result => ({ result, text: lines.join('\n') }))
 }
 
-describe('a peer', () => {
-  test('runs until the end, and is then removed with its directory', async () => {
+describe('a peer program', () => {
+  test('runs until the benchmark ends, and is then removed with its directory', async () => {
     const cleanup = new AsyncDisposableStack()
     const dir = await startPeer(cleanup, sleeper('echo $$ > "$1/pid"; touch "$1/ready"; exec sleep 600'))
     const pid = (await readFile(join(dir, 'pid'), 'utf8')).trim()
@@ -36,7 +36,7 @@ describe('a peer', () => {
     expect(existsSync(dir)).toBe(false)
   })
 
-  test.skipIf(!isRoot)('in its own namespaces takes its mounts and leftover processes with it', async () => {
+  test.skipIf(!isRoot)('leaves no mounts or child processes if it runs in its own namespaces', async () => {
     const cleanup = new AsyncDisposableStack()
     const nap = `600.${process.pid}`
     const naps = () =>
@@ -55,7 +55,7 @@ describe('a peer', () => {
     await until(() => naps().length === 0, { what: 'both processes to end' })
   })
 
-  test('that cannot start is reported with the reason, and the run continues', async () => {
+  test('is reported with the reason if it cannot start, and the run continues', async () => {
     const { result, text } = await recorded(async report => {
       await using cleanup = new AsyncDisposableStack()
       const start = (script: string, needs: readonly string[]) => async () => {
@@ -79,8 +79,8 @@ describe('a peer', () => {
   })
 })
 
-describe('turns', () => {
-  test('warm up all candidates first, and then rotate which one starts a round', async () => {
+describe('alternating measurements', () => {
+  test('warm up all candidates first, and then start each round with a different one', async () => {
     const ran: string[] = []
     const act = (name: string) => async () => ran.push(name)
     const found = await inTurns(2, { a: act('a'), b: act('b') })
@@ -88,7 +88,7 @@ describe('turns', () => {
     expect(found).toEqual({ a: [3, 6], b: [4, 5] })
   })
 
-  test('warm up for the given time without counting it', async () => {
+  test('discard the results of the warm-up time', async () => {
     let ran = 0
     const act = async () => {
       ran++

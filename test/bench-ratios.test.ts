@@ -1,8 +1,8 @@
-// Runs on one PostgreSQL only: tests this program.
+// Runs on one PostgreSQL only: measures the control plane, not the database.
 /**
- * The fast part of the benchmarks: CPU time of the product divided by that of a minimal program for the same work, in
- * many short alternating rounds. The limits are three times the measured ratios, which a busy machine does not reach.
- * `npm run bench` measures properly.
+ * The fast part of the benchmarks: CPU time of the control plane divided by that of a minimal program for the same
+ * work, in short alternating rounds. The limits are three times the measured ratios, so that a busy machine does not
+ * exceed them. `npm run bench` measures more precisely.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,8 +17,8 @@ import { newId } from '../src/lib/ids.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 
 /**
- * Measured on two cores at loads of 14 to 30 (one app 4.6 to 10.4, a row 3.9 to 7.9, a delivery 1.2 to 1.5); the limit
- * is `slack` times that.
+ * CPU time ratios, measured on two cores at load averages of 14 to 30 (`oneApp` 4.6 to 10.4, `row` 3.9 to 7.9,
+ * `delivery` 1.2 to 1.5). The test fails at `slack` times these values.
  */
 const measured = { oneApp: 7, row: 5, pat: 1.2, delivery: 1.4 }
 const slack = 3
@@ -29,7 +29,7 @@ let api: BenchApi
 let sql: pg.Client
 let projectId = ''
 
-/** The whole file takes 8 s of CPU time; at a load of 30 on two cores that is a minute. */
+/** For each of the three tests. The file takes 8 s of CPU time: two minutes if 30 processes share two cores. */
 const timeoutMs = 90_000
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** CPU time of this process, in microseconds. */
+/** Returns the CPU time that this process spends in `act`, in microseconds. */
 async function cpuOf(act: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage()
   await act()
@@ -56,8 +56,8 @@ async function cpuOf(act: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * The minimum CPU time of each act over alternating rounds, because other load only ever adds time. The first rounds
- * are warm-up.
+ * Runs the acts in alternating rounds, the first three as warm-up, and returns the minimum CPU time of each, because
+ * other load can only add time.
  */
 async function inTurns<K extends string>(
   acts: Readonly<Record<K, () => Promise<unknown>>>,
@@ -72,7 +72,7 @@ async function inTurns<K extends string>(
   return Object.fromEntries(names.map(name => [name, Math.min(...(found.get(name) ?? []))])) as Record<K, number>
 }
 
-/** Runs all copies concurrently: sequential waits for PostgreSQL would each be lengthened by other load. */
+/** Runs `act` 60 times concurrently: other load would lengthen each of 60 sequential waits for PostgreSQL. */
 const each = (act: () => PromiseLike<unknown>) => () => Promise.all(Array.from({ length: 60 }, act))
 
 const get = (url: string, token: string) =>
@@ -82,7 +82,7 @@ const get = (url: string, token: string) =>
   })
 
 it(
-  'reading one app costs a small multiple of a minimal server, and an access token no more than a JWT',
+  'reading one app costs a small multiple of a minimal server, and hardly more with an access token than with a JWT',
   async () => {
     const body = (await api.app.inject({ url: '/v1/apps/app-7', headers: { authorization: `Bearer ${api.jwt}` } })).body
     const floor = fastify()
@@ -103,7 +103,7 @@ it(
 )
 
 it(
-  'a row of a list costs a small multiple of reading and writing its JSON',
+  'each row of a list costs a small multiple of parsing and serializing its JSON',
   async () => {
     const { body } = await api.app.inject({
       url: '/v1/apps?limit=100',
@@ -125,7 +125,7 @@ it(
 )
 
 it(
-  'an event to many readers costs a small multiple of writing the same bytes to as many connections',
+  'sending an event to many readers costs a small multiple of writing the same bytes to as many connections',
   async () => {
     const size = 40
     const burst = 30

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests this program.
+// Runs on one PostgreSQL only: tests declarations of operations, not the database.
 /** Every declared operation is implemented, and every implemented operation is declared. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -39,17 +39,17 @@ afterAll(async () => {
   await database.drop()
 })
 
-it('every operation of the catalogue has a handler', () => {
+it('every operation in the list of operations has a handler', () => {
   const handled = [...implemented, apiDocsFeature(allOperations)].flatMap(feature =>
     Object.entries(feature.handlers).flatMap(([id, handler]) => (handler ? [id] : [])),
   )
   const catalogue: Readonly<Record<string, Operation>> = allOperations
-  // The framework answers single items from their list.
+  // The framework serves a single item from the handler of its list.
   const done = new Set(handled.flatMap(id => [id, ...(catalogue[id]?.items ?? []).map(item => item.id)]))
   expect(Object.keys(allOperations).filter(id => !done.has(id))).toEqual([])
 })
 
-it('every operation of a feature is in the catalogue', () => {
+it('every operation of a feature is in the list of operations', () => {
   const strangers = implemented.flatMap(feature => Object.keys(feature.operations)).filter(id => !(id in allOperations))
   expect(strangers).toEqual([])
 })

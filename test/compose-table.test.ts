@@ -14,7 +14,7 @@ async function folderOf(files: Readonly<Record<string, string>>): Promise<string
   return root
 }
 
-test('a folder of compose files is a table of refusals with file, line and reason', async () => {
+test('the table for a folder of compose files lists each refused file with line and reason', async () => {
   const root = await folderOf({
     'plain/compose.yaml': 'services:\n  a: { image: i, ports: ["80"] }\n',
     'differs/docker-compose.yml': 'services:\n  a: { image: i, user: root }\n',
@@ -28,7 +28,7 @@ test('a folder of compose files is a table of refusals with file, line and reaso
   expect(await composeClasses(root)).toContain('1 differs: is ignored: the program runs as the user of the image')
 })
 
-test('a template of Dokploy has the variables, ports and files of its template.toml', async () => {
+test('a Dokploy template is read with the variables, ports and files of its template.toml', async () => {
   const compose = [
     'services:',
     '  a:',
@@ -52,7 +52,7 @@ test('a template of Dokploy has the variables, ports and files of its template.t
   expect(await composeTable(root)).toContain('1 of 1 are planned, 1 of them without a difference.')
 })
 
-test('a template of Coolify has generated variables, a port, and volumes that it does not declare', async () => {
+test('a Coolify template is read with generated variables, its port, and undeclared volumes', async () => {
   const compose = [
     '# port: 3000',
     'services:',

@@ -1,4 +1,4 @@
-/** `If-Match`, and failures as `application/problem+json`. */
+/** `If-Match` on changes, and error responses as `application/problem+json`. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
@@ -27,13 +27,13 @@ describe('If-Match', () => {
     expect((await change('/v1/apps/web', { port: 5000 }, '*')).status).toBe(200)
   })
 
-  it('is compared with the tag of the app when an app is scaled', async () => {
+  it('is compared with the ETag of the app when the app is scaled', async () => {
     const read = await tagOf('/v1/apps/web')
     expect((await change('/v1/apps/web/scale', { desired_replicas: 2 }, read)).status).toBe(200)
     expect((await change('/v1/apps/web/scale', { desired_replicas: 3 }, read)).status).toBe(412)
   })
 
-  it('accepts at most one of many concurrent changes, even beside a change without it', async () => {
+  it('accepts at most one of many concurrent changes, even beside a change without If-Match', async () => {
     const read = await tagOf('/v1/apps/web')
     const tries = Array.from({ length: 12 }, (_, n) => change('/v1/apps/web', { port: 6000 + n }, read))
     const answers = await Promise.all([...tries, user.call('PATCH', '/v1/apps/web', { port: 7000 })])
@@ -44,7 +44,7 @@ describe('If-Match', () => {
     expect(answers.at(-1)?.status).toBe(200)
   })
 
-  it('applies to deletions, and to resources that do not exist', async () => {
+  it('is checked for deletions, and fails for resources that do not exist', async () => {
     const [{ id }] = (await user.get('/v1/volumes')).body
     const path = `/v1/volumes/${id}`
     const read = await tagOf(path)
@@ -55,7 +55,7 @@ describe('If-Match', () => {
   })
 })
 
-describe('failures', () => {
+describe('error responses', () => {
   const failing = (accept: string) => user.get('/v1/apps/none', { accept })
   it('are problem documents for clients that accept them', async () => {
     const answer = await failing('application/problem+json, application/json')
@@ -71,7 +71,7 @@ describe('failures', () => {
     })
   })
 
-  it.each(['*/*', 'application/json', 'application/problem+json;q=0', ''])('are as specified for %j', async accept => {
+  it.each(['*/*', 'application/json', 'application/problem+json;q=0', ''])('are JSON for Accept %j', async accept => {
     const answer = await failing(accept)
     expect(answer.headers.get('content-type')).toBe('application/json')
     expect(answer.body).not.toHaveProperty('title')

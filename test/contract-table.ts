@@ -1,8 +1,8 @@
 /**
- * The specification, transcribed by hand: 106 operations and their resources. The table is not derived from the code,
- * so that the two can disagree. Types use the notation of the specification:
- * `T?` may be null; a leading `~` is not required; `T[]` is a list; `= x` is a default; `free` is any JSON.
- * In bodies and queries, everything that the specification does not mark as required has the `~`.
+ * The API specification, transcribed by hand: 106 operations and their resources. The table is not derived from the
+ * code, so that the test can find differences between them. Types use the specification's notation: `T?` may be null; a
+ * leading `~` means that the field may be absent; `T[]` is a list; `= x` is a default; `free` is any JSON. In bodies
+ * and queries, everything that the specification does not mark as required has the `~`.
  */
 export type Fields = Readonly<Record<string, string>>
 
@@ -281,7 +281,7 @@ export const resources: Readonly<Record<string, Fields>> = {
     metadata: 'free',
     is_read: 'boolean',
     created_at: 'date-time',
-    // Listed without a "?", but the time does not exist before the notification is read: absent until then.
+    // Specified without "?", but an unread notification has no such time, so the field is absent until it is read.
     read_at: '~date-time',
   },
   AuditLogList: { items: 'AuditLog[]', total: 'int64' },
@@ -307,11 +307,17 @@ export const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up']
 export interface Row {
   readonly params?: Fields
   readonly query?: Fields
-  /** `{}`: a required body whose fields the specification does not show. `free`: any JSON. `raw`: bytes. */
+  /**
+   * Fields of the request body. `{}`: the body is required, but the specification does not show its fields. `free`: any
+   * JSON. `raw`: bytes.
+   */
   readonly body?: Fields | 'free' | 'raw'
-  /** A resource, a list `X[]`, `null`, `sse`, `text`, `html`, `free`; absent: unspecified (any JSON). */
+  /**
+   * Type of the response: a resource, a list `X[]`, `null`, `sse`, `text`, `html` or `free`; absent: unspecified (any
+   * JSON).
+   */
   readonly answer?: string
-  /** Absent: Bearer. */
+  /** Absent if the operation requires a bearer token. */
   readonly auth?: 'none'
 }
 
@@ -563,7 +569,9 @@ export const operations: Readonly<Record<string, Row>> = {
   },
 }
 
-/** Our additions to the specification's resources and bodies. In bodies each is optional, so that no client breaks. */
+/**
+ * Fields that we add to specified resources and request bodies. In bodies they are optional, so that no client breaks.
+ */
 export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   Error: ['code', 'request_id', 'details', 'limit', 'used', 'max'],
   User: ['email_verified'],
@@ -646,9 +654,9 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/apps/{app_name}/security-groups': ['direction', 'cidr', 'priority'],
   'POST /v1/volumes': ['pool_name'],
 }
-/** Added to every list. */
+/** Query parameters that we add to every list. */
 const pageNames = ['limit', 'offset', 'cursor']
-/** Query parameters that we add (`project` to every operation that acts in a project). */
+/** Query parameters that we add, besides `project`, which every operation within a project accepts. */
 export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/auth/captcha': ['format'],
   'GET /v1/scm/install': ['confirm'],
@@ -827,5 +835,5 @@ export const operationAdditions = [
   'POST /v1/admin/hosts/{host_id}/drain',
   'DELETE /v1/admin/hosts/{host_id}',
 ]
-/** Bodies that we accept where the specification has none. */
+/** Operations that accept a request body although the specification has none. */
 export const bodyAdditions = ['POST /re-attach', 'POST /v1/auth/2fa/disable', 'DELETE /v1/auth/me']

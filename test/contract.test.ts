@@ -59,8 +59,8 @@ const served: ReadonlyMap<string, Operation> = new Map(
 )
 afterAll(() => app.close())
 
-describe('the contract', () => {
-  it('has 106 operations, and the document has the right version', () => {
+describe('the OpenAPI document', () => {
+  it('has the version of the specification with its 106 operations', () => {
     expect(Object.keys(specified)).toHaveLength(106)
     expect(Object.values(specified).filter(row => row.auth !== 'none')).toHaveLength(88)
     expect(document.openapi).toBe('3.1.0')
@@ -68,13 +68,13 @@ describe('the contract', () => {
     expect(document.servers[0]?.url).toBe('/v1')
   })
 
-  it('serves exactly these, and marks additions', () => {
+  it('has exactly the specified operations, and marks additions', () => {
     const ours = [...served].filter(([, operation]) => !operation['x-mote-addition']).map(([key]) => key)
     expect(ours.toSorted()).toEqual(Object.keys(specified).toSorted())
     expect([...served.keys()].filter(key => !(key in specified)).toSorted()).toEqual(operationAdditions.toSorted())
   })
 
-  it.each(Object.entries(specified))('%s', (key, row) => {
+  it.each(Object.entries(specified))('%s is declared as specified', (key, row) => {
     const operation = served.get(key)
     expect(operation, 'is served').toBeDefined()
     if (!operation) return
@@ -84,15 +84,15 @@ describe('the contract', () => {
     checkAnswer(key, operation, row)
   })
 
-  it.each(Object.entries(resources))('resource %s', (name, fields) => {
+  it.each(Object.entries(resources))('resource %s has the specified fields', (name, fields) => {
     checkFields(name, fields, component(name))
   })
 
-  it('has the enumerated scale states', () => {
+  it('has exactly the specified scale states of an app', () => {
     expect(component('AppScaleState').enum?.toSorted()).toEqual(appScaleStates.toSorted())
   })
 
-  it('has the values of a manual deploy', () => {
+  it('has the specified memory, vCPU and hypervisor values of a manual deploy', () => {
     for (const name of ['DeployRequest', 'DeployAppRequest']) {
       const { memory_mib, vcpus, hypervisor } = component(name).properties ?? {}
       expect(memory_mib?.anyOf?.[0]?.enum).toEqual([512, 1024, 2048, 4096])
@@ -101,12 +101,12 @@ describe('the contract', () => {
     }
   })
 
-  it('documents the failures of every operation', () => {
+  it('documents the statuses 400, 500 and 503 of every operation', () => {
     for (const [key, { responses }] of served)
       for (const status of ['400', '500', '503']) expect(responses[status], `${key} ${status}`).toBeDefined()
   })
 
-  it('documents 429 for every operation but probes and the contract itself', () => {
+  it('documents 429 for every operation except health probes and API documents', () => {
     const unlimited = [...served].filter(([, { responses }]) => !responses['429']).map(([key]) => key)
     expect(unlimited).toEqual([
       'GET /v1/health',
@@ -190,7 +190,7 @@ function checkFields(owner: string, fields: Fields, schema: Schema): void {
   const required = Object.entries(fields)
     .filter(([, type]) => !type.startsWith('~'))
     .map(([name]) => name)
-  // A body may require at most the specified fields; an answer may always include our additions.
+  // A request body may require at most the specified fields; a response may also guarantee our additions.
   const isBody = owner.includes(' ')
   const declared = (schema.required ?? []).filter(name => isBody || !additions.includes(name))
   expect(declared.toSorted(), `required fields of ${owner}`).toEqual(required.toSorted())
@@ -229,7 +229,7 @@ function checkType(where: string, text: string, schema: Schema = {}): void {
   if (type === 'uint32') expect(schema.maximum, where).toBeLessThanOrEqual(4_294_967_295)
 }
 
-/** Null is either an additional type or an additional branch. */
+/** Checks a type that may be null, which is expressed by an additional `type` or an additional `anyOf` branch. */
 function checkNullable(where: string, type: string, schema: Schema): void {
   if (schema.anyOf) {
     expect(schema.anyOf[1], where).toEqual({ type: 'null' })

@@ -1,4 +1,7 @@
-/** Every workflow of the control plane has a crash matrix, and every matrix covers every phase and fault. */
+/**
+ * Every workflow of the control plane has a crash matrix: a test that crashes it in each phase, before and after each
+ * commit.
+ */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
@@ -15,16 +18,16 @@ const matrices = globSync('src/control/**/*.test.ts')
   .map(file => readFileSync(file, 'utf8'))
   .filter(text => text.includes('crashMatrix'))
 
-/** Tests refer to a workflow through the world they share, or by its constructor. */
+/** True if a test uses the workflow, either through the shared test fixture (`world`) or by its constructor. */
 const calledIn = (text: string, name: string) =>
   text.includes(`world.workflows.${name.replace(/Workflow$/, '')}`) || text.includes(`${name}(`)
 
-it('there are workflows', () => expect(definitions.length).toBeGreaterThan(5))
+it('the test finds workflows', () => expect(definitions.length).toBeGreaterThan(5))
 
 it.each(definitions)('$name has a crash matrix over every phase', ({ name }) => {
   const matrix = matrices.find(text => calledIn(text, name))
   expect(matrix, `no test runs the crash matrix of ${name}`).toBeDefined()
-  // A matrix may declare phases unreachable for one subject; it must then compare the number of cases over all subjects
-  // with the definition.
+  // A matrix may declare phases as unreachable for some resources. It must then assert that the cases of all resources
+  // together cover every phase with every fault.
   if (matrix?.includes('unreachable')) expect(matrix).toMatch(/phases\)\.length \* faults\.length/)
 })

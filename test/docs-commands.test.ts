@@ -1,4 +1,4 @@
-/** Commands in the documentation exist, with the flags that they are shown with. */
+/** Every command that the documentation shows exists and has the flags shown. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { currentCommandsPage } from '../scripts/command-docs.ts'
@@ -12,7 +12,7 @@ interface Shown {
 }
 
 /**
- * Finds `mote ...` in backticks, and lines of code blocks that begin with it; output of other programs does not count.
+ * Finds `mote ...` in backticks, and lines that begin with `mote` (or `$ mote`).
  */
 function shownIn(page: string): Shown[] {
   const text = readFileSync(page, 'utf8')
@@ -23,7 +23,7 @@ function shownIn(page: string): Shown[] {
 
 const mote = moteCommand()
 
-/** Returns why the command would not work, or undefined if it would. */
+/** Returns why the CLI would reject the command, or undefined if it is valid. */
 function faultOf({ line }: Shown): string | undefined {
   const [own = ''] = line.split(/ -- | \| /)
   const [, ...words] = own.replaceAll(/"[^"]*"/g, 'text').split(/\s+/)
@@ -61,7 +61,7 @@ it('docs/commands.md lists every command with its options', () => {
   expect(isCurrent, 'run `node scripts/command-docs.ts` and commit what it writes').toBe(true)
 })
 
-/** Placeholders in the text, and commands of the completion library. */
+/** Texts that look like commands but are placeholders, global options or commands of the shell completion library. */
 const notCommands = new Set([
   ...['mote <command> --help', 'mote on <computer>', 'mote --version', 'mote --help'],
   ...['mote complete bash', 'mote complete fish | source'],

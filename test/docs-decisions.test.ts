@@ -1,4 +1,4 @@
-/** Every decision has the same form, is in the index, and exists where a file refers to it. */
+/** Decision records (docs/decisions) have the same form and are in the index; references to them are valid. */
 import { globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -8,17 +8,18 @@ const files = globSync(`${dir}/0*.md`)
   .map(file => basename(file))
   .toSorted()
 const numbers = new Set(files.map(file => Number(file.slice(0, 4))))
-/** One page. */
+/** Maximum length of a decision record: one page. */
 const mostLines = 45
 
 const titleOf = (text: string) => /^# \d+\. (.+)\n/.exec(text)?.[1]
 const statusOf = (text: string) => /^Status: (accepted|superseded by \d+|rejected)\b/m.exec(text)?.[1]
 
-describe.each(files)('%s', file => {
+describe.each(files)('decision record %s', file => {
   const text = readFileSync(`${dir}/${file}`, 'utf8')
 
-  it('has its number in its title', () => expect(text.startsWith(`# ${Number(file.slice(0, 4))}. `)).toBe(true))
-  it('has a status', () => expect(statusOf(text)).toBeDefined())
+  it('begins with its number as in its file name', () =>
+    expect(text.startsWith(`# ${Number(file.slice(0, 4))}. `)).toBe(true))
+  it('is accepted, superseded or rejected', () => expect(statusOf(text)).toBeDefined())
   it('fits on a page', () => expect(text.split('\n').length - 1).toBeLessThanOrEqual(mostLines))
   it('has context, decision and consequences, in this order', () => {
     const headings = [...text.matchAll(/^## (.+)$/gm)].map(match => match[1])
@@ -26,7 +27,7 @@ describe.each(files)('%s', file => {
   })
 })
 
-it('the index lists every decision with its title and status', () => {
+it('the index lists every decision record with its title and status', () => {
   const index = readFileSync(`${dir}/README.md`, 'utf8')
   const listed = [...index.matchAll(/^\| \[\d{4}\]\(([^)]+)\) \| (.+?) \| (.+?) \| .+ \|$/gm)]
   const expected = files.map(file => {
@@ -36,12 +37,12 @@ it('the index lists every decision with its title and status', () => {
   expect(listed.map(([, file, title, status]) => [file, title, status])).toEqual(expected)
 })
 
-it('no two decisions have the same number', () => expect(numbers.size).toBe(files.length))
+it('no two decision records have the same number', () => expect(numbers.size).toBe(files.length))
 
-/** The text of an applied migration may not change, so it may name a file that was renamed since. */
+/** True for migrations: their text must not change, so they may name a decision file that was renamed later. */
 const isFrozen = (file: string) => file.startsWith('src/db/migrations/')
 
-it('every decision that a file refers to exists', () => {
+it('every decision record that a file refers to exists', () => {
   const readers = globSync([
     '*.md',
     '{docs,guest,scripts,bench,packaging}/**/*.{md,ts,mjs,c,sh,yaml}',

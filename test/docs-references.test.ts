@@ -1,21 +1,21 @@
-/** What the documentation names in backticks and links exists. */
+/** Files, identifiers and link targets that the documentation names exist. */
 import { globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, it } from 'vitest'
 import { anchorOf } from '../site/pages.ts'
 
 const folders = 'src,dashboard,test,bench,scripts,guest,packaging,docs,site,bin,.github,.devcontainer'
-/** Files and folders, without those that npm installs or a build makes. */
+/** Files and folders of the repository, without installed packages and build output. */
 const paths = globSync(['*', '.*', `{${folders}}/**`], {
   exclude: ['**/node_modules/**', '**/dist/**', '.git', '.cache'],
 })
 const texts = paths.filter(path => path.endsWith('.md')).map(page => ({ page, text: readFileSync(page, 'utf8') }))
 
-/** Text in backticks, outside of fenced blocks. */
+/** Returns the texts in backticks outside of fenced code blocks. */
 const namesIn = (text: string) =>
   [...text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/`([^`\n]+)`/g)].map(match => match[1] ?? '')
 
-it('every relative link leads to a file, and to a heading of it', () => {
+it('every relative link leads to an existing file and heading', () => {
   const missing = texts.flatMap(({ page, text }) =>
     [...text.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].flatMap(([link, path = '', heading]) => {
       const target = path === '' ? page : normalize(join(dirname(page), path))
@@ -34,7 +34,7 @@ const isSource = /^[\w./-]+\.(?:tsx?|mjs|c|sql|css|md)$/
 const isBelowFolder = new RegExp(`^(?:${folders.replaceAll(',', '|').replaceAll('.', '\\.')})/[\\w./-]+$`)
 const isBuilt = /^(?:dashboard\/|site\/)?dist(?:\/|$)/
 
-/** Documents shorten paths to what is unique (`vms/placer.ts`), so the end of a path is enough. */
+// Documents shorten paths to a unique suffix, such as `vms/placer.ts`.
 it('every source file and folder that a document names exists', () => {
   const ends = new Set(paths.flatMap(path => path.split('/').map((_, at, parts) => parts.slice(at).join('/'))))
   const named = texts.flatMap(({ page, text }) =>
@@ -48,7 +48,7 @@ it('every source file and folder that a document names exists', () => {
   expect(missing).toEqual([])
 })
 
-/** Only code has capitals within a word. */
+/** Matches camelCase and PascalCase names, which prose does not contain. */
 const isIdentifier = /^(?:[a-z]+\.)*(?:[a-z]+|[A-Z][a-z]+)[A-Z]\w*(?:\.\w+)*(?:\(.*\))?$/
 
 it('every identifier that a document names occurs in the code', () => {
@@ -66,5 +66,5 @@ it('every identifier that a document names occurs in the code', () => {
   expect(missing).toEqual([])
 })
 
-/** Names of other programs, which our code does not contain. */
+/** Identifiers of other programs, which do not occur in our code. */
 const foreign = new Set(['validateEvent'])

@@ -1,4 +1,4 @@
-/** The documents as a site: its order, and what its build makes. Runs on one PostgreSQL only: no database. */
+/** The documentation site: its sidebar, and the output of its build. Runs on one PostgreSQL only: no database. */
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -6,22 +6,22 @@ import { addressOf, llmsFullText, llmsText, rawAddressOf, sections, summaryOf, t
 
 const pages = sections.flatMap(section => section.pages)
 
-it('every page is in the sidebar once', () => {
+it('every document except the index is in the sidebar once', () => {
   const written = globSync('docs/**/*.md').map(file => relative('docs', file).slice(0, -'.md'.length))
   expect([...pages, 'README'].sort()).toEqual(written.sort())
 })
 
-it('the index leads to every page outside of the folders', () => {
+it('the index links to every page that is not in a subfolder', () => {
   const index = readFileSync('docs/README.md', 'utf8')
   expect(pages.filter(page => !page.includes('/') && !index.includes(`(${page}.md)`))).toEqual([])
 })
 
-it('every page has a title and a sentence that says what it is about', () => {
+it('every page has a title and a summary', () => {
   const poor = pages.filter(page => titleOf(page) === page || !/^.{20,600}[.]$/s.test(summaryOf(page)))
   expect(poor.map(page => `${page}: ${summaryOf(page)}`)).toEqual([])
 })
 
-it('llms.txt has the form of llmstxt.org, and names every page once', () => {
+it('llms.txt has the format of llmstxt.org, and lists every page once', () => {
   const text = llmsText()
   expect(text).toMatch(/^# Mote\n\n> Mote is .+\n/)
   expect(text.match(/^## .+$/gm)?.at(-1)).toBe('## Optional')
@@ -36,12 +36,12 @@ const skipped = isFresh ? '' : ' (skipped: not built from these documents; build
 
 describe.skipIf(skipped !== '')(`the built site${skipped}`, () => {
   const fileOf = (address: string) => join(dist, address.endsWith('/') ? `${address}index.html` : `${address}.html`)
-  // Also evaluated when the tests are skipped.
+  // Empty unless the site is up to date, because vitest runs this function even if the tests are skipped.
   const html = new Map(
     (isFresh ? ['README', ...pages] : []).map(page => [page, readFileSync(fileOf(addressOf(page)), 'utf8')]),
   )
 
-  it('has every page with its heading, and no page without a source', () => {
+  it('has every page with its heading, and no other pages', () => {
     for (const text of html.values()) {
       expect(text).toMatch(/<h1 id="[^"]+"/)
       expect(text).not.toContain('&lt;!--')
@@ -52,7 +52,7 @@ describe.skipIf(skipped !== '')(`the built site${skipped}`, () => {
     expect(made.length).toBe(html.size)
   })
 
-  it('has no link within the site to a page or heading that is not there', () => {
+  it('has no internal link to a missing page or heading', () => {
     const dead: string[] = []
     let links = 0
     for (const [page, text] of html) {
@@ -83,14 +83,14 @@ describe.skipIf(skipped !== '')(`the built site${skipped}`, () => {
     expect([...loaded, ...styles].filter(url => /^(?:https?:)?\/\//.test(url))).toEqual([])
   })
 
-  it('has a search index that finds settings and commands', () => {
+  it('has settings and commands in its search index', () => {
     const [file = ''] = globSync(`${dist}/assets/chunks/@localSearchIndexroot*.js`)
     const index = readFileSync(file, 'utf8').toLowerCase()
     const words = ['restarts', 'rollback', 'firecracker', 'mote.toml']
     expect(words.filter(word => !index.includes(`["${word}",`))).toEqual([])
   })
 
-  it('has llms.txt, and the Markdown of each page', () => {
+  it('contains llms.txt, and the Markdown source of each page', () => {
     expect(readFileSync(join(dist, 'llms.txt'), 'utf8')).toBe(llmsText())
     expect(readFileSync(join(dist, 'llms-full.txt'), 'utf8')).toBe(llmsFullText())
     expect(pages.filter(page => !existsSync(join(dist, rawAddressOf(page))))).toEqual([])

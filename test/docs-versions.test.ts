@@ -1,4 +1,7 @@
-/** The site has each released version beside the current one. Runs on one PostgreSQL only: no database. */
+/**
+ * The documentation site contains each released version beside the current one. Runs on one PostgreSQL only: no
+ * database.
+ */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +11,7 @@ import { minutes } from '../src/lib/duration.ts'
 
 const packages = 'site/node_modules/vitepress'
 
-/** A checkout with the real site and two short pages. */
+/** Creates a Git repository with the real site generator and, instead of the real documents, one short page. */
 function scratch(): { readonly dir: string; readonly git: (...args: string[]) => void } & Disposable {
   const dir = mkdtempSync(join(tmpdir(), 'mote-site-'))
   for (const part of ['.vitepress/config.ts', '.vitepress/theme', 'build.ts'])
@@ -29,7 +32,7 @@ function scratch(): { readonly dir: string; readonly git: (...args: string[]) =>
 
 const needs = existsSync(packages) ? '' : ' (skipped: the packages of the site are not installed: npm run docs)'
 
-it.skipIf(needs !== '')(`a release stays readable below /v/${needs}`, { timeout: minutes(5) }, () => {
+it.skipIf(needs !== '')(`older documents remain available below /v/${needs}`, { timeout: minutes(5) }, () => {
   using repository = scratch()
   const { dir, git } = repository
   const write = (version: string, text: string) => {
@@ -59,7 +62,7 @@ it.skipIf(needs !== '')(`a release stays readable below /v/${needs}`, { timeout:
   const old = made('v/0.1.0/guide.html')
   expect(old).toContain('the old command')
   expect(old).toContain('Version 0.1.0')
-  // Links and files of an old page are those of its version.
+  // Old pages link to pages and style sheets of their own version.
   expect(made('v/0.1.0/index.html')).toContain('href="/v/0.1.0/guide.html"')
   const [, style = ''] = /href="(\/v\/0\.1\.0\/assets\/style[^"]+)"/.exec(old) ?? []
   expect(existsSync(join(dir, 'site/dist', style)), style).toBe(true)

@@ -21,16 +21,19 @@ it('docs/operating.md lists every setting with its default', () => {
   expect(missing).toEqual([])
 })
 
-it('docs/errors.md explains every code with its status', () => {
+it('docs/errors.md lists every error code with its status', () => {
   const page = readFileSync('docs/errors.md', 'utf8')
   const missing = Object.entries(errorStatus).filter(([code, status]) => !page.includes(`| \`${code}\` | ${status} |`))
   expect(missing).toEqual([])
 })
 
-/** Settings of nats-server that 2.9, the oldest supported version, rejects with "unknown field", and their version. */
+/**
+ * Settings of nats-server with the version that introduced them. Version 2.9, the oldest supported one, rejects them
+ * with "unknown field".
+ */
 const newerNatsSettings = { sync_interval: '2.10' }
 
-it('documents and comments name settings of newer servers only with their version', () => {
+it('documents and comments name newer nats-server settings only together with the required version', () => {
   const files = globSync(['docs/**/*.md', 'src/**/*.ts', 'packaging/*.yaml']).filter(
     file => !file.startsWith('docs/notes/'),
   )

@@ -1,4 +1,4 @@
-/** A missing body counts as an empty object wherever an empty object is valid. */
+/** A missing request body counts as an empty object wherever an empty object is valid. */
 import { afterAll, expect, it } from 'vitest'
 import { bearer, createFixture } from './support/api-fixture.ts'
 import { allOperations } from '../src/control/operations.ts'
@@ -28,7 +28,7 @@ const handlers = Object.fromEntries(Object.entries(operations).map(([id, operati
 const { app } = createFixture({ operations, features: [{ operations, handlers }] })
 afterAll(() => app.close())
 
-it.each(bodies)('$id', async ({ operation, isOptional }) => {
+it.each(bodies)('$id accepts a missing body exactly if an empty object is valid', async ({ operation, isOptional }) => {
   const url = operation.path
     .replace('{tenant_slug}', 'root')
     .replaceAll(/\{\w+\}/g, '00000000-0000-7000-8000-000000000001')

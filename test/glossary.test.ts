@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
-/** Each word with the words of the glossary that replace it. */
+/** Words of the glossary, each with the words (or patterns) that it replaces. */
 const replaced: Readonly<Record<string, readonly string[]>> = {
   'desired state': ['wish', 'wishes', 'wished'],
   'report, notify': ['tell', 'tells', 'told', 'telling'],
@@ -24,12 +24,12 @@ interface Text {
   readonly text: string
 }
 
-/** Names in the code keep their spelling. */
+/** Removes code, because identifiers may contain replaced words. */
 const withoutCode = (markdown: string) => markdown.replace(/```[\s\S]*?```/g, '').replace(/`[^`\n]*`/g, '')
-/** The addresses of links are names of files. */
+/** Removes link targets, because file names may contain replaced words. */
 const withoutAddresses = (markdown: string) => markdown.replace(/\]\([^)\n]*\)/g, ']')
 
-/** `docs/style.md` quotes the words that it advises against. */
+/** Documents to check; `docs/style.md` quotes words that it advises against. */
 const documents = ['README.md', ...globSync('docs/*.md')].filter(name => name !== 'docs/style.md')
 const texts: readonly Text[] = documents.map(name => ({
   name,
@@ -43,12 +43,12 @@ const findingsIn = ({ name, text }: Text): string[] =>
     [...text.matchAll(word(words))].map(([found]) => `${name}: "${found}" (use: ${better})`),
   )
 
-it('the documents use the words of the glossary', () => {
+it("documents use the glossary's words, not the words that these replace", () => {
   expect(texts.length).toBeGreaterThan(25)
   expect(texts.flatMap(findingsIn)).toEqual([])
 })
 
-it('a replaced word is found in prose, and ignored in code', () => {
+it('a replaced word is reported in prose, and ignored in code', () => {
   const text = withoutCode('The wish of a VM. `vm.wish` is a name.\n```\nmachine\n```\n')
   expect(findingsIn({ name: 'page.md', text })).toEqual(['page.md: "wish" (use: desired state)'])
 })

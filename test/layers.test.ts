@@ -3,8 +3,8 @@ import { dirname, join, normalize } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 /**
- * The layers of the source tree: the folders that each top-level folder may import besides itself. This table is the
- * documentation.
+ * The layers of the source tree: for each top-level folder ("room"), the other top-level folders that it may import.
+ * There is no other documentation of this.
  */
 const rooms = {
   lib: [],
@@ -41,10 +41,13 @@ function importsOf(file: string): Import[] {
 const imports = sources.flatMap(importsOf)
 const show = ({ from, to }: Import) => `${from} -> ${to}`
 
-/** The top-level folder for files directly in it, otherwise `src/<folder>/<subfolder>`. */
+/** Returns `src/<folder>/<subfolder>` of a file, or `src/<folder>` if it is directly in the top-level folder. */
 const folderOf = (file: string) => dirname(file).split('/').slice(0, 3).join('/')
 
-/** Folders of a room that reach themselves by imports. Files directly in a room compose it and are ignored. */
+/**
+ * Returns the subfolders of a top-level folder that import themselves through others. Files directly in the top-level
+ * folder are ignored, because they put its parts together.
+ */
 function foldersInCycles(room: Room): string[] {
   const next = new Map<string, Set<string>>()
   for (const { from, to } of imports) {
@@ -63,11 +66,11 @@ function foldersInCycles(room: Room): string[] {
   return [...next.keys()].filter(folder => reaches(folder).has(folder))
 }
 
-/** Parts of `control` that are not features: the base that features build on. */
+/** Parts of `control` that are not features: all features may import them, and they may import all features. */
 const shared = ['base', 'http', 'scheduler', 'app.ts', 'main.ts', 'operations.ts']
 
-describe('layers', () => {
-  it('there are imports', () => expect(imports.length).toBeGreaterThan(500))
+describe('the layers of the source tree', () => {
+  it('the test finds imports', () => expect(imports.length).toBeGreaterThan(500))
 
   it('every top-level folder is in the table', () => {
     expect([...new Set(sources.map(roomOf))].filter(room => !(room in rooms))).toEqual([])
@@ -92,14 +95,14 @@ describe('layers', () => {
     expect(bad.map(show)).toEqual([])
   })
 
-  it.each(Object.keys(rooms) as Room[])('the folders of %s import each other in one direction', room => {
+  it.each(Object.keys(rooms) as Room[])('no import cycle connects subfolders of %s', room => {
     const cyclic = new Set(foldersInCycles(room))
     const bad = imports.filter(({ from, to }) => cyclic.has(folderOf(from)) && cyclic.has(folderOf(to)))
     expect(bad.filter(({ from, to }) => folderOf(from) !== folderOf(to)).map(show)).toEqual([])
   })
 
   it('only the programs, the CLI and the starters of child processes read the environment', () => {
-    /** They pass parts of it to a child or search the PATH; they read no settings. */
+    /** Modules that pass parts of the environment to a child process or search the PATH, but read no settings. */
     const starters = ['src/lib/child-env.ts', 'src/db/embedded/server.ts']
     const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
     const readers = sources.filter(
@@ -108,8 +111,11 @@ describe('layers', () => {
     expect(readers.sort()).toEqual(starters.sort())
   })
 
-  it('only these server files start programs, each with an explicit environment', () => {
-    /** The CLI belongs to its user, and so does its environment. */
+  it('only listed server files start programs, each with an explicit environment', () => {
+    /**
+     * Files that start child processes themselves and so must set `env`. The CLI is exempt: its child processes belong
+     * to the same user.
+     */
     const own = [
       'src/agent/hypervisor/gvisor/start.ts',
       'src/agent/hypervisor/process.ts',
@@ -130,7 +136,7 @@ describe('layers', () => {
     for (const file of own) expect(readFileSync(file, 'utf8'), file).toMatch(/\benv\b/)
   })
 
-  it('every thread is built as a separate file', () => {
+  it('the build makes a separate file of every worker thread', () => {
     const isThread = (file: string) =>
       /\bworkerData\b|\banswerJob[<(]|\bparentPort\?\.on/.test(readFileSync(file, 'utf8'))
     const built = /const threads = \[([^\]]*)\]/.exec(readFileSync('scripts/build.mjs', 'utf8'))?.[1] ?? ''

@@ -1,5 +1,6 @@
 /**
- * Every list of the API: complete without `limit`, paginated by `Link` with it, and stable under inserts and deletions.
+ * Lists of the API: complete without `limit`, paginated with `Link` headers if `limit` is given, and stable while items
+ * are inserted and deleted.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bearer, createFixture, neverCalled } from './support/api-fixture.ts'
@@ -10,7 +11,7 @@ import { notify } from '../src/control/notifications/index.ts'
 import type { Answer } from './support/api.ts'
 import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
-/** Responses that contain several lists, each complete, or that say themselves whether they are complete. */
+/** List operations without pagination: they return several complete lists, or state whether the list is complete. */
 const wholeAnswers = ['listMembers', 'listBillingProducts', 'listVmFiles', 'listVmProcesses']
 
 const isArray = ({ answer }: Operation) => typeof answer === 'object' && Reflect.get(answer, 'type') === 'array'
@@ -19,21 +20,21 @@ const lists = Object.entries(allOperations).flatMap(([id, operation]) =>
 )
 const nameOf = (order: string) => order.replace(/^-/, '')
 
-it('every operation that returns a list declares it', () => {
+it('every operation that returns a list declares its pagination', () => {
   const answering = Object.entries(allOperations).filter(
     ([id, operation]) => operation.method === 'GET' && (isArray(operation) || id.startsWith('list')),
   )
   expect(answering.map(([id]) => id).filter(id => !wholeAnswers.includes(id))).toEqual(lists.map(({ id }) => id))
 })
 
-it.each(lists)('$id orders and filters by members of its items', ({ operation, rule }) => {
-  // The specification leaves the items of VM snapshots open.
+it.each(lists)('$id orders and filters by fields of its items', ({ operation, rule }) => {
+  // The specification does not define the fields of VM snapshots.
   if (operation.answer === 'free') return
   const members = Object.keys(itemOf(rule, operation.answer))
   expect(members).toEqual(expect.arrayContaining([...rule.order.map(nameOf), ...(rule.filters ?? [])]))
 })
 
-describe('pages cut by the framework', () => {
+describe('lists that the framework paginates', () => {
   let items: Record<string, string | number>[] = []
   const operations = Object.fromEntries(
     lists.map(({ id, operation }) => [id, { ...operation, answer: 'free' as const }]),
@@ -52,7 +53,7 @@ describe('pages cut by the framework', () => {
   const itemOfRule = ({ order, filters = [] }: ListRule, n: number) =>
     Object.fromEntries([...filters, ...order.map(nameOf)].map(name => [name, `2026-${String(n).padStart(4, '0')}`]))
 
-  it.each(lists)('$id', async ({ operation, rule }) => {
+  it.each(lists)('$id pages are stable while items change', async ({ operation, rule }) => {
     const url = pathOf(operation)
     const isDescending = rule.order[0].startsWith('-')
     const newestLast = Array.from({ length: 120 }, (_, n) => itemOfRule(rule, n * 2))
@@ -61,7 +62,7 @@ describe('pages cut by the framework', () => {
     if (rule.defaultLimit === undefined) expect((await get(url)).items).toEqual(ordered)
     const first = await get(`${url}?limit=7`)
     expect(first.items).toEqual(ordered.slice(0, 7))
-    // Between two pages, the items before, at and after the cursor change.
+    // Between two pages, remove the items at and after the cursor, and add an item at each end.
     items = [
       ...newestLast.filter(item => item !== ordered[6] && item !== ordered[8]),
       itemOfRule(rule, -1),
@@ -88,7 +89,7 @@ describe('pages cut by the framework', () => {
   })
 })
 
-it('the document names the parameters and the header of every list', async () => {
+it('the OpenAPI document has the pagination parameters and the Link header of every list', async () => {
   const { app } = createFixture({ operations: allOperations, features: [neverCalled(allOperations)] })
   const document = (await app.inject({ url: '/v1/api-docs/openapi.json' })).json()
   for (const { id, operation, rule } of lists) {
@@ -100,8 +101,7 @@ it('the document names the parameters and the header of every list', async () =>
   await app.close()
 })
 
-// Lists that are paginated in SQL; these tests run on PostgreSQL.
-describe('pages cut by stores', () => {
+describe('lists that are paginated in SQL', () => {
   let system: TestSystem
   let user: TestUser
   let appCount = 0
@@ -136,7 +136,7 @@ describe('pages cut by stores', () => {
   }
   const nextOf = ({ headers }: Answer) => /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
 
-  it.each(Object.entries(stores))('%s', async (_id, { path, add }) => {
+  it.each(Object.entries(stores))('%s returns each item once while others are added', async (_id, { path, add }) => {
     for (let n = 0; n < 55; n++) await add()
     const whole = await user.get(`${path}${path.includes('audit') || path.includes('notif') ? '?limit=1000' : ''}`)
     const all = idsOf(whole.body)
@@ -153,7 +153,7 @@ describe('pages cut by stores', () => {
     expect(found.toSorted()).toEqual(all.toSorted())
   })
 
-  it('filters before pagination', async () => {
+  it('apply filters before pagination', async () => {
     const page = await user.get('/v1/deployments/active?app_name=deployed&status=pending&limit=1')
     expect(page.body).toHaveLength(1)
     expect((await user.get(nextOf(page) ?? '')).body[0].deployment_id).not.toBe(page.body[0].deployment_id)
@@ -161,7 +161,7 @@ describe('pages cut by stores', () => {
     expect((await user.get('/v1/apps?name=built')).body.map((app: { name: string }) => app.name)).toEqual(['built'])
   })
 
-  it('rejects the cursor of another list', async () => {
+  it('reject the cursor of another list', async () => {
     const named = Buffer.from(JSON.stringify(['name'])).toString('base64url')
     expect(await user.get(`/v1/apps?cursor=${named}`)).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
   })

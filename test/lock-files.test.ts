@@ -1,4 +1,7 @@
-/** `npm ci` refuses a lock file without the packages of other platforms, which `npm install` may leave out of it. */
+/**
+ * Lock files contain the optional packages of every platform. `npm install` may leave out those of other platforms, and
+ * `npm ci` then rejects the file.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -13,7 +16,7 @@ it.each(['package-lock.json', 'dashboard/package-lock.json'])('%s has the packag
   const { packages }: { packages: Readonly<Record<string, Entry>> } = JSON.parse(
     await readFile(join(root, file), 'utf8'),
   )
-  /** A package is beside one of the folders above the one that needs it. */
+  /** True if the package is in node_modules of the dependent package or of a folder above, as Node resolves it. */
   const isThere = (from: string, name: string): boolean =>
     `${from === '' ? '' : `${from}/`}node_modules/${name}` in packages ||
     (from !== '' && isThere(from.replace(/\/?node_modules\/(?:@[^/]+\/)?[^/]+$/, ''), name))

@@ -2,4 +2,5 @@ import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { longest } from './support/longest-first.ts'
 
-it('the files that start first exist', () => expect(longest.filter(file => !existsSync(file))).toEqual([]))
+it('every file in the list of test files to start first exists', () =>
+  expect(longest.filter(file => !existsSync(file))).toEqual([]))

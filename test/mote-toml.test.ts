@@ -5,7 +5,7 @@ import { parseAppFile } from '../src/appfile/parse.ts'
 
 const page = readFileSync('docs/mote-toml.md', 'utf8')
 
-it('docs/mote-toml.md lists the keys of the schema', () => {
+it('docs/mote-toml.md lists exactly the keys of the schema', () => {
   expect(page === currentPage(), 'run `node scripts/app-file-docs.ts` and commit what it writes').toBe(true)
 })
 

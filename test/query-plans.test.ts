@@ -1,6 +1,6 @@
 /**
  * PostgreSQL plans every statement of the program. No statement may read rows that it neither returns nor changes, so
- * that its cost does not grow with the number of rows. A scan without an index condition is a violation; so is a
+ * that its cost does not grow with the size of a table. A scan without an index condition is a violation; so is a
  * foreign key without an index, because every deletion would search the referencing table.
  */
 import { readdir, readFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ vi.mock('../src/db/db.ts', async original => ({
   },
 }))
 
-/** Tables whose number of rows does not depend on tenants. */
+/** Tables whose number of rows does not depend on tenants, with the reason. */
 const smallTables: Readonly<Record<string, string>> = {
   audit_chain: 'one row',
   private_network: 'one row',
@@ -66,7 +66,10 @@ interface Plan {
   readonly Plans?: readonly Plan[]
 }
 
-/** Why the other tests need not run on each server: what a statement means differs less than what it may contain. */
+/**
+ * Prepares every statement on each supported PostgreSQL. Most other tests need only one, because the versions differ in
+ * the syntax that they accept, hardly in its meaning.
+ */
 describeEachPostgres('every statement of the program', which => {
   it('is valid with the tables of the migrations', async () => {
     await using database = await testDatabase(which)
@@ -85,11 +88,11 @@ describeEachPostgres('every statement of the program', which => {
   }, 60_000)
 })
 
-// GENERIC_PLAN, which only the newer server has.
-describe('plans', () => {
+// On the embedded server only: the distribution's older PostgreSQL lacks EXPLAIN (GENERIC_PLAN).
+describe('query plans', () => {
   let database: TestDatabase
   let client: pg.Client
-  /** Names of partial indexes, whose condition selects the wanted rows. */
+  /** Names of partial indexes. Scanning all of one is fine, because its predicate selects the required rows. */
   let partial: ReadonlySet<string>
 
   beforeAll(async () => {
@@ -97,7 +100,7 @@ describe('plans', () => {
     client = new pg.Client(database.url)
     await client.connect()
     await fill(client)
-    // Disable alternatives to indexes, because small tables would otherwise be scanned.
+    // Disable the alternatives to index scans, because PostgreSQL would prefer them for small tables.
     for (const way of ['seqscan', 'hashjoin', 'mergejoin']) await client.query(`SET enable_${way} = off`)
     const { rows } = await client.query(
       `SELECT relname AS name FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indpred IS NOT NULL`,
@@ -109,7 +112,7 @@ describe('plans', () => {
     await database[Symbol.asyncDispose]()
   })
 
-  it('include the statements of the whole program', () => {
+  it('are made for the statements of the whole program', () => {
     expect(statements.size).toBeGreaterThan(500)
     for (const name of [...Object.keys(wholeTable), ...notPlanned]) expect(statements.has(name), name).toBe(true)
   })
@@ -129,7 +132,7 @@ describe('plans', () => {
     expect(Object.keys(wholeTable).filter(name => !needed.has(name))).toEqual([])
   })
 
-  it('reveal a statement without an index', async () => {
+  it('reveal a statement that no index supports', async () => {
     const { rows } = await client.query('EXPLAIN (GENERIC_PLAN, FORMAT JSON) SELECT id FROM app WHERE git_url = $1')
     expect(scansOf(rows[0]['QUERY PLAN'][0].Plan, partial)).toHaveLength(1)
   })
@@ -144,7 +147,7 @@ describe('plans', () => {
   })
 })
 
-/** Finds unbounded scans of tables that grow: without an index condition, and without a LIMIT in index order. */
+/** Returns scans of growing tables that have neither an index condition nor a LIMIT in index order. */
 function scansOf(plan: Plan, partial: ReadonlySet<string>, limited = false): string[] {
   const { 'Node Type': type, 'Relation Name': table, 'Index Name': index = '', 'Index Cond': condition } = plan
   const isBounded =
@@ -161,7 +164,9 @@ function scansOf(plan: Plan, partial: ReadonlySet<string>, limited = false): str
 
 const rowsEach = 2000
 
-/** Inserts rows into every table. Values of one type are the same in all tables, so that a join finds one row. */
+/**
+ * Inserts rows into every table. The n-th value of a type is the same in all tables, so that each join finds one row.
+ */
 async function fill(client: pg.Client): Promise<void> {
   await client.query('SET session_replication_role = replica')
   const { rows: checks } = await client.query(
@@ -169,7 +174,9 @@ async function fill(client: pg.Client): Promise<void> {
        (SELECT attname FROM pg_attribute WHERE attrelid = conrelid AND conkey = ARRAY[attnum]) AS only
      FROM pg_constraint con WHERE contype = 'c' AND connamespace = 'public'::regnamespace`,
   )
-  /** Columns with an enumerated CHECK constraint, such as states, cycle through the allowed values. */
+  /**
+   * SQL expressions for columns with an enumerated CHECK constraint, such as states: cycle through the allowed values.
+   */
   const words = new Map<string, string>()
   for (const { table, name, text, only } of checks) {
     const [, list] = /= ANY \(\(?ARRAY\[([^\]]*)\]/.exec(text) ?? []

@@ -25,7 +25,7 @@ async function checkoutOf(files: Readonly<Record<string, string>>): Promise<stri
   return root
 }
 
-test('each example of a checkout is a row that says what differs', async () => {
+test('the table has a row for each Railpack example with the differences between both build plans', async () => {
   const own = JSON.stringify({ scripts: { start: 'node a.js' }, dependencies: { a: '1' } })
   const root = await checkoutOf({
     'examples/agrees/package.json': own,
@@ -66,6 +66,6 @@ test.each([
   ['~3.8', '3.11', false],
   ['16 || 18', '18.20', true],
   ['latest', '2', true],
-])('the version %s and a program that prints %s: %s', (wanted, printed, fits) => {
+])('the requested version %s admits a program that prints %s: %s', (wanted, printed, fits) => {
   expect(admits(wanted, printed)).toBe(fits)
 })

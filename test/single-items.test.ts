@@ -8,19 +8,19 @@ import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
 const readable = new Set(Object.values(allOperations).flatMap(({ method, path }) => (method === 'GET' ? [path] : [])))
 
-/** Paths that cannot be read, and why. */
+/** Paths without a GET operation, and why. */
 const unreadable: Readonly<Record<string, string>> = {
   '/v1/apps/{app_name}/volumes/{volume_id}/detach': 'a verb',
 }
 
-it('every path of a resource that can be changed or deleted can also be read', () => {
+it('every resource that can be changed or deleted can also be read', () => {
   const named = Object.values(allOperations).filter(
     ({ method, path }) => ['PATCH', 'PUT', 'DELETE'].includes(method) && path.endsWith('}'),
   )
   expect(named.map(({ path }) => path).filter(path => !readable.has(path) && !(path in unreadable))).toEqual([])
 })
 
-/** Lists whose items are read at another path, or cannot be addressed. */
+/** Lists whose items are read at another path, or cannot be read individually, and why. */
 const elsewhere: Readonly<Record<string, string>> = {
   listProjects: '/v1/projects/{tenant_slug}',
   listApps: '/v1/apps/{app_name}',
@@ -43,7 +43,7 @@ it('the items of every list can be read', () => {
   for (const place of Object.values(elsewhere)) if (place.startsWith('/')) expect(readable).toContain(place)
 })
 
-describe('on a real system', () => {
+describe('on a running system', () => {
   let system: TestSystem
   let user: TestUser
   beforeAll(async () => {
@@ -77,7 +77,7 @@ describe('on a real system', () => {
     ['/v1/notifications', 'id', 'notifications'],
     ['members', 'user_id', 'members'],
     ['members', 'id', 'invitations'],
-  ])('%s: each item is answered as the list shows it, and to nobody else', async (path, by, within) => {
+  ])('items of %s are returned as in the list, and are 404 for another tenant', async (path, by, within) => {
     const list = path === 'members' ? `/v1/projects/${user.project}/members` : path
     const { body } = await user.get(list)
     const items: Record<string, string>[] = within ? body[within] : body
@@ -91,7 +91,7 @@ describe('on a real system', () => {
     expect((await user.get(`${single}/nothing`)).status).toBe(404)
   })
 
-  it('answers once a deployment reaches the awaited state', async () => {
+  it('a request with ?wait= is answered once the deployment reaches the state', async () => {
     const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'example/app:1' })).body
     const at = `/v1/apps/web/deployments/${job_id}`
     expect((await user.get(`${at}?wait=running&timeout=20`)).body.status).toBe('running')
@@ -104,7 +104,7 @@ describe('on a real system', () => {
     expect((await user.get(`${at}?wait=runing`)).body.error).toMatch(/^wait must have states/)
   })
 
-  it('does not wait for a state that can no longer be reached', async () => {
+  it('a request with ?wait= is answered at once if the deployment can no longer reach the state', async () => {
     await user.call('PUT', '/v1/apps/web/env/MOTE_FAKE', { value: 'crash' })
     const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'example/app:1' })).body
     const answer = await user.get(`/v1/apps/web/deployments/${job_id}?wait=running&timeout=60`)

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the API, not the database server.
-/** Every status of every operation: the documented statuses are exactly those that requests provoke. */
+/** The statuses that the OpenAPI document lists for each operation are exactly those that requests provoke. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { takesKey } from '../src/control/http/write.ts'
 import { allOperations } from '../src/control/operations.ts'
@@ -29,11 +29,15 @@ const provocations = {
   faults: generic.faults,
 }
 
-it.each(Object.entries(journeys))('%s', (_name, journey) => journey(world))
+it.each(Object.entries(journeys))('calls of the journey "%s" get the expected statuses', (_name, journey) =>
+  journey(world),
+)
 
-it.each(Object.entries(provocations))('%s', (_name, provoke) => provoke(world))
+it.each(Object.entries(provocations))('faulty requests of the kind "%s" get the expected statuses', (_name, provoke) =>
+  provoke(world),
+)
 
-it('the document names exactly the observed statuses', () => {
+it('the OpenAPI document lists exactly the observed statuses', () => {
   const expected = pairs(documented)
   const { observed, provoked } = world.record
   expect({
@@ -42,14 +46,14 @@ it('the document names exactly the observed statuses', () => {
   }).toEqual({ undocumented: [], neverProvoked: [] })
 })
 
-it('a lost answer can be had again: the same key gets the same answer, also of what is gone by now', async () => {
+it('a repeated Idempotency-Key gets the same response, even if the resource has been deleted since', async () => {
   const expected = Object.entries(allOperations).flatMap(([id, operation]) => (takesKey(operation) ? [id] : []))
   const others = []
   for (const id of expected) {
     const again = await world.repeat(id)
     if (again !== 'same answer') others.push(`${id}: ${again}`)
   }
-  // These end the credential, or the project, that the second request would need.
+  // These delete the credential or the project that the second request would need.
   expect(others).toEqual(['deleteMe: 401', 'changePassword: 401', 'revokeSession: 401', 'deleteProject: 404'])
 })
 

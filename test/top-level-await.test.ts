@@ -1,12 +1,12 @@
-/** Modules may not wait while they load. Runs on one PostgreSQL only: no database. */
+/** Modules do not use top-level await. Runs on one PostgreSQL only: no database. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
 /**
- * In the bundle, a module that imports one of the chunk that waits for it never loads: every command of the shipped
- * command line hung once, while the sources worked. Only the entry waits, for the commands.
+ * In the bundle, a top-level await deadlocks if it waits for a module that imports from the same chunk. Every command
+ * of the shipped CLI hung once, while the sources worked. Only the CLI's entry module awaits: it loads the commands.
  */
-it('no module but the entry of the command line awaits at its top level', () => {
+it('only the entry module of the CLI uses top-level await', () => {
   const waits = /^(?:export )?(?:(?:const|let) [^=\n]+= ?)?(?:for )?await\b/m
   const files = globSync('src/**/*.ts').filter(file => !file.endsWith('.test.ts'))
   expect(files.length).toBeGreaterThan(500)

@@ -1,6 +1,6 @@
 /**
- * Every operation that changes a deployment, a volume, a database or a snapshot either has a test of the verb in every
- * state, or a reason why its effect cannot get lost.
+ * Every operation that changes a deployment, a volume, a database or a snapshot ("verb") either is tested in every
+ * state of the resource, or has a reason why its effect cannot get lost.
  */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
@@ -12,7 +12,7 @@ const volumes = 'src/control/volumes/verbs.test.ts'
 const vmSnapshots = 'src/control/vm-operations/verbs.test.ts'
 const databases = 'src/control/databases/verbs.test.ts'
 
-/** The test, and a text in it that names the verb. */
+/** The file that tests each operation, and a text in the file that names it. */
 const tested: Readonly<Record<string, readonly [file: string, text: string]>> = {
   activateDeployment: [deployments, 'activate:'],
   stopDeployment: [deployments, 'stop:'],
@@ -45,20 +45,20 @@ const tested: Readonly<Record<string, readonly [file: string, text: string]>> = 
   cancelMigration: ['src/control/migrations/migration.test.ts', 'cancel'],
 }
 
-/** The answer is that of the agent, so the caller knows whether it took effect. */
+/** Operations that return the agent's response, so the caller knows whether they took effect. */
 const answeredByHost = [
   ...['execInVm', 'openVmSession', 'signalVmSession', 'closeVmSession'],
   ...['writeVmFile', 'createVmDirectory', 'moveVmFile', 'removeVmFile'],
 ]
-/** A row that later deployments or sweeps read; nothing happens at once. */
+/** Operations that only store a row, which later deployments or sweeps read. */
 const onlySettings = ['attachVolume', 'detachVolume', 'setVolumeSchedule']
-/** The desired state of VMs, which hosts receive until they have applied it. */
+/** Operations that change the desired state of a VM, which is sent to its host until the host has applied it. */
 const desiredStates = ['attachRuntimeVolume', 'detachRuntimeVolume', 'setBalloon']
 
 const isVerb = ({ method, path }: Operation) =>
   method !== 'GET' && /\/deployments\/\{|\/volumes\b|\/databases\b|\/snapshots\b/.test(path)
 
-it('every operation that changes such a resource has a test in every state, or a reason', () => {
+it('every operation that changes a deployment, volume, database or snapshot is tested in every state or exempt', () => {
   const verbs = Object.entries(allOperations).flatMap(([id, operation]) => (isVerb(operation) ? [id] : []))
   const known = [...Object.keys(tested), ...answeredByHost, ...onlySettings, ...desiredStates]
   expect(verbs.length).toBeGreaterThan(40)

@@ -1,4 +1,4 @@
-/** The part of the schema of `mote.toml` that is about builds. */
+/** The part of the schema of `mote.toml` for builds. */
 import { Type } from 'typebox'
 import { maybe, table } from './canary-schema.ts'
 

@@ -1,4 +1,4 @@
-/** The part of the schema of `mote.toml` that is about canaries, and what all its parts are made of. */
+/** The part of the schema of `mote.toml` for canaries, and helpers that the other parts use, too. */
 import { type TProperties, type TSchema, Type } from 'typebox'
 
 export const table = <P extends TProperties>(properties: P, description: string) =>

@@ -1,4 +1,7 @@
-/** The file with every default, which is also the form of what an installation has. */
+/**
+ * The effective form of `mote.toml`: all defaults are filled in. The state of an installed app is read into the same
+ * form, so that both can be compared.
+ */
 import type { GivenFile } from './files.ts'
 
 export type BuildSource =
@@ -6,9 +9,9 @@ export type BuildSource =
   | { readonly repository: string; readonly branch: string; readonly submodules: boolean }
   | { readonly root: string }
 
-/** What a build gets besides its source. */
+/** Inputs of a build besides its source. */
 export interface BuildInputs {
-  /** Empty: as the files of the source say. */
+  /** Path of the Dockerfile; empty: the build method is detected from the source. */
   readonly dockerfile: string
   readonly args: Readonly<Record<string, string>>
   readonly env: readonly string[]
@@ -16,21 +19,21 @@ export interface BuildInputs {
 }
 
 export interface Worker {
-  /** Empty: the program of the image. */
+  /** Command of the process; empty: the image's own command. */
   readonly command: readonly string[]
-  /** Replaces the arguments of the image, whose entrypoint stays. Only compose files can set it. */
+  /** Replaces the arguments of the image's command, but not its entrypoint. Can only be set by compose files. */
   readonly arguments?: readonly string[]
   readonly vcpus: 1 | 2 | 3 | 4
   readonly memory_mib: 512 | 1024 | 2048 | 4096
   readonly disk_mib: number
   readonly replicas: number
-  /** When the program is started again after it has ended. Absent: always. */
+  /** When the program is restarted after it has exited; absent: always. */
   readonly restart?: 'on-failure' | 'never'
-  /** Absent: as the installation sets. */
+  /** Absent: the default of the installation. */
   readonly max_restarts?: number
-  /** How a new version replaces the active one. Absent: rolling. */
+  /** How a new version replaces the active one; absent: rolling. */
   readonly strategy?: 'one-at-a-time'
-  /** Labels of hosts. Absent: any host. */
+  /** Labels that hosts must or should have; absent: any host. */
   readonly hosts?: {
     readonly require: Readonly<Record<string, string>>
     readonly prefer: Readonly<Record<string, string>>
@@ -76,26 +79,26 @@ export interface EffectiveFile {
   readonly project?: string
   readonly domains: readonly string[]
   readonly build: BuildSource
-  /** Absent: nothing but the source. */
+  /** Inputs of the build; absent if it only has its source. */
   readonly inputs?: BuildInputs
   readonly release?: { readonly command: readonly string[] }
   readonly env: Readonly<Record<string, string>>
-  /** Attached environment groups, in their order. Absent: the file says nothing about them, and they stay as they are. */
+  /** Attached environment groups, in order. Absent: the file does not mention them, and the app keeps its groups. */
   readonly envGroups?: readonly string[]
-  /** Variables whose values are never shown. */
+  /** Names of variables whose values are never shown. */
   readonly secrets?: readonly string[]
-  /** What a new app is; that of a compose file may be a worker of a stack. */
+  /** Kind of a new app; absent: `web`. Only services of compose files may be workers by themselves. */
   readonly kind?: 'web' | 'worker'
   readonly stack?: string
   readonly processes: { readonly web: WebProcess }
-  /** The other processes, by name. */
+  /** The processes besides `web`, by name. */
   readonly workers: Readonly<Record<string, Worker>>
   readonly volumes: readonly FileVolume[]
-  /** Absent: none. */
+  /** Files in the VMs; absent: none. */
   readonly files?: readonly GivenFile[]
-  /** Jobs by name. Absent: the file says nothing about them, and they stay as they are. */
+  /** Jobs by name. Absent: the file does not mention them, and the app keeps its jobs. */
   readonly jobs?: Readonly<Record<string, FileJob>>
-  /** TCP services by name. Absent: they stay as they are. */
+  /** TCP services by name. Absent: the file does not mention them, and the app keeps its services. */
   readonly services?: Readonly<Record<string, FileService>>
 }
 
@@ -104,13 +107,13 @@ export interface FileService {
   readonly tls: 'none' | 'sni'
 }
 
-/** Name of the app that runs a worker. */
+/** Returns the name of the app that runs a worker process. */
 export const workerApp = (app: string, worker: string) => `${app}-${worker}`
 
-/** A value of the file, as it is compared and shown. */
+/** A value in the form in which a plan compares and shows it. */
 export type Value = string | number | boolean | readonly string[]
 
-/** The settings of a process as pairs of key and value; a key without a value is absent. */
+/** Returns the settings of a process as pairs of key and value. Keys without a value are left out. */
 export function flatProcess(process: Worker & Partial<WebProcess>): ReadonlyMap<string, Value> {
   const { health, autoscaling, canary, command, hosts, ...rest } = process
   const pairs = new Map<string, Value>(Object.entries(rest))
@@ -123,7 +126,7 @@ export function flatProcess(process: Worker & Partial<WebProcess>): ReadonlyMap<
   return pairs
 }
 
-/** The inputs of a build as pairs of key and value; a key without a value is absent. */
+/** Returns the inputs of a build as pairs of key and value. Keys without a value are left out. */
 export function flatInputs(inputs: BuildInputs | undefined): ReadonlyMap<string, Value> {
   const pairs = new Map<string, Value>()
   if (!inputs) return pairs
@@ -134,11 +137,11 @@ export function flatInputs(inputs: BuildInputs | undefined): ReadonlyMap<string,
   return pairs
 }
 
-/** Undefined if the build gets nothing but its source. */
+/** Returns the inputs; undefined if all of them are empty. */
 export const anyInputs = (inputs: BuildInputs): BuildInputs | undefined =>
   flatInputs(inputs).size === 0 ? undefined : inputs
 
-/** A source as text, to compare and to show. */
+/** Returns a source as text, which a plan compares and shows. */
 export function sourceText(source: BuildSource): string {
   if ('image' in source) return `image ${source.image}`
   if ('root' in source) return `folder ${source.root}`

@@ -1,4 +1,4 @@
-/** The part of the schema of `mote.toml` that is about files of VMs. */
+/** The part of the schema of `mote.toml` for files in VMs. */
 import { Type } from 'typebox'
 import { maybe, table } from './canary-schema.ts'
 

@@ -1,19 +1,19 @@
-/** Files of VMs: how they are compared and checked. */
+/** Files that an app gets in its VMs: how they are compared and checked. */
 import type { FieldFault } from '../lib/faults.ts'
 import type { AppFile } from './schema.ts'
 
 export interface GivenFile {
   readonly path: string
-  /** Four octal digits. */
+  /** Mode in four octal digits. */
   readonly mode: string
-  /** Variable whose value is the content. */
+  /** Name of the variable whose value is the content. */
   readonly variable?: string
-  /** Path of the file with the content, before it is read. */
+  /** Path of the file with the content; set before that is read. */
   readonly source?: string
   readonly content?: Uint8Array<ArrayBuffer>
-  /** Of the content. */
+  /** Digest of the content. */
   readonly sha256?: string
-  /** The content is never shown, and retained once the app has it. */
+  /** Whether the content is secret: never shown, and not replaced once the app has the file. */
   readonly isSecret?: boolean
 }
 
@@ -32,13 +32,13 @@ const contentText = ({ variable, sha256, source, isSecret }: GivenFile) => {
   return isSecret === true ? 'secret' : sha256 === undefined ? `content of ${source}` : `sha256:${sha256}`
 }
 
-/** The files as pairs of path and text, to compare and to show. */
+/** Returns the files as pairs of path and text, which a plan compares and shows. */
 export const flatFiles = (files: readonly GivenFile[] = []): ReadonlyMap<string, string> =>
   new Map(files.map(file => [file.path, `${file.mode} ${contentText(file)}`]))
 
 /**
- * Files of the app that the plan compares. Secrets cannot be read: one that the file does not mention is retained, and
- * one that it has as a secret is not set again.
+ * Returns the files that a plan compares. Contents of secret files cannot be read, so a secret file is kept if the
+ * configuration does not mention it, and not set again if it does.
  */
 export function comparedFiles(
   wanted: readonly GivenFile[] = [],
@@ -52,16 +52,19 @@ export function comparedFiles(
   }
 }
 
-/** A file with this content, whose digest shows whether it has changed. For the command line and for browsers. */
+/**
+ * Returns a file with this content and its digest, by which changes are detected. Works in the command line and in
+ * browsers.
+ */
 export async function contentFile(path: string, mode: string, content: Uint8Array<ArrayBuffer>): Promise<GivenFile> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
   return { path, mode, content, sha256: [...digest].map(byte => byte.toString(16).padStart(2, '0')).join('') }
 }
 
-/** File systems of the kernel: nothing can be kept there. */
+/** Virtual file systems of the kernel, in which no files can be stored. */
 const kernelTrees = ['/proc', '/sys', '/dev', '/.mote']
 
-/** Returns why a file cannot be at the path of a VM; undefined if it can. */
+/** Returns why a file cannot have this path in a VM; undefined if it can. */
 export function filePathFault(path: string): string | undefined {
   const parts = path.split('/').slice(1)
   if (!path.startsWith('/') || parts.some(part => part === '' || part === '.' || part === '..'))
@@ -70,7 +73,7 @@ export function filePathFault(path: string): string | undefined {
   return undefined
 }
 
-/** Faults of `[[files]]`. Fields as in `describeFaults`. */
+/** Returns the errors in `[[files]]`. Fields are written as by `describeFaults`. */
 export function brokenFiles({ files = [] }: AppFile): FieldFault[] {
   const faults: FieldFault[] = []
   for (const [at, { path, source, secret }] of files.entries()) {
@@ -86,7 +89,10 @@ export function brokenFiles({ files = [] }: AppFile): FieldFault[] {
   return faults
 }
 
-/** The tables of a file after the app was read. Contents have no file here unless it had one before. */
+/**
+ * Returns the `[[files]]` tables for a pulled app. A file with a content is only included if the configuration had it
+ * before, because there is no local source for it otherwise.
+ */
 export function filesWith(
   given: NonNullable<AppFile['files']>,
   state: readonly GivenFile[],

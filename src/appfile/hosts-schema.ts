@@ -1,4 +1,4 @@
-/** The part of the schema of `mote.toml` that is about the hosts of VMs. */
+/** The part of the schema of `mote.toml` for the choice of hosts. */
 import { Type } from 'typebox'
 import { labelNamePattern, labelValuePattern, mostLabels } from '../lib/labels.ts'
 import { maybe, table } from './canary-schema.ts'

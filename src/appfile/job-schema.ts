@@ -1,4 +1,4 @@
-/** Jobs in `mote.toml`. */
+/** The part of the schema of `mote.toml` for jobs. */
 import { Type } from 'typebox'
 import { maybe, table } from './canary-schema.ts'
 

@@ -1,17 +1,20 @@
-/** Finds where the keys of a TOML document are. The parser reports positions of syntax errors only. */
+/** Finds the positions of keys in a TOML document, because the parser only reports positions of syntax errors. */
 
 export interface Position {
   readonly line: number
   readonly column: number
 }
 
-/** Strings and comments. The document is valid, so every string ends; the other ends only keep the time linear. */
+/**
+ * Matches strings and comments. All strings of a valid document are terminated; the alternatives for others keep the
+ * time linear.
+ */
 const opaque = /"""(?:\\[\s\S]|[^\\])*?(?:"""+|\\?$)|'''[\s\S]*?(?:'''+|$)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*/g
 const bareKey = /[A-Za-z0-9_-]+/g
 
 /**
  * Returns the position of each key by its path, such as `processes/web/port` or `volumes/0/name`. Quoted keys and keys
- * of inline tables are left out; `positionOf` then answers the table.
+ * in inline tables are left out; for them, `positionOf` returns the position of the table.
  * @param document valid TOML
  */
 export function keyPositions(document: string): ReadonlyMap<string, Position> {
@@ -42,7 +45,7 @@ export function keyPositions(document: string): ReadonlyMap<string, Position> {
 }
 
 const count = (line: string, what: RegExp) => line.match(what)?.length ?? 0
-/** Index of the next table of an array of tables. */
+/** Returns the index of the next table in an array of tables. */
 function nextOf(counts: Map<string, number>, table: string): number {
   const index = counts.get(table) ?? 0
   counts.set(table, index + 1)
@@ -51,9 +54,9 @@ function nextOf(counts: Map<string, number>, table: string): number {
 
 const pathOf = (dotted: string) => (dotted.match(bareKey) ?? []).join('/')
 
-/** Notes a path and the tables above it, each where it occurs first. */
+/** Records the position of a path and of the tables around it, unless they occurred before. */
 function note(found: Map<string, Position>, path: string, at: Position): void {
-  // Deeper than anything that the schema names.
+  // No key in the schema is deeper.
   const parts = path.split('/').slice(0, 8)
   for (let length = 1; length <= parts.length; length++) {
     const above = parts.slice(0, length).join('/')
@@ -61,7 +64,10 @@ function note(found: Map<string, Position>, path: string, at: Position): void {
   }
 }
 
-/** Returns the position of a key, else of the innermost table around it that has one, else the start of the file. */
+/**
+ * Returns the position of a key, otherwise that of the innermost table around it with a known position, otherwise the
+ * start of the file.
+ */
 export function positionOf(positions: ReadonlyMap<string, Position>, path: string): Position {
   for (let parts = path.split('/'); parts.length > 0; parts = parts.slice(0, -1)) {
     const at = positions.get(parts.join('/'))

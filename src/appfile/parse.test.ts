@@ -40,17 +40,17 @@ mount = "/var/lib/shop"
 read_only = true
 `
 
-describe('a file', () => {
-  it('needs only the name of the app', () => expect(parseAppFile('app = "shop"')).toEqual({ app: 'shop' }))
+describe('a valid file', () => {
+  it("needs nothing but the app's name", () => expect(parseAppFile('app = "shop"')).toEqual({ app: 'shop' }))
 
-  it('may have every key', () => {
+  it('may have every key of the schema', () => {
     const { processes, volumes } = parseAppFile(full)
     expect(processes?.web).toMatchObject({ port: 3000, autoscaling: { max_replicas: 3 }, health: { path: '/health' } })
     expect(volumes).toEqual([{ name: 'data', mount: '/var/lib/shop', read_only: true }])
   })
 })
 
-describe('a refused file names line, column, field and reason', () => {
+describe('an invalid file', () => {
   it.each([
     ['not TOML', 'app = "shop"\nport = [1,\n', [/^mote\.toml:3:1: This is not valid TOML: /]],
     ['a text without its end', 'app = "shop\n', [/^mote\.toml:1:12: .* TOML: a text has no closing quotation mark$/]],
@@ -174,13 +174,13 @@ describe('a refused file names line, column, field and reason', () => {
     ['an attack on prototypes', 'app = "a"\n[__proto__]\nx = 1', [/This is not valid TOML/]],
     ['two faults', 'app = 1\n[processes.web]\nport = 0', [/1:1: app must be text/, /3:1: .*at least 1$/]],
     ['too many bytes', `app = "a"\n# ${'x'.repeat(65_536)}`, [/1:1: The file has more than 64 KiB$/]],
-  ])('with %s', (_what, text, expected) => {
+  ])('is refused with line, column, field and reason: %s', (_what, text, expected) => {
     const faults = faultsOf(text)
     expect(faults).toHaveLength(expected.length)
     for (const [at, pattern] of expected.entries()) expect(faults[at]).toMatch(pattern)
   })
 
-  it('and is not confused by text, comments and lists over several lines', () => {
+  it('is refused at the right line despite strings, comments and lists over several lines', () => {
     const text =
       'app = "a"\ndomains = [\n  "port = 1", # [processes.web]\n]\n[env]\nA = """\n[build]\nroot = 1\n"""\n[build]\nroot = 1'
     expect(faultsOf(text)).toEqual(['mote.toml:11:1: build.root must be text'])

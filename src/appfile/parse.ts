@@ -1,4 +1,4 @@
-/** Parses and validates `mote.toml`. Nothing that the schema does not name is accepted. */
+/** Parses and validates `mote.toml`. Keys that the schema does not have are refused. */
 import { Compile } from 'typebox/schema'
 import { Settings } from 'typebox/system'
 import { describeFaults, type FieldFault } from '../lib/faults.ts'
@@ -13,8 +13,9 @@ import { unknownKeys } from './unknown-keys.ts'
 const validator = lazily(() => Compile(AppFile))
 
 /**
- * @param name of the file, for messages
- * @throws AppFileInvalid with line, column, field and reason of each fault
+ * Parses a file.
+ * @param name name of the file, for error messages
+ * @throws AppFileInvalid with line, column, field and reason of each error
  */
 export function parseAppFile(text: string, name: string = appFileName): AppFile {
   const value = readToml(text, name)
@@ -32,7 +33,7 @@ export function parseAppFile(text: string, name: string = appFileName): AppFile 
 
 const mostFaults = 20
 
-/** Unknown keys first: the schema would report them without a suggestion. */
+/** Returns the errors in a file. Unknown keys come first, because the schema would report them without a suggestion. */
 function faultsOf(value: unknown): readonly FieldFault[] {
   const unknown = unknownKeys(AppFile, value)
   const known = new Set(unknown.map(({ field }) => field))
@@ -44,7 +45,10 @@ function faultsOf(value: unknown): readonly FieldFault[] {
   return unknown.length > 0 ? unknown : brokenRules(value)
 }
 
-/** Several errors belong to one fault: typebox's usual limit of 8 would hide the later faults of a file. */
+/**
+ * Limit on errors from the validator, several of which may have one cause. With typebox's default of 8, errors at the
+ * end of a file would be missing.
+ */
 const mostErrors = 10 * mostFaults
 
 function errorsOf(value: unknown) {
@@ -57,7 +61,10 @@ function errorsOf(value: unknown) {
   }
 }
 
-/** `LEVEL = 3` is a number in TOML, but a text in most other formats of variables. */
+/**
+ * Adds advice to the error for a variable such as `LEVEL = 3`, which is a number in TOML, but text in most other
+ * formats.
+ */
 function withQuotes(fault: FieldFault, value: unknown): FieldFault {
   if (!/^(?:env|build\/args)\//.test(fault.field)) return fault
   const given = fault.field.split('/').reduce<unknown>((at, key) => Object(at)[key], value)
@@ -65,7 +72,7 @@ function withQuotes(fault: FieldFault, value: unknown): FieldFault {
   return fault.message === 'must be text' && isPlain ? { ...fault, message: `must be text: write "${given}"` } : fault
 }
 
-/** `volumes/0/name` as `volumes[0].name`. */
+/** Converts `volumes/0/name` to `volumes[0].name`. */
 const dotted = (field: string) =>
   field
     .split('/')

@@ -25,21 +25,21 @@ const keys = (made: ReturnType<typeof planOf>) => made.changes.map(({ kind, key 
 
 const image = '[build]\nimage = "a:1"\n'
 
-describe('variables of a build', () => {
+describe('variables that a build or a file uses', () => {
   it.each([
     ['[build]\nenv = ["URL"]', 'build.env: there is no variable URL. Add it to [env]'],
     ['[build]\nenv = ["TOKEN"]', 'build.env: TOKEN is a secret, and arguments stay in the image.'],
     ['[build]\nsecrets = ["NPM"]', 'build.secrets: the app has no variable NPM. Set it: mote env set NPM=- --app shop'],
-  ])('%j is refused', (text, message) => {
+  ])('are refused with advice if they are missing or secret: %j', (text, message) => {
     expect(() => plan('', text, { secrets: ['TOKEN'] })).toThrow(message)
   })
 
-  it('of a new app says how to create it first', () => {
+  it('of a new app are refused with advice to create the app first', () => {
     const make = () => planOf(fileOf('[build]\nsecrets = ["NPM"]'), undefined, {})
     expect(make).toThrow('Set it: mote apps create shop, then mote env set NPM=- --app shop < file')
   })
 
-  it('may be secrets that the app has, and variables of the file', () => {
+  it('may be secrets of the app, and variables in the file', () => {
     const text = '[build]\nenv = ["URL"]\nsecrets = ["TOKEN"]\n[env]\nURL = "1"'
     expect(keys(plan('', text, { secrets: ['TOKEN'] }))).toEqual([
       'create build.env',
@@ -48,14 +48,14 @@ describe('variables of a build', () => {
     ])
   })
 
-  it('and other inputs are compared one by one, and need a new build', () => {
+  it('and other build inputs are compared one by one, and a change needs a new build', () => {
     const wanted = '[build]\ndockerfile = "web.Dockerfile"\nargs = { A = "2" }'
     const made = plan('[build.args]\nA = "1"\nB = "1"', wanted)
     expect(keys(made)).toEqual(['create build.dockerfile', 'change build.args.A', 'remove build.args.B'])
     expect(made.deploys).toEqual(['the settings change'])
   })
 
-  it('may be those of a group', () => {
+  it('may come from an environment group', () => {
     const text = '[build]\nenv = ["URL"]\nsecrets = ["TOKEN"]'
     const groupVariables = [
       { name: 'URL', isSecret: false },
@@ -66,25 +66,25 @@ describe('variables of a build', () => {
     expect(() => plan('', '[build]\nenv = ["URL"]', { groupVariables, secrets: ['URL'] })).toThrow('URL is a secret')
   })
 
-  it('and those of files must exist', () => {
+  it('must exist if they are the content of a file', () => {
     const text = '[[files]]\npath = "/run/key"\nsecret = "KEY"'
     expect(() => plan('', text)).toThrow('files (/run/key): the app has no variable KEY. Set it: mote env set KEY=-')
     expect(keys(plan('', text, { secrets: ['KEY'] }))).toEqual(['create files./run/key'])
   })
 
-  it('are built again after a change of a secret, which the state only shows by its time', () => {
+  it('cause a new build after a secret was changed, which only shows in the time of the last change', () => {
     const text = '[build]\nsecrets = ["TOKEN"]'
     const made = plan(text, text, { secrets: ['TOKEN'], isBehind: true })
     expect(made.deploys).toEqual(['settings were changed after the active deployment'])
   })
 })
 
-describe('files', () => {
+describe('files of an app', () => {
   const given = (path: string, more: Partial<GivenFile> = {}): GivenFile => ({ path, mode: '0644', ...more })
   const planned = (now: readonly GivenFile[], wanted: readonly GivenFile[]) =>
     planOf({ ...fileOf(''), files: wanted }, { ...stateOf(''), file: { ...fileOf(''), files: now } }, {})
 
-  it('are compared by content and mode, and need a new version', () => {
+  it('are compared by content and mode, and a change needs a new version', () => {
     const now = [given('/a', { sha256: '1' }), given('/b', { sha256: '2' }), given('/c', { sha256: '3' })]
     const wanted = [
       given('/a', { sha256: '1' }),
@@ -98,7 +98,7 @@ describe('files', () => {
     expect(removes(planned(now, []))).toBe(true)
   })
 
-  it('that are secrets are retained, and set once', () => {
+  it('are kept if they are secret, and a secret file is only set once', () => {
     const secret = given('/s', { isSecret: true })
     expect(keys(planned([secret], []))).toEqual([])
     expect(keys(planned([secret], [given('/s', { isSecret: true, content: new Uint8Array(1) })]))).toEqual([])
@@ -109,8 +109,8 @@ describe('files', () => {
   })
 })
 
-describe('a plan', () => {
-  it('is empty if the app matches', () => {
+describe('a plan for an app', () => {
+  it('is empty if the app matches the file', () => {
     const same = plan(image, image)
     expect([isEmpty(same), planText(same)]).toEqual([true, 'No changes: shop matches the file.'])
   })
@@ -122,14 +122,14 @@ describe('a plan', () => {
     ['the port', '', '[processes.web]\nport = 1', ['change processes.web.port'], true],
     ['the memory', '', '[processes.web]\nmemory_mib = 1024', ['change processes.web.memory_mib'], true],
     ['the replicas', '', '[processes.web]\nreplicas = 2', ['change processes.web.replicas'], false],
-    ['sleep', '', '[processes.web]\nscale_to_zero = true', ['change processes.web.scale_to_zero'], false],
+    ['scaling to zero', '', '[processes.web]\nscale_to_zero = true', ['change processes.web.scale_to_zero'], false],
     ['a domain', '', 'domains = ["a.b"]', ['create domains.a.b'], false],
     ['a removed domain', 'domains = ["a.b"]', '', ['remove domains.a.b'], false],
     ['a release command', '', '[release]\ncommand = ["a"]', ['create release.command'], true],
     ['no release command', '[release]\ncommand = ["a"]', '', ['remove release.command'], true],
     ['another order of groups', 'env_groups = ["a", "b"]', 'env_groups = ["b", "a"]', ['change env_groups'], true],
     ['no groups', 'env_groups = ["a"]', 'env_groups = []', ['change env_groups'], true],
-    ['no word about groups', 'env_groups = ["a"]', '', [], false],
+    ['a file that does not mention groups', 'env_groups = ["a"]', '', [], false],
     ['a new job', '', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', ['create jobs.a'], false],
     [
       'a job',
@@ -139,7 +139,7 @@ describe('a plan', () => {
       false,
     ],
     ['a removed job', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', '[jobs]', ['remove jobs.a'], false],
-    ['no word about jobs', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', '', [], false],
+    ['a file that does not mention jobs', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', '', [], false],
     ['a new service', '', '[services.a]\nport = 1883', ['create services.a'], false],
     ['a service', '[services.a]\nport = 1', '[services.a]\nport = 2', ['change services.a'], false],
     [
@@ -149,16 +149,22 @@ describe('a plan', () => {
       ['change services.a'],
       false,
     ],
-    ['no TLS of a service, as before', '[services.a]\nport = 1', '[services.a]\nport = 1\ntls = "none"', [], false],
     [
-      'the service with TLS renamed',
+      'TLS of a service set to its default',
+      '[services.a]\nport = 1',
+      '[services.a]\nport = 1\ntls = "none"',
+      [],
+      false,
+    ],
+    [
+      'a renamed service with TLS',
       '[services.a]\nport = 1\ntls = "sni"',
       '[services.b]\nport = 1\ntls = "sni"',
       ['remove services.a', 'create services.b'],
       false,
     ],
     ['a removed service', '[services.a]\nport = 1', '[services]', ['remove services.a'], false],
-    ['no word about services', '[services.a]\nport = 1', '', [], false],
+    ['a file that does not mention services', '[services.a]\nport = 1', '', [], false],
     ['a new volume', '', '[[volumes]]\nname = "v"', ['create volumes.v'], true],
     ['a removed volume', '[[volumes]]\nname = "v"', '', ['remove volumes.v'], false],
     [
@@ -186,18 +192,21 @@ describe('a plan', () => {
       ],
       false,
     ],
-  ])('for %s has a change, and a new version only if VMs need it', (what, now, wanted, expected, deploys) => {
-    const before = /^(domains|env_groups)/.test(now) ? `${now}\n${image}` : `${image}${now}`
-    const after = /^(domains|env_groups)/.test(wanted) ? `${wanted}\n${image}` : `${image}${wanted}`
-    const made = plan(before, after)
-    expect(keys(made)).toEqual(expected)
-    expect(made.deploys).toEqual(deploys ? ['the settings change'] : [])
-    expect(removes(made)).toBe(
-      expected.some(one => /^remove (env|jobs|services|volumes|domains)/.test(one)) || what === 'no groups',
-    )
-  })
+  ])(
+    'lists the changes for %s, and deploys a new version only if running VMs cannot apply them',
+    (what, now, wanted, expected, deploys) => {
+      const before = /^(domains|env_groups)/.test(now) ? `${now}\n${image}` : `${image}${now}`
+      const after = /^(domains|env_groups)/.test(wanted) ? `${wanted}\n${image}` : `${image}${wanted}`
+      const made = plan(before, after)
+      expect(keys(made)).toEqual(expected)
+      expect(made.deploys).toEqual(deploys ? ['the settings change'] : [])
+      expect(removes(made)).toBe(
+        expected.some(one => /^remove (env|jobs|services|volumes|domains)/.test(one)) || what === 'no groups',
+      )
+    },
+  )
 
-  it('deploys another image, folder or repository', () => {
+  it('deploys a new version for another image, a changed folder or any repository', () => {
     expect(keys(plan(image, '[build]\nimage = "a:2"'))).toEqual(['change build'])
     expect(plan('', '', { uploaded: 'sha256:1' }, { uploaded: 'sha256:2' }).deploys).toEqual(['the folder changed'])
     expect(plan('', '', { uploaded: 'sha256:1' }, { uploaded: 'sha256:1' }).deploys).toEqual([])
@@ -205,13 +214,13 @@ describe('a plan', () => {
     expect(plan(repository, repository).deploys).toEqual(['a repository is built at its newest commit'])
   })
 
-  it('deploys after settings that the active deployment does not have, without one, and by force', () => {
+  it('deploys a new version if settings are newer than it, if there is none, or if --force is given', () => {
     expect(plan(image, image, { isBehind: true }).deploys).toHaveLength(1)
     expect(plan(image, image, { isDeployed: false }).deploys).toEqual(['the app has no version yet'])
     expect(plan(image, image, {}, { asked: '--force' }).deploys).toEqual(['--force is given'])
   })
 
-  it('creates everything of an app that does not exist', () => {
+  it('creates an app that does not exist with all its parts', () => {
     const made = planOf(fileOf('[env]\nA = "1"\n[[volumes]]\nname = "v"'), undefined, {})
     expect(keys(made)).toEqual(
       expect.arrayContaining(['create app', 'create build', 'create env.A', 'create volumes.v']),
@@ -219,7 +228,7 @@ describe('a plan', () => {
     expect(removes(made)).toBe(false)
   })
 
-  it('deploys workers with the app, and alone if only they change', () => {
+  it('deploys new versions of workers together with the app, or alone if only they change', () => {
     const worker = (more: string) => `${image}[processes.mails]\ncommand = ["node", "mails.js"]\n${more}`
     const added = plan(image, worker(''))
     expect([added.deploys, added.workers, keys(added)]).toEqual([
@@ -244,13 +253,13 @@ describe('a plan', () => {
     ])
   })
 
-  it('refuses a secret in the file, and a volume that would shrink', () => {
+  it('refuses a variable that is a secret of the app, and a volume that would shrink', () => {
     expect(() => plan('', '[env]\nA = "1"', { secrets: ['A', 'B'] })).toThrow('A is a secret of the app')
     const volume = '[[volumes]]\nname = "v"\nsize_mib = 64'
     expect(() => plan(volume, volume, { volumeSizes: new Map([['v', 128]]) })).toThrow('Set size_mib = 128')
   })
 
-  it('cuts long values, and escapes control characters', () => {
+  it('shortens long values and escapes control characters in its text', () => {
     const text = planText(plan(image, `${image}[env]\nA = "\\u001b[2J${'x'.repeat(100)}"`))
     expect(text).toContain('+ env.A  "\\u001b[2Jxxx')
     expect(text).not.toContain('x'.repeat(61))

@@ -1,4 +1,4 @@
-/** Compares the file with what an installation has. Pure: the same input gives the same plan. */
+/** Compares `mote.toml` with the state of an app, and returns the necessary changes. Pure functions. */
 import {
   type EffectiveFile,
   type FileJob,
@@ -13,52 +13,52 @@ import { comparedFiles, flatFiles } from './files.ts'
 
 export interface Change {
   readonly kind: 'create' | 'change' | 'remove'
-  /** Such as `processes.web.port`, `env.LEVEL` or `volumes.data`. */
+  /** Path of the setting, such as `processes.web.port`, `env.LEVEL` or `volumes.data`. */
   readonly key: string
   readonly from?: Value
   readonly to?: Value
 }
 
-/** What an installation has of an app. */
+/** The state of an app in an installation. */
 export interface AppState {
-  /** As a file that describes it. Before the first deployment, sizes and source are those of the file. */
+  /** The app's settings as a file. Before the first deployment, sizes and source are those of the given file. */
   readonly file: EffectiveFile
-  /** Names of variables whose values cannot be read. */
+  /** Names of secret variables, whose values cannot be read. */
   readonly secrets: readonly string[]
-  /** Variables of the groups that the file wants, or of those that the app has. */
+  /** Variables of the environment groups that the file names or, if it names none, of those that the app has. */
   readonly groupVariables?: readonly { readonly name: string; readonly isSecret: boolean }[]
-  /** Sizes in MiB of all volumes of the project, by name. */
+  /** Size in MiB of each volume in the project, by name. */
   readonly volumeSizes: ReadonlyMap<string, number>
-  /** Whether a deployment serves, or is asleep. */
+  /** Whether the app has an active deployment, which may be asleep. */
   readonly isDeployed: boolean
-  /** Settings were changed after the active deployment was made. */
+  /** Whether settings were changed after the active deployment was created. */
   readonly isBehind: boolean
-  /** Source that the active deployment was built from, as the upload answered it. */
+  /** Source from which the active deployment was built, as identified by the upload's response. */
   readonly uploaded: string | undefined
-  /** Workers whose active deployment is missing, has another image than that of the app, or is older than a setting. */
+  /** Workers whose active deployment is missing, has another image than the app's, or is older than a setting. */
   readonly staleWorkers: readonly string[]
 }
 
 export interface Plan {
   readonly app: string
   readonly changes: readonly Change[]
-  /** Why a new version is deployed; empty if none is. */
+  /** Reasons for deploying a new version; empty if none is deployed. */
   readonly deploys: readonly string[]
-  /** Workers that get a new version, after the app. */
+  /** Workers that get a new version after the app. */
   readonly workers: readonly string[]
 }
 
 export interface PlanOptions {
-  /** The folder's source, as the upload answered it; absent if it was not uploaded. */
+  /** The folder's source, as identified by the upload's response; absent if it was not uploaded. */
   readonly uploaded?: string | undefined
-  /** Flag of the user that asks for a new version. */
+  /** The flag with which the user requested a new version, such as `--force`. */
   readonly asked?: string | undefined
 }
 
 /**
- * Returns what has to happen so that the installation matches the file.
+ * Returns the changes after which the installation matches the file.
  * @param state undefined if the app does not exist
- * @throws Error if something in the file is impossible for this app
+ * @throws Error if something in the file is not possible for this app
  */
 export function planOf(file: EffectiveFile, state: AppState | undefined, options: PlanOptions): Plan {
   refuseUnknown(file, state)
@@ -114,7 +114,7 @@ function fileChanges(file: EffectiveFile, now: EffectiveFile): Change[] {
   return differences('files', flatFiles(compared.now), flatFiles(compared.wanted))
 }
 
-/** Without a word about groups, they stay as they are. */
+/** If the file does not mention groups, the app keeps its groups. */
 const groupChanges = (wanted: readonly string[] | undefined, now: readonly string[]): Change[] =>
   wanted && !isSame(now, wanted) ? [{ kind: 'change', key: 'env_groups', from: now, to: wanted }] : []
 
@@ -124,7 +124,7 @@ const twice = (name: string) => [name, name] as const
 
 const isSame = (one: Value, other: Value) => JSON.stringify(one) === JSON.stringify(other)
 
-/** Pairs that were added, changed and removed, in the order of the file. */
+/** Returns the added and changed pairs in the order of the file, and then the removed ones. */
 function differences(path: string, before: ReadonlyMap<string, Value>, after: ReadonlyMap<string, Value>): Change[] {
   const keyOf = (name: string) => (path === '' ? name : `${path}.${name}`)
   const given = [...after].flatMap(([name, to]): Change[] => {
@@ -151,7 +151,7 @@ function jobChanges(before: Readonly<Record<string, FileJob>>, after: Readonly<R
 }
 
 const serviceChanges = (before: EffectiveFile['services'], after: EffectiveFile['services']): Change[] =>
-  // An app has one service with TLS by server name: the old one goes first.
+  // An app can have only one service with TLS by server name, so the old one is removed first.
   after
     ? differences('services', flatServices(before ?? {}), flatServices(after)).toSorted(
         (a, b) => Number(takesName(a)) - Number(takesName(b)),
@@ -200,9 +200,9 @@ function refuseSecrets({ env }: EffectiveFile, secrets: readonly string[]): void
     )
 }
 
-/** A build or a file that gets a variable which the app does not have would fail. */
+/** Refuses a build or a file that uses a variable which the app does not have, because it would fail. */
 function refuseUnknown({ app, env, envGroups, inputs, files = [] }: EffectiveFile, state: AppState | undefined): void {
-  // The groups of a new app are not read. Its deployment is refused if a variable is missing.
+  // The groups of a new app are not read here. The API refuses the deployment if a variable is missing.
   if (!state && envGroups && envGroups.length > 0) return
   const shared = state?.groupVariables ?? []
   const secrets = [...(state?.secrets ?? []), ...shared.flatMap(({ name, isSecret }) => (isSecret ? [name] : []))]
@@ -233,14 +233,14 @@ function refuseShrinking({ volumes }: EffectiveFile, sizes: ReadonlyMap<string, 
   }
 }
 
-/** Keys whose changes VMs get without a new version. */
+/** Settings whose changes apply without a new version. */
 const live = [
   /^processes\.[^.]+\.(replicas|strategy|scale_to_zero|drain_seconds|autoscaling\..*|canary\..*)$/,
   /^domains\./,
   /^volumes\.[^/]+\.size_mib$/,
 ]
 
-/** Whether a change below the key reaches VMs only with a new version. */
+/** Returns a function that tells whether a change at or below the path needs a new version. */
 const needsVersion = (path: string) => (change: Change) =>
   (change.key === path || change.key.startsWith(`${path}.`)) &&
   !(change.kind === 'remove' && (change.key.startsWith('volumes.') || change.key === path)) &&
@@ -264,7 +264,7 @@ function reasonsOf(
   return reasons
 }
 
-/** Whether the plan takes away a variable, a volume, a domain or a worker, which needs consent. */
+/** Whether the plan removes something, such as a variable, volume, domain or worker. This needs the user's consent. */
 export const removes = ({ changes }: Plan) =>
   changes.some(
     ({ kind, key, from, to }) =>
@@ -276,7 +276,7 @@ export const isEmpty = ({ changes, deploys, workers }: Plan) =>
 
 const signs = { create: '+', change: '~', remove: '-' } as const
 
-/** The plan as text, a line for each change. */
+/** Formats the plan as text with one line per change. */
 export function planText(plan: Plan): string {
   if (isEmpty(plan)) return `No changes: ${plan.app} matches the file.`
   const width = Math.max(0, ...plan.changes.map(({ key }) => key.length))

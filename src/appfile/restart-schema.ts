@@ -1,4 +1,4 @@
-/** The parts of the schema of `mote.toml` that are about programs that end, and about versions that replace each other. */
+/** The part of the schema of `mote.toml` for restarts of programs and for the strategy of rollouts. */
 import { Type } from 'typebox'
 import { maybe } from './canary-schema.ts'
 

@@ -1,11 +1,11 @@
-/** Rules of the file that concern more than one key. */
+/** Rules for `mote.toml` that concern more than one key. */
 import { scheduleFault } from '../lib/cron.ts'
 import type { FieldFault } from '../lib/faults.ts'
 import { workerApp } from './effective.ts'
 import { brokenFiles } from './files.ts'
 import type { AppFile } from './schema.ts'
 
-/** Returns a fault for each rule that the file breaks. Fields as in `describeFaults`. */
+/** Returns an error for each rule that the file breaks. Fields are written as by `describeFaults`. */
 export const brokenRules = (file: AppFile): FieldFault[] => [
   ...ofBuild(file.build ?? {}),
   ...Object.entries(file.processes ?? {}).flatMap(([name, process]) => ofScale(name, process ?? {})),
@@ -88,7 +88,7 @@ function ofJobs({ jobs = {} }: AppFile): FieldFault[] {
   })
 }
 
-/** A canary runs beside the active version. */
+/** A canary needs the active version next to it, which the strategy one-at-a-time stops first. */
 function ofStrategy({ processes }: AppFile): FieldFault[] {
   if (processes?.web?.strategy !== 'one-at-a-time' || !processes.web.canary) return []
   return [{ field: 'processes/web/strategy', message: 'cannot be one-at-a-time with a canary; leave one of them out' }]

@@ -1,6 +1,6 @@
 /**
- * The schema of `mote.toml`. It validates the file, is served to editors, and is the source of docs/mote-toml.md.
- * Defaults are those of the platform, so that a file says the same on every installation.
+ * The schema of `mote.toml`. It validates the file, is served to editors, and is the source of docs/mote-toml.md. Its
+ * defaults are fixed, so that a file means the same on every installation.
  */
 import { type Static, Type } from 'typebox'
 import { Build } from './build-schema.ts'
@@ -11,10 +11,10 @@ import { GivenFiles } from './file-schema.ts'
 import { Jobs } from './job-schema.ts'
 import { Services } from './service-schema.ts'
 
-/** A pattern with its explanation for error messages (lib/faults.ts). */
+/** A text with a pattern, and the explanation of the pattern for error messages (lib/faults.ts). */
 const shaped = (pattern: string, form: string, options: Readonly<Record<string, unknown>>) =>
   Type.String({ pattern, 'x-mote-pattern': form, ...options })
-/** One of a few numbers. */
+/** One of several numbers. */
 const oneOf = <const T extends readonly number[]>(values: T, options: Readonly<Record<string, unknown>>) =>
   Type.Unsafe<T[number]>({ type: 'integer', enum: [...values], ...options })
 const percent = (what: string) =>
@@ -63,7 +63,7 @@ const Health = table(
 const command = (description: string) =>
   Type.Array(Type.String({ maxLength: 4096 }), { maxItems: 64, description, examples: [['node', 'server.js']] })
 
-/** Keys of every process. */
+/** Keys that all processes have. */
 const size = {
   vcpus: maybe(oneOf([1, 2, 3, 4], { default: 1, description: 'Virtual CPUs of each VM.' })),
   memory_mib: maybe(oneOf([512, 1024, 2048, 4096], { default: 512, description: 'Memory of each VM in MiB.' })),

@@ -1,4 +1,4 @@
-/** TCP services in `mote.toml`. */
+/** The part of the schema of `mote.toml` for TCP services. */
 import { Type } from 'typebox'
 import { table } from './canary-schema.ts'
 

@@ -1,18 +1,21 @@
-/** Reads TOML. The file is untrusted: its size is limited, and errors name line and column. */
+/** Parses TOML. The file is untrusted: its size is limited, and errors contain line and column. */
 import { parse, TomlError } from 'smol-toml'
 import type { Position } from './locate.ts'
 
-/** A file of 200 variables has a tenth of it. */
+/** Limit on the file size. A file with 200 variables has a tenth of it. */
 const mostFileBytes = 65_536
 
-/** One reason why a file is refused. */
+/** An error in a file, with its position. */
 export interface FileFault extends Position {
-  /** Such as `processes.web.port`; empty for a syntax error. */
+  /** Path of the key, such as `processes.web.port`; empty for a syntax error. */
   readonly field: string
   readonly message: string
 }
 
-/** The message has a line for each fault, in the form of compilers, which editors and terminals turn into links. */
+/**
+ * Thrown for an invalid file. The message has one line per error, formatted like a compiler's, so that editors and
+ * terminals turn the position into a link.
+ */
 export class AppFileInvalid extends Error {
   readonly faults: readonly FileFault[]
 
@@ -30,7 +33,7 @@ export class AppFileInvalid extends Error {
   }
 }
 
-/** @throws AppFileInvalid */
+/** Parses a TOML file. @throws AppFileInvalid */
 export function readToml(text: string, name: string): Readonly<Record<string, unknown>> {
   if (Buffer.byteLength(text) > mostFileBytes)
     throw new AppFileInvalid([at(1, 1, `The file has more than ${mostFileBytes / 1024} KiB`)], name)
@@ -44,7 +47,7 @@ export function readToml(text: string, name: string): Readonly<Record<string, un
   }
 }
 
-/** The parser's messages for a string without a closing quotation mark. */
+/** Matches the parser's messages for a string without a closing quotation mark. */
 const unclosed = /^(?:control characters|newlines) are not allowed in strings$/
 
 const isEndOfLine = (text: string, { line, column }: Position) => (text.split(/\r?\n/)[line - 1] ?? '').length < column

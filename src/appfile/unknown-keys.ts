@@ -1,17 +1,20 @@
-/** Finds keys that the schema does not name. */
+/** Finds keys that the schema does not have. */
 import type { FieldFault } from '../lib/faults.ts'
 import { closestTo } from '../lib/closest.ts'
 
-/** The part of JSON Schema that the file's schema uses. */
+/** The part of JSON Schema that the schema of `mote.toml` uses. */
 interface Shape {
   readonly properties?: Readonly<Record<string, object>>
   readonly patternProperties?: Readonly<Record<string, object>>
   readonly items?: object
-  /** Explains the patterns of names. */
+  /** Explains the patterns of `patternProperties`. */
   readonly 'x-mote-names'?: string
 }
 
-/** Returns a fault for each unknown key, with the known key that was probably meant. Fields as in `describeFaults`. */
+/**
+ * Returns an error for each unknown key, with the key that was probably meant. Fields are written as by
+ * `describeFaults`.
+ */
 export function unknownKeys(schema: object, value: unknown, path = ''): FieldFault[] {
   const shape: Shape = schema
   const below = (name: string | number) => (path === '' ? `${name}` : `${path}/${name}`)

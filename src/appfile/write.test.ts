@@ -74,7 +74,7 @@ const states: Readonly<Record<string, EffectiveFile>> = {
   'a repository': { ...now, build: { repository: 'https://a/b', branch: 'main', submodules: true } },
 }
 
-describe('pulling an app', () => {
+describe('pulling the state of an app into mote.toml', () => {
   it.each(Object.entries(states))('with %s writes what the app has, and keeps comments', async (name, state) => {
     const pulled = await pulledText(text, state)
     expect(effectiveFile(parseAppFile(pulled.text))).toEqual(state)
@@ -85,7 +85,7 @@ describe('pulling an app', () => {
     expect((await pulledText(pulled.text, state)).text, 'a second pull changes nothing').toBe(pulled.text)
   })
 
-  it('writes a new file with headers, and keeps its first lines', async () => {
+  it('adds tables with headers to a new file, and keeps its first lines', async () => {
     const { text: made } = await pulledText(newFileText({ app: 'shop' }, 'http://x'), states['autoscaling'] ?? now)
     expect(made).toMatch(/^#:schema http:\/\/x\/.*\n# "mote deploy"/)
     expect(made).toContain('[processes.web]\nport = 3000\n')
@@ -94,7 +94,7 @@ describe('pulling an app', () => {
   })
 })
 
-it('a new file names the schema for editors, and is valid', () => {
+it('a new file is valid, and refers editors to the schema', () => {
   const made = newFileText({ app: 'shop', processes: { web: { port: 80 } } }, 'https://mote.example')
   expect(made.split('\n')[0]).toBe('#:schema https://mote.example/v1/api-docs/mote.schema.json')
   expect(parseAppFile(made)).toEqual({ app: 'shop', processes: { web: { port: 80 } } })

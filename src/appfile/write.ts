@@ -1,4 +1,4 @@
-/** Writes `mote.toml`: a new one, and the state of an app into an existing one. */
+/** Writes `mote.toml`: a new file, or the state of an app into an existing file. */
 import { isDeepStrictEqual } from 'node:util'
 import { stringify } from 'smol-toml'
 import { effectiveFile } from './defaults.ts'
@@ -15,7 +15,7 @@ import { filesWith, type GivenFile } from './files.ts'
 import { parseAppFile } from './parse.ts'
 import type { AppFile } from './schema.ts'
 
-/** @param apiUrl of the installation, which serves the schema to editors */
+/** Returns the text of a new file. @param apiUrl address of the installation, which serves the schema to editors */
 export const newFileText = (file: AppFile, apiUrl: string): string =>
   [
     `#:schema ${apiUrl}/v1/api-docs/mote.schema.json`,
@@ -24,7 +24,7 @@ export const newFileText = (file: AppFile, apiUrl: string): string =>
     stringify(file),
   ].join('\n')
 
-/** The file with all defaults. */
+/** Returns the file with all defaults as text. */
 export const effectiveText = ({
   workers,
   processes,
@@ -51,18 +51,20 @@ const shownFile = ({ path, mode, source, variable }: GivenFile) => ({
 
 export interface Pulled {
   readonly text: string
-  /** The file could not be edited in place. It was rewritten with only the comments at its start. */
+  /**
+   * Whether the file could not be edited in place. Then it was rewritten, and only the comments at its start were kept.
+   */
   readonly isRewritten: boolean
 }
 
-/** Returns the text with the state of the app. Keys that already say the same stay as they are. */
+/** Returns the file's text with the state of the app. Keys whose values are the same are not changed. */
 export async function pulledText(text: string, state: EffectiveFile): Promise<Pulled> {
   const given = parseAppFile(text)
   const file = withState(given, state)
   const { patch } = await import('@decimalturn/toml-patch')
   // New tables get a header down to [processes.web.autoscaling], instead of being written in one line.
   const edited = textSaying(file, () => {
-    // The library cannot add the first table of an array.
+    // The library cannot add the first table of an array, so `files` are added as text.
     const { files, ...others } = file
     const isNew = files !== undefined && given.files === undefined
     const changed = patch(text, isNew ? others : file, { inlineTableStart: 3 })
@@ -72,7 +74,9 @@ export async function pulledText(text: string, state: EffectiveFile): Promise<Pu
   return { text: `${headOf(text)}${stringify(file)}`, isRewritten: true }
 }
 
-/** The edited text, if it says what it should: the library fails for some documents. */
+/**
+ * Returns the edited text if it parses to the wanted file, otherwise undefined: the library fails for some documents.
+ */
 function textSaying(file: AppFile, edit: () => string): string | undefined {
   try {
     const edited = edit()
@@ -82,10 +86,10 @@ function textSaying(file: AppFile, edit: () => string): string | undefined {
   }
 }
 
-/** The comments at the start of the file. */
+/** Returns the comments at the start of the file. */
 const headOf = (text: string) => /^(?:#.*\n|[ \t\r]*\n)*/.exec(text)?.[0] ?? ''
 
-/** The file after the app was read: only what differs is changed. */
+/** Returns the file with the state of the app. Only keys with another value are changed. */
 export function withState(file: AppFile, state: EffectiveFile): AppFile {
   const before = effectiveFile(file)
   const next = structuredClone(file)
@@ -131,7 +135,7 @@ function buildOf({ build }: EffectiveFile): NonNullable<AppFile['build']> {
   }
 }
 
-/** The keys of the inputs that have a value. */
+/** Returns the keys of the build inputs that have a value. */
 function givenInputs({ inputs }: EffectiveFile): NonNullable<AppFile['build']> {
   if (!inputs) return {}
   const { dockerfile, args, env, secrets } = inputs
@@ -156,7 +160,7 @@ function processesWith(file: AppFile, before: EffectiveFile, state: EffectiveFil
   return next
 }
 
-/** Replaces the keys whose values differ. */
+/** Returns the process with those keys replaced whose values differ. */
 function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Worker & Partial<WebProcess>): Web {
   const known = flatProcess(before)
   const changed = [...flatProcess(now)].filter(([key, value]) => !isDeepStrictEqual(known.get(key), value))
@@ -166,7 +170,7 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
   return {
     ...(now.command.length > 0 && command ? { command } : {}),
     ...rest,
-    // The default policy is not a value of its own: without one, the app has been set back to it.
+    // The default policy is represented by a missing key: if the app has no policy, it was set back to the default.
     ...(restart && (now.restart ?? 'always') === (before.restart ?? 'always') ? { restart } : {}),
     ...(strategy && now.strategy === before.strategy ? { strategy } : {}),
     ...(max_restarts !== undefined && now.max_restarts !== undefined ? { max_restarts } : {}),
@@ -182,13 +186,13 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
   }
 }
 
-/** The tables that have labels. */
+/** Returns only those of the two tables that have labels. */
 function givenHosts({ require, prefer }: NonNullable<Worker['hosts']>): NonNullable<Web['hosts']> {
   const has = (labels: object) => Object.keys(labels).length > 0
   return { ...(has(require) ? { require: { ...require } } : {}), ...(has(prefer) ? { prefer: { ...prefer } } : {}) }
 }
 
-/** Keys that the file has or that are not the default. */
+/** Returns the keys of a job that the file has or that differ from the default. */
 function jobWith(given: FileJobKeys | undefined, { command, ...job }: FileJob): FileJobKeys {
   const { command: _, ...kept } = given ?? {}
   const plain = { schedule: '', time_zone: 'UTC', overlap: 'skip', retries: 0, timeout_seconds: 3600 }

@@ -10,7 +10,7 @@ import { streams } from './streams.ts'
 
 const log = pino({ level: 'silent' })
 
-/** The contract of the bus; every implementation must pass it. */
+/** A bus implementation under test. Every implementation must pass all tests of this file. */
 interface Kind {
   readonly name: string
   setUp(): Promise<{ open(): Promise<Bus>; tearDown(): Promise<void> }>
@@ -19,7 +19,7 @@ interface Kind {
 const memory: Kind = {
   name: 'memory',
   async setUp() {
-    // In one process all programs share one bus.
+    // In memory, all programs share one bus.
     let shared: Bus | undefined
     return {
       open: async () => (shared?.connected() ? shared : (shared = createMemoryBus({ log }))),
@@ -39,7 +39,7 @@ const nats: Kind = {
   },
 }
 
-/** A separate subject for each test, because the tests share a server. */
+/** Returns a new subject for each test, because all tests share a server. */
 const fresh = (prefix: string) => `${prefix}.${randomBytes(6).toString('hex')}`
 
 function collector() {
@@ -94,7 +94,7 @@ for (const kind of [memory, nats]) {
         expect(Math.abs((observed.messages[0]?.atMs ?? 0) - Date.now())).toBeLessThan(5_000)
       })
 
-      test('data is a JSON copy', async () => {
+      test('each subscriber gets a copy of the data after a JSON round trip', async () => {
         const subject = fresh('plain')
         const observed = collector()
         await bus.subscribe(subject, observed.handler)
@@ -120,7 +120,7 @@ for (const kind of [memory, nats]) {
         ['a.>', 'a.b.c', true],
         ['a.>', 'a', false],
         ['*.b', 'a.b', true],
-      ])('pattern %s and subject %s: %s', async (pattern, subject, matches) => {
+      ])('whether pattern %s matches subject %s: %s', async (pattern, subject, matches) => {
         const prefix = fresh('plain')
         const observed = collector()
         await bus.subscribe(`${prefix}.${pattern}`, observed.handler)
@@ -145,7 +145,7 @@ for (const kind of [memory, nats]) {
         expect(two.messages.length).toBeGreaterThan(10)
       })
 
-      test('messages are delivered one at a time, also after a handler failed', async () => {
+      test('messages are delivered one at a time, even after a handler failed', async () => {
         const subject = fresh('plain')
         let running = 0
         let most = 0
@@ -161,7 +161,7 @@ for (const kind of [memory, nats]) {
         expect(most).toBe(1)
       })
 
-      test.each(['stop', 'signal'] as const)('no handler is called after %s', async how => {
+      test.each(['stop', 'signal'] as const)('no handler is called after the subscription ended by %s', async how => {
         const subject = fresh('plain')
         const [ended, lasting] = [collector(), collector()]
         const abort = new AbortController()
@@ -177,11 +177,11 @@ for (const kind of [memory, nats]) {
         expect(ended.data()).toEqual([1])
       })
 
-      test.each(['', 'a..b', 'a b', '.a', 'a.*', 'a.>', 'é'])('%j is not a subject to publish to', async subject => {
+      test.each(['', 'a..b', 'a b', '.a', 'a.*', 'a.>', 'é'])('publishing to %j is refused', async subject => {
         await expect(bus.publish(subject, 1)).rejects.toThrow(RangeError)
       })
 
-      test('options for retained subjects are refused on other subjects, and vice versa', async () => {
+      test('`from` is refused on subjects that are not retained, and `group` on retained ones', async () => {
         const handler = () => undefined
         await expect(bus.subscribe(fresh('plain'), handler, { from: 0 })).rejects.toThrow(/only be read from "new"/)
         await expect(bus.subscribe(fresh('log'), handler, { group: 'g' })).rejects.toThrow(/groups cannot share/)
@@ -191,7 +191,7 @@ for (const kind of [memory, nats]) {
     })
 
     describe('retained subjects', () => {
-      test('sequences increase strictly, and a reader from 0 gets all messages and then new ones', async () => {
+      test('sequences increase strictly, and a reader from 0 gets all retained messages and then new ones', async () => {
         const subject = fresh('log')
         const seqs: number[] = []
         for (let n = 0; n < 5; n++) seqs.push(await bus.publish(subject, n))
@@ -204,7 +204,7 @@ for (const kind of [memory, nats]) {
         expect(observed.messages.map(({ seq }) => seq)).toEqual(seqs)
       })
 
-      test('a reader after a sequence gets newer messages without gaps during concurrent publishes', async () => {
+      test('a reader that starts after a sequence gets all newer messages without gaps during concurrent publishes', async () => {
         const subject = fresh('log')
         const first = await bus.publish(subject, 0)
         const publishing = (async () => {
@@ -217,7 +217,7 @@ for (const kind of [memory, nats]) {
         expect(observed.data()).toEqual(Array.from({ length: 300 }, (_, n) => n + 1))
       })
 
-      test.each([0, 1, 3, 50])('the last %i of a pattern, then live', async last => {
+      test.each([0, 1, 3, 50])('`{ last: %i }` gets that many old messages, then live ones', async last => {
         const prefix = fresh('log')
         for (let n = 0; n < 20; n++) {
           await bus.publish(`${prefix}.${n % 2}`, n)
@@ -231,7 +231,7 @@ for (const kind of [memory, nats]) {
         expect(observed.data()).toEqual(all.slice(Math.max(0, 20 - last)))
       })
 
-      test('`new` starts after all earlier messages', async () => {
+      test('a reader from `new` gets no earlier messages', async () => {
         const subject = fresh('log')
         await bus.publish(subject, 'old')
         const observed = collector()
@@ -253,7 +253,7 @@ for (const kind of [memory, nats]) {
         expect(observed.data()).toEqual([1, 3])
       })
 
-      test('retention keeps the newest messages of each subject, and reports a gap to a late reader', async () => {
+      test('retention keeps the newest messages of each subject, and a late reader is notified of the gap', async () => {
         const subject = fresh('log')
         const { maxPerSubject } = streams[0]
         const seqs: number[] = []
@@ -278,7 +278,7 @@ for (const kind of [memory, nats]) {
         expect(none).toEqual([])
       })
 
-      test('a sequence from before the stream was recreated reads all messages, with a gap', async () => {
+      test('a reader whose sequence is from before the stream was recreated gets all messages, with a gap', async () => {
         const subject = fresh('log')
         const seq = await bus.publish(subject, 'a')
         const gaps: unknown[] = []
@@ -304,7 +304,7 @@ for (const kind of [memory, nats]) {
     })
 
     describe('request and serve', () => {
-      test('the answer and the subject are transferred as JSON', async () => {
+      test('request data and response are transferred as JSON, and the handler gets the subject', async () => {
         const subject = fresh('rpc')
         await other.serve(`${subject}.*`, (data, asked) => ({ data, asked, when: new Date(0) }))
         await other.serve(`${subject}.void.*`, () => undefined)
@@ -316,7 +316,7 @@ for (const kind of [memory, nats]) {
         expect(await bus.request(`${subject}.void.x`, undefined, { timeoutMs: 2_000 })).toBeNull()
       })
 
-      test('an error of the server reaches the caller with its message and code', async () => {
+      test('an error of the handler reaches the caller with its message and code', async () => {
         const subject = fresh('rpc')
         await other.serve(subject, () => {
           throw Object.assign(new Error('too old'), { code: 'stale_generation' })
@@ -342,7 +342,7 @@ for (const kind of [memory, nats]) {
         )
       })
 
-      test('a request fails with timeout, aborted or closed', async () => {
+      test('a request fails with `timeout`, `aborted` or `closed`', async () => {
         const subject = fresh('rpc')
         await other.serve(subject, () => new Promise(() => undefined))
         expect((await failure(bus.request(subject, 1, { timeoutMs: 50 }))).code).toBe('timeout')
@@ -358,7 +358,7 @@ for (const kind of [memory, nats]) {
         expect((await open).code).toBe('closed')
       })
 
-      test('bytes of a request arrive as bytes, beside JSON', async () => {
+      test('bytes and JSON can be sent as request data to the same handler', async () => {
         const subject = fresh('rpc')
         await other.serve(subject, data => (data instanceof Uint8Array ? { bytes: data.length } : { json: data }))
         const bytes = Uint8Array.from({ length: 600_000 }, (_, n) => n % 251)
@@ -367,7 +367,7 @@ for (const kind of [memory, nats]) {
         expect(await bus.request(subject, { a: 1 }, { timeoutMs: 5_000 })).toEqual({ json: { a: 1 } })
       })
 
-      test('bytes arrive as bytes', async () => {
+      test('bytes can be returned as a response', async () => {
         const subject = fresh('rpc')
         const bytes = Uint8Array.from({ length: 700_000 }, (_, n) => n % 251)
         await other.serve(subject, () => bytes)
@@ -378,7 +378,7 @@ for (const kind of [memory, nats]) {
         expect(await bus.request(`${subject}.none`, 1, { timeoutMs: 2_000 })).toHaveLength(0)
       })
 
-      test('one server of a group answers, and requests run concurrently', async () => {
+      test('each request reaches one server of a group, and requests run concurrently', async () => {
         const subject = fresh('rpc')
         const counts = { one: 0, two: 0 }
         const gate = Promise.withResolvers<void>()
@@ -408,7 +408,7 @@ for (const kind of [memory, nats]) {
       })
     })
 
-    test('after close all calls are refused, and close is idempotent', async () => {
+    test('after `close` all calls are refused, and `close` is idempotent', async () => {
       const observed = collector()
       const subject = fresh('plain')
       await bus.subscribe(subject, observed.handler)

@@ -8,7 +8,7 @@ export interface Limits {
   readonly closing: AbortSignal
 }
 
-/** Returns the answer, or rejects with BusError `timeout`, `aborted` or `closed`, whichever comes first. */
+/** Returns the response, or rejects with BusError `timeout`, `aborted` or `closed`, whichever comes first. */
 export async function withinLimits<T>(answer: Promise<T>, limits: Limits): Promise<T> {
   const { subject, timeoutMs, signal, closing } = limits
   const { promise: failed, reject } = Promise.withResolvers<never>()

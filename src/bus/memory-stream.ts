@@ -16,7 +16,7 @@ type Gap = { readonly after: number; readonly firstKept: number }
 export class MemoryStream {
   readonly #policy: StreamPolicy
   readonly #now: () => number
-  /** Ordered by sequence, which equals a Map's insertion order. */
+  /** Ordered by sequence, because a Map keeps the insertion order. */
   readonly #messages = new Map<number, Kept>()
   readonly #bySubject = new Map<string, Set<number>>()
   readonly #ids = new Map<string, { readonly seq: number; readonly atMs: number }>()
@@ -36,7 +36,10 @@ export class MemoryStream {
     return this.#messages.get(seq)
   }
 
-  /** Appends a message. `fresh` is false for a known id: `seq` is then that of the first message. */
+  /**
+   * Appends a message. For an id that is already known, appends nothing: `fresh` is false and `seq` that of the first
+   * message.
+   */
   append(subject: string, text: string, id: string | undefined): { readonly seq: number; readonly fresh: boolean } {
     const atMs = this.#now()
     this.#expire(atMs)
@@ -53,7 +56,9 @@ export class MemoryStream {
     return { seq, fresh: true }
   }
 
-  /** Returns the sequences that a subscription starts with, and the gap before them, if any. */
+  /**
+   * Returns the sequences of the retained messages that a subscription starts with, and the gap before them, if any.
+   */
   replay(
     pattern: string,
     from: NonNullable<SubscribeOptions['from']>,
@@ -62,7 +67,7 @@ export class MemoryStream {
     if (from === 'new') return { seqs: [], gap: undefined }
     if (typeof from === 'object')
       return { seqs: from.last > 0 ? this.#matching(pattern, 0).slice(-from.last) : [], gap: undefined }
-    // The number is from before the stream was recreated: all its messages are new.
+    // Such a sequence is from before the stream was recreated, so all messages of the stream are new to the reader.
     const restarted = from > this.#lastSeq
     const seqs = this.#matching(pattern, restarted ? 0 : from)
     const gap = { after: from, firstKept: seqs[0] ?? this.#lastSeq + 1 }
@@ -77,7 +82,10 @@ export class MemoryStream {
     return found.sort((a, b) => a - b)
   }
 
-  /** Counts messages dropped from the front of the stream as a match, because their subjects are no longer known. */
+  /**
+   * Returns true if messages after this sequence may have been dropped. Messages dropped from the front of the stream
+   * count whatever their subject, which is no longer known.
+   */
   #droppedAfter(pattern: string, after: number): boolean {
     const oldest = this.#messages.size > 0 ? first(this.#messages.keys()) : this.#lastSeq + 1
     if (oldest > after + 1) return true
@@ -116,12 +124,12 @@ function first(seqs: Iterable<number>): number {
 }
 
 /**
- * Memory for a message's object and its entries in maps and sets: 190 bytes for a subject with twenty messages, 510
- * with one (Node 24).
+ * Estimated memory of a message's object and its entries in maps and sets. Measured: 190 bytes for a subject with
+ * twenty messages, 510 with one (Node 24).
  */
 const overheadBytes = 256
 
-/** Length in UTF-16 units, which equals the bytes of an ASCII string. */
+/** Returns the length in UTF-16 units, which for ASCII strings equals the bytes. */
 function size(subject: string, text: string): number {
   return subject.length + text.length + overheadBytes
 }

@@ -1,4 +1,4 @@
-/** Tests of the memory bus alone: its memory limits and its clock. */
+/** Tests of properties that only the memory bus has: its memory limits and its clock. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { until } from '../../test/support/wait.ts'
@@ -17,7 +17,7 @@ async function kept(bus: ReturnType<typeof createMemoryBus>, subject: string): P
   return observed.slice(0, -1)
 }
 
-test('messages expire after the maximum age, and ids after two minutes', async () => {
+test('messages expire after the maximum age, and ids for deduplication after two minutes', async () => {
   let nowMs = 1_000_000
   const bus = createMemoryBus({ log, nowMs: () => nowMs })
   const first = await bus.publish('log.a', 'old', { id: 'x' })
@@ -30,7 +30,7 @@ test('messages expire after the maximum age, and ids after two minutes', async (
   await bus.close()
 })
 
-test('the total size of a stream is bounded across its subjects', async () => {
+test('the total size of a stream over all its subjects is bounded', async () => {
   const bus = createMemoryBus({ log, maxStreamBytes: 10_000 })
   for (let n = 0; n < 50; n++) await bus.publish(`log.${n % 5}`, 'x'.repeat(990))
   const left = (await Promise.all([0, 1, 2, 3, 4].map(n => kept(bus, `log.${n}`)))).flat()
@@ -39,7 +39,7 @@ test('the total size of a stream is bounded across its subjects', async () => {
   await bus.close()
 })
 
-test('a stuck reader holds no more than the retained messages', async () => {
+test('the queue of a stuck reader holds no more than the retained messages', async () => {
   const bus = createMemoryBus({ log, maxStreamBytes: 5_000 })
   const gate = Promise.withResolvers<void>()
   const observed: unknown[] = []
@@ -62,7 +62,7 @@ test.each([
   ['*.*', 'a.b', true],
   ['*.*', 'a.>', false],
   ['>', '>', true],
-])('%s covers %s: %s', (outer, inner, expected) => {
+])('whether pattern %s covers pattern %s: %s', (outer, inner, expected) => {
   expect(covers(outer, inner)).toBe(expected)
 })
 
@@ -73,6 +73,6 @@ test.each([
   ['a.b', 'a.b.c', false],
   ['a.b.>', 'a.>', true],
   ['>', 'a', true],
-])('%s and %s overlap: %s', (one, two, expected) => {
+])('whether patterns %s and %s overlap: %s', (one, two, expected) => {
   expect([overlap(one, two), overlap(two, one)]).toEqual([expected, expected])
 })

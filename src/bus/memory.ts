@@ -1,6 +1,6 @@
 /**
- * The bus within one process. It has the contract and the test suite of NATS, but retained messages are lost with the
- * process.
+ * The bus within one process. It fulfills the same contract and passes the same test suite as the NATS bus, but
+ * retained messages are lost when the process ends.
  */
 import { type Logger, pino } from 'pino'
 import {
@@ -34,7 +34,7 @@ import {
 } from './wire.ts'
 
 export interface MemoryBusOptions {
-  /** Logs the rejections of handlers. */
+  /** Receives the errors of handlers. */
   readonly log?: Logger
   /** Maximum size of each stream in memory; the limits in `streams.ts` are for a disk. Default 64 MiB. */
   readonly maxStreamBytes?: number
@@ -159,7 +159,8 @@ class MemoryBus implements Bus {
       if (message !== undefined) await this.#call(handler, message, message.text)
     })
     const push = (seq: number) => {
-      // Limits the queue of a stuck reader to about the number of retained messages.
+      // Limits the queue of a stuck reader to about the number of retained messages: removes messages that the stream
+      // no longer retains.
       if (queue.waiting > 2 * stream.size + 1024) queue.prune(waiting => stream.get(waiting) !== undefined)
       queue.push(seq)
     }
@@ -199,7 +200,7 @@ class MemoryBus implements Bus {
   }
 }
 
-/** Returns all items without a group, and a random member of each group, as NATS does. */
+/** Returns all subscriptions without a group, and a random member of each group, as NATS does. */
 function oneOfEachGroup<T extends { readonly group: string | undefined }>(all: readonly T[]): T[] {
   if (all.every(({ group }) => group === undefined)) return [...all]
   const groups = Map.groupBy(all, ({ group }) => group)

@@ -2,7 +2,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /**
- * Number of messages after which the event loop gets a turn: a handler that never awaits I/O would otherwise block it.
+ * Number of messages after which the queue yields to the event loop. A handler that never awaits I/O would otherwise
+ * block it.
  */
 const burst = 64
 
@@ -15,7 +16,7 @@ export interface MessageQueue<T> {
   stop(): void
 }
 
-/** @param deliver must not throw */
+/** Creates a queue. @param deliver handles one item; must not throw */
 export function createMessageQueue<T>(deliver: (item: T) => Promise<void>): MessageQueue<T> {
   let queue: T[] = []
   let running = false

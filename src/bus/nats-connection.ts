@@ -18,15 +18,18 @@ export interface NatsBusOptions {
   readonly credsFile?: string
   readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string }
   /**
-   * Subject prefix for answers to this connection. Default: the prefix that `permissions.ts` allows the user, else
-   * `_INBOX`.
+   * Subject prefix for responses to this connection's requests. Default: the prefix that `permissions.ts` allows the
+   * user, else `_INBOX`.
    */
   readonly inboxPrefix?: string
-  /** Create and update the streams. Only control has the permission; hosts and gateways do not. Default true. */
+  /**
+   * If true (the default), creates and updates the streams. Only the control plane has the permission; hosts and
+   * gateways do not.
+   */
   readonly manageStreams?: boolean
 }
 
-/** Timeout for a stream's acknowledgment of a publish, and for the first connect. */
+/** Timeout for the first connect and for a stream's acknowledgment of a publish. */
 export const answerTimeoutMs = 5_000
 
 export async function connectionOptions(options: NatsBusOptions): Promise<NodeConnectionOptions> {
@@ -59,7 +62,7 @@ export function withoutSecrets(servers: string | readonly string[]): string {
     .join(', ')
 }
 
-/** Converts an error of the client library to a BusError where the contract has one. */
+/** Converts an error of the client library to the corresponding BusError; returns other errors unchanged. */
 export function busError(error: unknown, subject: string): unknown {
   if (error instanceof BusError) return error
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
@@ -77,7 +80,7 @@ export function busError(error: unknown, subject: string): unknown {
   if (error instanceof errors.ClosedConnectionError || error instanceof errors.DrainingConnectionError) {
     return new BusError('closed', 'the bus is closed', { cause: error })
   }
-  // Requests pending while the connection breaks are rejected with this error, which has no class of its own.
+  // Requests that are pending when the connection breaks are rejected with this error, which has no class of its own.
   if (error instanceof errors.RequestError && error.message === 'connection disconnected') {
     return new BusError('closed', 'the connection to NATS was lost', { cause: error })
   }

@@ -12,16 +12,16 @@ export interface ReaderOptions {
   readonly signal: AbortSignal
   /** Registers a callback for reconnects; returns a function that removes it. */
   readonly onReconnect: (callback: () => void) => () => void
-  /** Must not throw. */
+  /** Processes one message. Must not throw. */
   readonly deliver: (message: JsMsg) => Promise<void>
 }
 
 const retryMs = 200
 
 /**
- * Reads a retained subject until `signal` aborts. The consumer exists only in the server's memory, so the position is
- * kept here: after a reconnect or an error a new consumer starts after the last delivered message. (The client library
- * would detect a lost consumer by two missed heartbeats, half a minute later.)
+ * Reads a retained subject until `signal` aborts. The server keeps the consumer only in memory, so the position is kept
+ * here: after a reconnect or an error a new consumer starts after the last delivered message. (The client library would
+ * detect a lost consumer only after two missed heartbeats, half a minute later.)
  */
 export async function readRetained(options: ReaderOptions): Promise<void> {
   const { start, signal, log, stream } = options
@@ -60,14 +60,14 @@ async function readUntilFault(options: ReaderOptions, place: { after: number; sk
   } finally {
     unhook()
     signal.removeEventListener('abort', stop)
-    // Best effort: the server removes idle consumers itself.
+    // Best effort: the server removes idle consumers by itself.
     void consumer.delete().catch(() => undefined)
   }
 }
 
 /**
- * Resets the position if the stream was recreated and its sequences restarted from 1, as after the loss of the server's
- * disk.
+ * Resets the reader's position if the stream was recreated, for example after the server lost its disk: the sequences
+ * of the new stream start from 1 again.
  */
 async function forgetPlaceOfAnotherStream(
   client: JetStreamClient,

@@ -1,4 +1,4 @@
-/** Creates the streams of `streams.ts` in JetStream, and finds where a subscription starts. */
+/** Creates the streams of `streams.ts` in JetStream, and finds the position at which a subscription starts. */
 import {
   AckPolicy,
   DeliverPolicy,
@@ -45,16 +45,16 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
 }
 
 export interface Start {
-  /** Sequence after which to read. */
+  /** Sequence of the last message before the start. */
   readonly after: number
-  /** Number of messages to skip, because `after` is an estimate. */
+  /** Number of matching messages after `after` that the reader must skip, because `after` is an estimate. */
   readonly skip: number
   readonly gap: { readonly after: number; readonly firstKept: number } | undefined
 }
 
 type From = 'new' | number | { readonly last: number }
 
-/** Converts `from` to a sequence, from which a reader can also resume after a reconnect. */
+/** Converts `from` to a sequence, from which the reader can also resume after a reconnect. */
 export async function findStart(
   manager: JetStreamManager,
   policy: StreamPolicy,
@@ -65,7 +65,7 @@ export async function findStart(
   if (from === 'new') return { after: state.last_seq, skip: 0, gap: undefined }
   if (typeof from === 'object')
     return { ...(await lastMessages(manager, policy, pattern, from.last, state.last_seq)), gap: undefined }
-  // The number is from before the stream was recreated: all its messages are new.
+  // Such a sequence is from before the stream was recreated, so all messages of the stream are new to the reader.
   const restarted = from > state.last_seq
   const after = restarted ? 0 : from
   if (!restarted && !(await droppedAfter(manager, policy, pattern, from, state.first_seq)))

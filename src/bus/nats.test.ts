@@ -1,4 +1,4 @@
-/** Tests of NATS alone: broken connections and permissions. */
+/** Tests of properties that only the NATS bus has: reconnects and permissions. */
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { natsMissing, type NatsServer, startNatsServer } from '../../test/support/nats.ts'
@@ -38,7 +38,7 @@ suite(named('NATS connections'), () => {
     const publish = async () => {
       for (let n = 0; !publishing.signal.aborted; n++) {
         const id = `m${n}`
-        // A publish without an answer is repeated with the same id.
+        // A publish that was not acknowledged is repeated with the same id.
         while (
           !(await publisher.publish('log.h.vm', n, { id }).then(
             () => true,
@@ -65,7 +65,7 @@ suite(named('NATS connections'), () => {
     expect([reader.connected(), publisher.connected()]).toEqual([true, true])
   })
 
-  test('subscriptions and servers on other subjects resume after a restart', async () => {
+  test('subscriptions and servers on subjects that are not retained resume after a server restart', async () => {
     const [one, two] = [await connect(), await connect()]
     const observed: unknown[] = []
     await two.subscribe('plain.x', ({ data }) => void observed.push(data))
@@ -80,7 +80,7 @@ suite(named('NATS connections'), () => {
     await until(() => observed.includes('hello'), { what: 'the message' })
   })
 
-  test('a reader starts over with the new stream after the server lost its disk', async () => {
+  test('a reader starts over with the new stream after the server has lost its disk', async () => {
     const bus = await connect()
     for (let n = 0; n < 5; n++) await bus.publish('log.h.vm', n)
     const observed: Message[] = []
@@ -101,7 +101,7 @@ suite(named('NATS connections'), () => {
     await until(() => bus.ping(1_000).then(() => true), { what: 'an answer' })
   })
 
-  test('the error without a server names the address but no password', async () => {
+  test('the error for an unreachable server names its address but not the password', async () => {
     const error = await connectNatsBus({ servers: 'nats://u:secret@127.0.0.1:1', name: 'test', log }).catch(
       (caught: unknown) => caught,
     )
@@ -139,7 +139,7 @@ suite(named('NATS permissions'), () => {
   })
   afterEach(tearDown)
 
-  test('all roles have the permissions that they need', async () => {
+  test('control, hosts and gateways have the permissions that they need', async () => {
     await host.serve('host.aaa.in.vm.put', () => 'done')
     expect(await control.request('host.aaa.in.vm.put', {}, { timeoutMs: 2_000 })).toBe('done')
     await control.serve('control.in.wake', () => 'woken')
@@ -179,7 +179,7 @@ suite(named('NATS permissions'), () => {
     'control.in.wake',
   )
 
-  test("a host cannot send requests to, answer for or listen to another host, and no role can read others' inboxes", async () => {
+  test("a host cannot request from, respond for or listen to another host, and no program can read another's inbox", async () => {
     const heard: unknown[] = []
     const steal = (bus: Bus, subject: string) =>
       bus.subscribe(subject, ({ data }) => void heard.push(data)).catch(() => undefined)
@@ -202,7 +202,7 @@ suite(named('NATS permissions'), () => {
     await expect(as(roles[1], { password: 'wrong' })).rejects.toThrow(/cannot connect to NATS/)
   })
 
-  test('an id with dots or wildcards is refused', () => {
+  test('a host id with dots or wildcards is refused', () => {
     for (const id of ['a.b', '*', '>', '', 'a b'])
       expect(() => permissionsFor({ kind: 'host', id })).toThrow(RangeError)
   })

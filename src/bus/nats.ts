@@ -46,8 +46,8 @@ export type { NatsBusOptions }
 const drainMs = 2_000
 
 /**
- * @throws BusError `closed` when no server with JetStream is reachable now; later disconnects are repaired
- * automatically.
+ * Connects to NATS. Later disconnects are repaired automatically.
+ * @throws BusError `closed` when no server with JetStream is reachable now
  */
 export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
   const connection = await connect(await connectionOptions(options)).catch((error: unknown) => {
@@ -109,7 +109,8 @@ class NatsBus implements Bus {
   async request(subject: string, data: unknown, { timeoutMs, signal }: RequestOptions): Promise<unknown> {
     this.#assertOpen()
     assertSubject(subject)
-    // The client's own timeout only frees its table; ours applies.
+    // The timeout of `withinLimits` applies; the client library's own timeout, a second later, only frees its table of
+    // requests.
     const wire = encodeRequest(data)
     const asked = this.#connection.request(subject, wire, {
       timeout: timeoutMs + 1_000,
@@ -145,7 +146,7 @@ class NatsBus implements Bus {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
     this.#connected = false
-    // Flushes published messages if the server still answers.
+    // Flushes published messages if the server still responds.
     const drained = withinLimits(this.#connection.drain(), {
       subject: 'the NATS server',
       timeoutMs: drainMs,
@@ -159,7 +160,10 @@ class NatsBus implements Bus {
     if (this.#closing.signal.aborted) throw new BusError('closed', 'the bus is closed')
   }
 
-  /** Detects a hung server, which the client library notices only after half a minute. */
+  /**
+   * Waits until the server has processed all earlier messages of this connection. Fails for a hung server, which the
+   * client library notices only after half a minute.
+   */
   async #roundTrip(subject: string, timeoutMs: number): Promise<void> {
     const limits = { subject: 'the NATS server', timeoutMs, signal: undefined, closing: this.#closing.signal }
     await withinLimits(this.#connection.flush(), limits).catch((error: unknown) => {
@@ -178,7 +182,9 @@ class NatsBus implements Bus {
     this.#connected = false
   }
 
-  /** Resolves when the server has registered the subscription, so that it receives every later message. */
+  /**
+   * Subscribes, and resolves once the server has registered the subscription, so that it receives every later message.
+   */
   async #subscribe(
     pattern: string,
     group: string | undefined,
@@ -195,7 +201,7 @@ class NatsBus implements Bus {
     })
     const end = () => {
       onStop()
-      // Draining the connection also ends the subscription.
+      // While the bus closes, draining the connection ends the subscription.
       if (!this.#closing.signal.aborted) subscription.unsubscribe()
     }
     const unhook = onFirstAbort([signal, this.#closing.signal], end)
@@ -216,7 +222,7 @@ class NatsBus implements Bus {
     const queue = createMessageQueue<Msg & { atMs: number }>(message =>
       this.#call(handler, { subject: message.subject, seq: 0, atMs: message.atMs }, message.string()),
     )
-    // A message with a reply subject is a request, which is for servers.
+    // Ignores messages with a reply subject: they are requests, which only servers handle.
     const onMessage = (message: Msg) => {
       if (!message.reply) queue.push(Object.assign(message, { atMs: Date.now() }))
     }
@@ -264,7 +270,7 @@ class NatsBus implements Bus {
   }
 }
 
-/** Header of a request or an answer that consists of bytes instead of JSON. */
+/** Header that marks a request or response of bytes instead of JSON. */
 const bytesHeader = 'Mote-Bytes'
 
 function marked(): MsgHdrs {

@@ -1,14 +1,15 @@
 /**
- * Minimal permissions of each program on a NATS server: a compromised host can act only as itself. Answers to requests
- * are allowed by `allow_responses`, so no program needs permission to publish to foreign inboxes. Answers to a
- * program's own requests arrive below its own inbox prefix, so no program can read the inboxes of others.
+ * Minimal permissions of each program on a NATS server, so that a compromised host can act only as itself.
+ * `allow_responses` permits responses to requests, so no program needs permission to publish to the inboxes of others.
+ * Responses to a program's own requests arrive below its own inbox prefix, so no program can read the inboxes of
+ * others.
  */
 import { streams } from './streams.ts'
 
 export type BusRole = { readonly kind: 'host' | 'gateway'; readonly id: string } | { readonly kind: 'control' }
 
 export interface BusPermissions {
-  /** User name on the server; the inbox prefix is derived from it. */
+  /** User name on the server; also determines the inbox prefix. */
   readonly user: string
   readonly inboxPrefix: string
   readonly publish: readonly string[]
@@ -21,12 +22,15 @@ export interface BusUser {
   readonly password: string
 }
 
-/** Returns the inbox prefix of a user name, which `connectNatsBus` also uses. */
+/** Returns the inbox prefix of a user name. `connectNatsBus` uses the same one. */
 export function inboxPrefixOf(user: string): string {
   return `_INBOX_${user}`
 }
 
-/** @throws RangeError when the id could match subjects of others. */
+/**
+ * Returns the user name and permissions of a program. @throws RangeError when the id could match the subjects of other
+ * programs.
+ */
 export function permissionsFor(role: BusRole): BusPermissions {
   const user = role.kind === 'control' ? 'control' : `${role.kind}-${tokenOf(role.id)}`
   const inboxPrefix = inboxPrefixOf(user)
@@ -51,7 +55,7 @@ export function permissionsFor(role: BusRole): BusPermissions {
   }
 }
 
-/** Only the calls of `nats-streams.ts` and `nats-reader.ts`, and only for our streams. */
+/** Returns the subjects of the JetStream calls in `nats-streams.ts` and `nats-reader.ts`, for our streams only. */
 function jetStreamApi(): string[] {
   const perStream = streams.flatMap(({ name }) => [
     `$JS.API.STREAM.*.${name}`,
@@ -65,7 +69,7 @@ function jetStreamApi(): string[] {
   return ['$JS.API.INFO', ...perStream]
 }
 
-/** Returns the entries of these users in the `users` of a nats-server configuration. */
+/** Returns the entries for these users in the `users` list of a nats-server configuration. */
 export const natsUsers = (users: readonly BusUser[]): string =>
   users
     .map(({ role, password }) => {
@@ -74,7 +78,7 @@ export const natsUsers = (users: readonly BusUser[]): string =>
         `    { user: ${quote(user)}, password: ${quote(password)}, permissions: {`,
         `        publish: { allow: [${publish.map(quote).join(', ')}] }`,
         `        subscribe: { allow: [${subscribe.map(quote).join(', ')}] }`,
-        // One answer per request, for as long as the longest request waits.
+        // One response per request, within the time that the longest request may take.
         '        allow_responses: { max: 1, expires: "2m" }',
         '    } }',
       ].join('\n')

@@ -2,7 +2,7 @@ import { covers } from './subjects.ts'
 
 /**
  * Finds the subscriptions that match a subject. Exact subjects are looked up by name, because thousands of hosts serve
- * their own subjects; only patterns are tested one by one.
+ * subjects of their own; only patterns with wildcards are tested one by one.
  */
 export class SubjectIndex<T extends { readonly pattern: string }> {
   readonly #exact = new Map<string, Set<T>>()

@@ -3,13 +3,15 @@ import { type StreamPolicy, streams } from './streams.ts'
 
 const token = /^[A-Za-z0-9_$=+/:@-]+$/
 
-/** @throws RangeError when it is not a valid subject to publish to (empty tokens, spaces, wildcards). */
+/**
+ * Checks a subject to publish to. @throws RangeError for empty tokens, wildcards, spaces and other unusual characters
+ */
 export function assertSubject(subject: string): void {
   if (!subject.split('.').every(part => token.test(part)))
     throw new RangeError(`not a bus subject: ${JSON.stringify(subject)}`)
 }
 
-/** @throws RangeError when it is neither a subject nor a pattern. */
+/** Checks a subject or pattern to subscribe to. @throws RangeError if it is invalid */
 export function assertPattern(pattern: string): void {
   const parts = pattern.split('.')
   const fine = parts.every(
@@ -18,7 +20,7 @@ export function assertPattern(pattern: string): void {
   if (!fine) throw new RangeError(`not a bus subject or pattern: ${JSON.stringify(pattern)}`)
 }
 
-/** Whether every subject of `inner` (a subject or a pattern) matches `outer`. */
+/** Returns whether every subject that `inner` (a subject or a pattern) stands for matches `outer`. */
 export function covers(outer: string, inner: string): boolean {
   const wide = outer.split('.')
   const narrow = inner.split('.')
@@ -31,7 +33,7 @@ export function covers(outer: string, inner: string): boolean {
   return wide.length === narrow.length
 }
 
-/** Whether some subject matches both patterns. */
+/** Returns whether some subject matches both patterns. */
 export function overlap(a: string, b: string): boolean {
   const one = a.split('.')
   const two = b.split('.')

@@ -3,7 +3,7 @@ import { BusError, type SubscribeOptions } from './bus.ts'
 import type { StreamPolicy } from './streams.ts'
 import { assertPattern, streamPolicyOf } from './subjects.ts'
 
-/** Encodes data as JSON; `undefined` (a handler without an answer) becomes null. */
+/** Encodes data as JSON; `undefined` (from a handler that returns nothing) becomes null. */
 export function encode(data: unknown): string {
   return JSON.stringify(data) ?? 'null'
 }
@@ -12,7 +12,7 @@ export function decode(text: string): unknown {
   return JSON.parse(text)
 }
 
-/** The encoded data of a request: JSON, or the bytes that the caller gave. */
+/** The encoded data of a request: JSON, or the caller's bytes. */
 export type WireRequest = string | Uint8Array
 
 export const encodeRequest = (data: unknown): WireRequest => (data instanceof Uint8Array ? data : encode(data))
@@ -20,7 +20,7 @@ export const decodeRequest = (wire: WireRequest): unknown => (typeof wire === 's
 
 export type Answer = { readonly ok: unknown } | { readonly error: string; readonly code?: string }
 
-/** The encoded answer: JSON of an Answer, or the bytes that the handler returned. */
+/** The encoded response: JSON of an `Answer`, or the bytes that the handler returned. */
 export type WireAnswer = string | Uint8Array
 
 export const encodeAnswer = (ok: unknown): WireAnswer =>
@@ -32,7 +32,7 @@ export function failure(error: unknown): Answer {
   return code === undefined ? { error: message } : { error: message, code }
 }
 
-/** Returns the answer of a server, or throws its error for the caller. */
+/** Returns the data of a response, or throws the handler's error for the caller. */
 export function unwrap(wire: WireAnswer): unknown {
   if (typeof wire !== 'string') return wire
   const answer = JSON.parse(wire) as Answer
@@ -40,11 +40,12 @@ export function unwrap(wire: WireAnswer): unknown {
   throw new BusError('remote', answer.error, answer.code === undefined ? {} : { remoteCode: answer.code })
 }
 
-/** Time within which a second publish of the same id is dropped. */
+/** Time within which a second publish with the same id is dropped. */
 export const duplicateWindowMs = 120_000
 
 /**
- * Validates a subscription and returns the stream that it reads. @throws RangeError on options that cannot be combined.
+ * Validates the options of a subscription and returns the stream that it reads; undefined for a subject that is not
+ * retained. @throws RangeError on options that cannot be combined.
  */
 export function plan(pattern: string, options: SubscribeOptions): StreamPolicy | undefined {
   assertPattern(pattern)

@@ -1,12 +1,12 @@
-/** Maps `build`: a folder that is uploaded, or a repository. */
+/** Maps `build` of a service to a build source: a folder to upload, or a repository. */
 import { dirname, isAbsolute, join, normalize } from '../lib/posix-path.ts'
 import { anyInputs, type BuildInputs, type BuildSource } from '../appfile/effective.ts'
 import { type Field, member, members, pairs, text, unsupported } from './reader.ts'
 
 export interface BuildOptions {
-  /** The folder, relative to the current directory. */
+  /** The build's folder, relative to the current directory. */
   readonly context: string
-  /** Relative to the context. */
+  /** Path relative to `context`. */
   readonly dockerfile: string | undefined
   readonly inline: string | undefined
   readonly target: string | undefined
@@ -23,11 +23,14 @@ const impossible: Readonly<Record<string, string>> = {
 export interface ServiceBuild {
   readonly source: BuildSource
   readonly options: BuildOptions
-  /** Settings of the app: only for a repository, since a Dockerfile is rewritten before its folder is uploaded. */
+  /**
+   * Build settings of the app. Only used for a repository, because for a folder, the Dockerfile is rewritten before the
+   * upload.
+   */
   readonly inputs?: BuildInputs | undefined
 }
 
-/** @returns undefined for a service without `build` */
+/** Returns the build of a service; undefined for a service without `build`. */
 export function buildOf(service: Field): ServiceBuild | undefined {
   const build = member(service, 'build')
   if (!build) return undefined
@@ -72,6 +75,6 @@ function repositoryOf(field: Field, context: string, { inline, target }: BuildOp
   return { repository, branch, submodules: false }
 }
 
-/** An argument without a value is not set. */
+/** Build arguments. One without a value is left out. */
 const argumentsOf = (field: Field | undefined): Record<string, string> =>
   Object.fromEntries([...pairs(field)].flatMap(([name, { value }]) => (value === null ? [] : [[name, value]])))

@@ -5,7 +5,7 @@ import { loadModel } from './load.ts'
 import { splitWords } from './reader.ts'
 import { stackOf } from './stack.ts'
 
-/** Plans files by name; compose.yaml is the main one. */
+/** Plans a stack from files by name; compose.yaml is the main one. */
 async function plan(
   given: string | Readonly<Record<string, string>>,
   env: Readonly<Record<string, string>> = {},
@@ -18,7 +18,7 @@ async function plan(
   return stackOf(model, files, { name: 'shop', profiles })
 }
 
-/** A service `a` with these lines. */
+/** Returns a compose file with the service `a`, which has these lines. */
 const service = (lines: string, more = '') =>
   `services:\n  a:\n    image: i\n${lines
     .split('\n')
@@ -30,7 +30,7 @@ const first = async (lines: string, more = '') => {
   return { ...app, web: app.processes.web }
 }
 
-it('a repository gets a Dockerfile and arguments as inputs of its build', async () => {
+it("Dockerfile and build arguments of a repository become inputs of the app's build", async () => {
   const { services } = await plan(
     'services:\n  a:\n    build: { context: "https://github.com/a/b.git#main", dockerfile: ./docker/web, args: { V: 1 } }\n',
   )
@@ -40,7 +40,7 @@ it('a repository gets a Dockerfile and arguments as inputs of its build', async 
   })
 })
 
-describe('a service', () => {
+describe('a service of a compose file', () => {
   it.each([
     [
       'the first HTTP port',
@@ -99,7 +99,7 @@ describe('a service', () => {
       },
     ],
     ['a merged anchor', 'environment: &e { A: 1 }\nx-b: { <<: *e }', { env: { A: '1' } }],
-  ])('maps %s', async (_, lines, expected) => expect(await first(lines)).toMatchObject(expected))
+  ])('is mapped to an app, with %s', async (_, lines, expected) => expect(await first(lines)).toMatchObject(expected))
 
   it.each([
     [
@@ -112,7 +112,7 @@ describe('a service', () => {
     ['sized', 'volumes: ["big:/d"]', { name: 'shop-big', size_mib: 2048 }],
     ['external', 'volumes: ["ext:/d"]', { name: 'ext' }],
     ['named', 'volumes: ["own:/d"]', { name: 'mine' }],
-  ])('mounts a volume, %s', async (_, lines, expected) => {
+  ])('mounts a volume: %s', async (_, lines, expected) => {
     const more =
       'volumes: { data: , big: { driver_opts: { size: 2g } }, ext: { external: true }, own: { name: mine } }\n'
     expect((await first(lines, more)).volumes).toMatchObject([expected])
@@ -135,7 +135,7 @@ describe('a service', () => {
     ['build: { context: ., dockerfile: ../Dockerfile }', 4, 'must be in the folder'],
     ['build: "https://github.com/a/b.git#main:sub"', 4, 'built from its top'],
     ['volumes_from: ["container:b"]', 4, 'containers outside of the file'],
-  ])('cannot work with %s', async (lines, line, message) => {
+  ])('is reported as unsupported if it has %s', async (lines, line, message) => {
     const { findings } = await plan(service(lines, 'volumes: { d: }\n'))
     const found = findings.filter(one => one.level === 'unsupported')
     expect(found).toMatchObject([{ at: { file: 'compose.yaml', line }, message: expect.stringContaining(message) }])
@@ -157,7 +157,7 @@ describe('a service', () => {
     ['networks: { n: { aliases: [b] } }', 'only its own name'],
     ['environment: { A: "${NOT_SET}" }', 'is not set'],
     ['build: .\nvolumes: ["./src:/app/src"]', 'the image has what its Dockerfile copies'],
-  ])('reports that %s differs', async (lines, message) => {
+  ])('is reported as working differently if it has %s', async (lines, message) => {
     const { findings } = await plan(service(lines))
     expect(findings).toMatchObject([{ level: 'differs', message: expect.stringContaining(message) }])
   })
@@ -174,14 +174,14 @@ describe('a service', () => {
       'deploy: { restart_policy: { condition: on-failure, max_attempts: 900 } }',
       { restart: 'on-failure', max_restarts: 100 },
     ],
-  ])('restarts with %s', async (lines, expected) => {
+  ])('is restarted as "%s" demands', async (lines, expected) => {
     const { services, findings } = await plan(service(lines))
     const { restart, max_restarts } = services[0]?.app.processes.web ?? {}
     expect(JSON.parse(JSON.stringify({ restart, max_restarts }))).toEqual(expected)
     expect(findings).toEqual([])
   })
 
-  it('ignores what changes nothing', async () => {
+  it('may have keys without an effect, which are not reported', async () => {
     const { findings } = await plan(
       service(
         'labels: { a: b }\ncontainer_name: x\nrestart: always\nlogging: {}\nprivileged: false\ndevices: []\nnetworks: [n]',
@@ -192,7 +192,7 @@ describe('a service', () => {
   })
 })
 
-describe('a wrong file', () => {
+describe('an invalid compose file', () => {
   it.each([
     ['', 'compose.yaml:1:1: The file is empty'],
     ['a: [', 'is not valid YAML'],
@@ -243,13 +243,13 @@ describe('a wrong file', () => {
     ],
     ['endless variables', service(`environment: { A: "${'${A:-'.repeat(100)}" }`), 'nests more than 10'],
     ['many files', 'include: [compose.yaml]\nservices: {}', 'in a circle'],
-  ])('is refused quickly: %s', async (_, text, message) => {
+  ])('is refused within five seconds: %s', async (_, text, message) => {
     const start = performance.now()
     await expect(plan(text)).rejects.toThrow(message)
     expect(performance.now() - start).toBeLessThan(5000)
   })
 
-  it('has a line for each fault', async () => {
+  it('is reported with one line per error', async () => {
     const faults = await plan(service('ports: [x]\ncpus: y\nprots: z')).catch(cause => cause.faults)
     expect(faults.map(faultText)).toEqual([
       'compose.yaml:4:13: services.a.ports[0] must be a port such as "8080:80"',
@@ -259,7 +259,7 @@ describe('a wrong file', () => {
   })
 })
 
-describe('variables', () => {
+describe('variables in compose files', () => {
   const value = async (text: string, env: Record<string, string>) =>
     (
       await plan(
@@ -280,9 +280,11 @@ describe('variables', () => {
     ['$$A ${D}', {}, '$A dot'],
     ['${Q}|${S}', {}, 'a\n$b dot|$D'],
     ['${D}', { D: 'env' }, 'env'],
-  ])('%s', async (text, env, expected) => expect(await value(text, env as Record<string, string>)).toBe(expected))
+  ])('are replaced in the value %s', async (text, env, expected) =>
+    expect(await value(text, env as Record<string, string>)).toBe(expected),
+  )
 
-  it('come from env_file, below environment', async () => {
+  it('come from env_file, and "environment" overrides them', async () => {
     const files = {
       'compose.yaml': service('env_file: [a.env, { path: b.env, required: false }]\nenvironment: { B: own }'),
       'a.env': 'A=1\nB=2\nC\n',
@@ -291,8 +293,8 @@ describe('variables', () => {
   })
 })
 
-describe('several files', () => {
-  it('override, extend and include', async () => {
+describe('a stack of several files', () => {
+  it('is merged from overrides, extended services and includes', async () => {
     const { services } = await plan({
       'compose.yaml': `include: [sub/part.yaml]\n${service('command: [x]\nports: ["80"]\nenvironment: [A=1, B=2]\ndepends_on: [base]')}`,
       'compose.prod.yaml':
@@ -311,24 +313,24 @@ describe('several files', () => {
     })
   })
 
-  it('select services by profile', async () => {
+  it('only has the services of the selected profiles', async () => {
     const text = 'services: { a: { image: i }, b: { image: i, profiles: [debug] } }'
     expect((await plan(text)).services).toHaveLength(1)
     expect((await plan(text, {}, ['debug'])).services).toHaveLength(2)
   })
 })
 
-describe('a service that ends', () => {
+describe('a service that others wait for until it has completed', () => {
   const text = (image: string) => `services:
   migrate: { image: ${image}, command: [run, migrate], restart: "no" }
   a: { image: i, depends_on: { migrate: { condition: service_completed_successfully } } }
 `
-  it('becomes the release command of the service with its image', async () => {
+  it('becomes the release command of a waiting service with the same image', async () => {
     const { services, findings } = await plan(text('i'))
     expect(services).toMatchObject([{ name: 'a', app: { release: { command: ['run', 'migrate'] } } }])
     expect(findings).toMatchObject([{ level: 'differs', message: expect.stringContaining('release command') }])
   })
-  it('with another image it is an app that ends', async () => {
+  it('becomes an app that is not restarted, if its image is another one', async () => {
     const { services, findings } = await plan(text('j'))
     expect(findings).toMatchObject([
       { level: 'differs', field: 'services.migrate', message: expect.stringContaining('runs to its end before') },
@@ -339,7 +341,7 @@ describe('a service that ends', () => {
   })
 })
 
-it('two services of different images cannot share a writable volume', async () => {
+it('two services with different images cannot share a writable volume', async () => {
   const text = (mode: string) =>
     `services: { a: { image: i, volumes: ["d:/d${mode}"] }, b: { image: j, volumes: ["d:/d${mode}"] } }\nvolumes: { d: }`
   expect((await plan(text(''))).findings).toMatchObject([
@@ -348,7 +350,7 @@ it('two services of different images cannot share a writable volume', async () =
   expect((await plan(text(':ro'))).findings).toEqual([])
 })
 
-it('a Dockerfile gets build arguments and ends with the target', () => {
+it('build arguments are written into the Dockerfile, and stages after the target are removed', () => {
   const text = 'ARG V=1\nFROM a:$V AS one\nRUN <<EOF\nARG V\nEOF\nARG V W="x y"\nFROM b AS two\nRUN x\n'
   expect(fixedDockerfile(text, { args: { V: '2"$' }, target: 'one' })).toBe(
     'ARG V="2\\"\\$"\nFROM a:$V AS one\nRUN <<EOF\nARG V\nEOF\nARG V="2\\"\\$"\nARG W="x y"',
@@ -357,7 +359,7 @@ it('a Dockerfile gets build arguments and ends with the target', () => {
   expect(() => fixedDockerfile(text, { args: { V: 'a\nb' }, target: undefined })).toThrow('several lines')
 })
 
-it('a command line is split as a shell does', () => {
+it('a command line is split into words like a shell does', () => {
   expect(splitWords(`a  "b \\" c" 'd\\' e\\ f ""`)).toEqual(['a', 'b " c', 'd\\', 'e f', ''])
   expect(splitWords('a "b')).toBeUndefined()
 })

@@ -1,11 +1,14 @@
 /**
- * Writes build arguments and the target stage into a Dockerfile, because builds take neither. Everything else stays as
- * it is.
+ * Writes build arguments into a Dockerfile and cuts it after the target stage, because builds support neither. The rest
+ * is unchanged.
  */
 
 const heredoc = /<<-?\s*["']?([A-Za-z_][A-Za-z0-9_]*)["']?/g
 
-/** @throws Error if there is no such stage, or a value cannot be written into a Dockerfile */
+/**
+ * Returns the changed text of a Dockerfile.
+ * @throws Error if there is no such stage, or a value cannot be written into a Dockerfile
+ */
 export function fixedDockerfile(
   text: string,
   { args, target }: { readonly args: Readonly<Record<string, string>>; readonly target: string | undefined },
@@ -17,7 +20,7 @@ export function fixedDockerfile(
   for (const instruction of instructionsOf(text)) {
     const from = /^\s*FROM\s+(?:--\S+\s+)*\S+(?:\s+AS\s+(\S+))?/i.exec(instruction)
     if (from) {
-      // Stages after the target are never part of it.
+      // The target never depends on later stages.
       if (isTarget) break
       stage++
       isTarget = target !== undefined && (from[1]?.toLowerCase() === target.toLowerCase() || target === String(stage))
@@ -29,7 +32,10 @@ export function fixedDockerfile(
   return lines.join('\n')
 }
 
-/** Instructions with their continued lines and here-documents; comments and empty lines are of their own. */
+/**
+ * Returns the instructions with their continued lines and here-documents. Comments and empty lines are separate
+ * elements.
+ */
 function instructionsOf(text: string): string[] {
   const lines = text.split('\n')
   const found: string[] = []
@@ -54,7 +60,7 @@ function instructionsOf(text: string): string[] {
   return found
 }
 
-/** `ARG NAME` and `ARG NAME=default` with the given value. */
+/** Replaces `ARG NAME` and `ARG NAME=default` by one ARG per name, with the given values. */
 function withValues(instruction: string, args: Readonly<Record<string, string>>): string {
   const declared =
     instruction

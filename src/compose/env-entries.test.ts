@@ -11,7 +11,7 @@ const fault = (text: string) => {
   throw new Error('no fault')
 }
 
-it('reads quotes, comments, export, empty and multi-line values', () => {
+it('quotes, comments, export, empty and multi-line values of a .env file are parsed', () => {
   const text = `# settings
 export A=1 # first
 B="two words"
@@ -24,7 +24,7 @@ F=\${A}0
   expect(read(text)).toEqual({ A: '1', B: 'two words', C: '$literal # kept', D: 'line 1\nline 2', E: '', F: '10' })
 })
 
-it('names the line of every fault', () => {
+it('every error in a .env file is reported with its line', () => {
   expect(fault('A=1\nnot a line')).toBe('.env:2:1: A line must be NAME=value')
   expect(fault('A="open\nB=1')).toBe('.env:1:1: The value of A has no closing "')
   expect(fault('A=pa$word\nB')).toBe(
@@ -35,7 +35,7 @@ it('names the line of every fault', () => {
   expect(envEntries('a.b-c=1', '.env')).toEqual([{ name: 'a.b-c', value: '1' }])
 })
 
-it('is bounded in bytes, variables and time', () => {
+it('size, number of variables and parsing time of a .env file are limited', () => {
   expect(fault(`A=${'x'.repeat(300_000)}`)).toContain('256 KiB')
   const many = Array.from({ length: 1100 }, (_, n) => `V${n}=1`).join('\n')
   expect(fault(many)).toContain('more than 1000 variables')

@@ -1,4 +1,4 @@
-/** Reads the variables of an app from the text of a `.env` file: for the command line and the dashboard. */
+/** Parses an app's variables from the text of a `.env` file, for the command line and the dashboard. */
 import { readEnvFile } from './env-file.ts'
 import { type Fault, Invalid } from './faults.ts'
 
@@ -10,9 +10,9 @@ export interface EnvEntry {
 const validName = /^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/
 
 /**
- * The variables in the order of the file; a later line replaces an earlier one of the same name.
- * @param file named in faults
- * @throws Invalid naming the line of every fault
+ * Returns the variables in the order of the file. A later line replaces an earlier one with the same name.
+ * @param file name of the file, for error messages
+ * @throws Invalid with the line of every error
  */
 export function envEntries(text: string, file: string): readonly EnvEntry[] {
   const faults: Fault[] = []

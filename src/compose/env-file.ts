@@ -1,16 +1,17 @@
-/** Reads `.env` and `env_file` files: NAME=value lines, with quotes and comments as Compose reads them. */
+/** Parses `.env` and `env_file` files: NAME=value lines, with the quotes and comments of Compose. */
 import { interpolate, type Variables } from './interpolate.ts'
 import { Invalid } from './faults.ts'
 
 const mostBytes = 262_144
-/** The dashboard has no Buffer. */
+/** Does not use Buffer, which browsers lack. */
 const byteLength = (text: string) => new TextEncoder().encode(text).length
 const mostVariables = 1000
 const assignment = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?$/s
 
 /**
- * @param variables may be used by values without single quotes, besides those of earlier lines
- * @returns undefined for a name without "=": its value comes from the environment
+ * Returns the variables of the file. The value is undefined for a name without "=", whose value comes from the
+ * environment.
+ * @param variables may be referred to by values without single quotes, like variables of earlier lines
  * @throws Invalid
  */
 export function readEnvFile(text: string, file: string, variables: Variables): Map<string, string | undefined> {
@@ -40,7 +41,7 @@ export function readEnvFile(text: string, file: string, variables: Variables): M
       found.set(name, expand(value.replace(/(?:^|\s)#.*/s, '').trim()))
       continue
     }
-    // A quoted value may have several lines.
+    // A quoted value may extend over several lines.
     const parts = [value.slice(1)]
     while (endOf(parts.at(-1) ?? '', quote) < 0 && at + 1 < lines.length) parts.push(lines[++at] ?? '')
     const last = parts.pop() ?? ''
@@ -52,7 +53,7 @@ export function readEnvFile(text: string, file: string, variables: Variables): M
   return found
 }
 
-/** Index of the closing quote; a backslash escapes in double quotes. */
+/** Returns the index of the closing quote, or -1. In double quotes, a backslash escapes the next character. */
 function endOf(text: string, quote: string): number {
   for (let at = 0; at < text.length; at++) {
     if (text[at] === '\\' && quote === '"') at++
@@ -61,6 +62,9 @@ function endOf(text: string, quote: string): number {
   return -1
 }
 
-/** An escaped dollar sign is literal, so it becomes what the interpolation reads as one. */
+/**
+ * Replacements of escape sequences. An escaped dollar sign becomes `$$`, which the interpolation reads as a literal
+ * one.
+ */
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', $: '$$', '"': '"', '\\': '\\' }
 const unescaped = (raw: string) => raw.replaceAll(/\\([\s\S])/g, (all, one: string) => escapes[one] ?? all)

@@ -1,4 +1,4 @@
-/** Where something is in a file, and what is wrong there. */
+/** A position in a file. */
 export interface Place {
   readonly file: string
   readonly line: number
@@ -7,16 +7,16 @@ export interface Place {
 
 export interface Fault {
   readonly at: Place
-  /** Such as `services.web.build`; empty for a syntax error. */
+  /** Path of the key, such as `services.web.build`; empty for a syntax error. */
   readonly field: string
   readonly message: string
 }
 
-/** The form of compilers, which editors and terminals turn into links. */
+/** Formats an error like compilers do, so that editors and terminals turn the position into a link. */
 export const faultText = ({ at, field, message }: Fault) =>
   `${at.file}:${at.line}:${at.column}: ${field === '' ? '' : `${field} `}${message}`
 
-/** The files cannot be understood. The message has a line for each fault. */
+/** Thrown for invalid files. The message has one line per error. */
 export class Invalid extends Error {
   readonly faults: readonly Fault[]
 

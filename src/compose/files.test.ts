@@ -1,4 +1,4 @@
-/** Configs, secrets and mounted files become files of VMs. */
+/** Configs, secrets and bind mounts of a compose file become files of VMs. */
 import { describe, expect, it } from 'vitest'
 import type { FolderListing } from './load.ts'
 import { loadModel } from './load.ts'
@@ -6,7 +6,7 @@ import { stackOf } from './stack.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** Plans compose.yaml in a folder with these files. */
+/** Plans compose.yaml, in a folder with these other files. */
 async function plan(compose: string, disk: Readonly<Record<string, string>> = {}, env: Record<string, string> = {}) {
   const files = {
     read: async (path: string) => (path === 'compose.yaml' ? compose : undefined),
@@ -36,7 +36,7 @@ const filesOf = async (...given: Parameters<typeof plan>) => {
 }
 
 describe('files of a service', () => {
-  it('come from configs, which can be read again', async () => {
+  it('come from configs, with digests of their contents', async () => {
     const more = 'configs:\n  one: { file: ./a.conf }\n  two: { content: "b ${B}" }\n'
     const lines = 'configs: [one, { source: two, target: /etc/two, mode: 0440 }]'
     const { files } = await filesOf(service(lines, more), { 'a.conf': 'a' }, { B: '1' })
@@ -46,7 +46,7 @@ describe('files of a service', () => {
     ])
   })
 
-  it('come from secrets, which are never shown', async () => {
+  it('come from secrets, which have no digests because their contents are never shown', async () => {
     const more = 'secrets:\n  one: { environment: TOKEN }\n  two: { file: ./key }\n'
     const { files } = await filesOf(
       service('secrets: [one, { source: two, target: tls.key }]', more),
@@ -59,7 +59,7 @@ describe('files of a service', () => {
     ])
   })
 
-  it('come from mounted files and small folders of the project', async () => {
+  it('come from bind mounts of files and small folders in the project', async () => {
     const disk = { 'nginx.conf': 'n', 'conf/a.yml': 'a', 'conf/sub/run.sh': 'b' }
     const lines = 'volumes: ["./nginx.conf:/etc/nginx/nginx.conf:ro", "./conf:/etc/conf/:ro"]'
     const { files, findings } = await filesOf(service(lines), disk)
@@ -71,13 +71,13 @@ describe('files of a service', () => {
     expect(findings).toEqual([])
   })
 
-  it('that are mounted for writing are copied, and the plan says so', async () => {
+  it('are copied even from a writable bind mount, which the plan reports as different', async () => {
     const { files, findings } = await filesOf(service('volumes: ["./a:/a"]'), { a: '1' })
     expect(files.map(({ path }) => path)).toEqual(['/a'])
     expect(findings).toEqual([expect.stringContaining('differs 4 is copied with each deployment')])
   })
 
-  it('of a folder that is built are left to its Dockerfile, but single ones are copied', async () => {
+  it("come from a single mounted file, but not from a mounted folder that is part of the service's build", async () => {
     const compose = 'services:\n  a:\n    build: .\n    volumes: ["./src:/src", "./a.conf:/etc/a.conf:ro"]\n'
     const { files, findings } = await filesOf(compose, { 'src/a.ts': '', 'a.conf': 'a' })
     expect(files.map(({ path }) => path)).toEqual(['/etc/a.conf'])
@@ -103,13 +103,13 @@ describe('files of a service', () => {
       Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`d/${n}`, ''])),
       'has more than 64 files',
     ],
-  ])('cannot come from %s', async (lines, disk, message) => {
+  ])('are not supported with %s', async (lines, disk, message) => {
     const { findings } = await filesOf(service(lines), disk)
     expect(findings).toEqual([expect.stringMatching(/^unsupported \d /)])
     expect(findings[0]).toContain(message)
   })
 
-  it('is written in a mount, as Coolify allows it', async () => {
+  it('may be given as "content" of a mount, a Coolify extension', async () => {
     const lines = 'volumes: [{ type: bind, source: ./a.conf, target: /etc/a.conf, content: "a: ${B}" }]'
     const { files, findings } = await filesOf(service(lines), {}, { B: '1' })
     expect(files.map(({ path, mode, content }) => [path, mode, content])).toEqual([['/etc/a.conf', '0644', 'a: 1']])
@@ -125,17 +125,17 @@ describe('files of a service', () => {
       '6:8: secrets.c.environment names NONE, which is not set',
     ],
     ['secrets: [c]', 'secrets:\n  c: {}\n', 'secrets.c needs a file, environment or content'],
-  ])('%s with %j is wrong', async (lines, more, message) => {
+  ])('are refused with %s and %j', async (lines, more, message) => {
     await expect(plan(service(lines, more))).rejects.toThrow(message)
   })
 
-  it('of an external secret are not supported', async () => {
+  it('are not supported if they come from an external secret', async () => {
     const { findings } = await filesOf(service('secrets: [c]', 'secrets:\n  c: { external: true }\n'))
     expect(findings).toEqual(['unsupported 6 is not supported: give its file, environment or content'])
   })
 })
 
-describe('a folder that does not exist', () => {
+describe('a bind mount of a folder that does not exist', () => {
   it.each([
     ['./data:/data', 'shop-data', '/data'],
     ['./db/my_data/:/var/lib/x', 'shop-db-my-data', '/var/lib/x'],
@@ -151,7 +151,7 @@ describe('a folder that does not exist', () => {
     expect(stack.findings[0]?.message).toContain(`does not exist or is empty: it becomes the volume ${name}`)
   })
 
-  it('is one volume for all services, of which only one may write', async () => {
+  it('becomes one volume for all services, to which only one may write', async () => {
     const two = 'services:\n  a: { image: i, volumes: ["./d:/d"] }\n  b: { image: j, volumes: ["./d/:/d"] }\n'
     const { findings } = await plan(two)
     expect(findings.filter(({ level }) => level === 'unsupported')).toMatchObject([
@@ -168,7 +168,7 @@ describe('a folder that does not exist', () => {
     '/run/none:/r',
     '/var/lib/docker/none:/d',
     '/:/host',
-  ])('is refused if it is a file, cannot be written or belongs to the host: %s', async mount => {
+  ])('is refused if it looks like a file, cannot be written or belongs to the host: %s', async mount => {
     const { services, findings } = await plan(service(`volumes: ["${mount}"]`))
     expect(services[0]?.app.volumes).toEqual([])
     expect(findings).toMatchObject([{ level: 'unsupported', message: expect.stringContaining('only files and small') }])

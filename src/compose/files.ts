@@ -1,4 +1,4 @@
-/** Maps configs, secrets and mounted files of the project folder to files of VMs. */
+/** Maps a service's configs, secrets and bind mounts in the project folder to files of VMs. */
 import { contentFile, type GivenFile, filePathFault } from '../appfile/files.ts'
 import { dirname, isAbsolute, join } from '../lib/posix-path.ts'
 import type { Place } from './faults.ts'
@@ -6,19 +6,19 @@ import type { Files, FolderEntry, Model } from './load.ts'
 import { differs, faultOf, type Field, items, member, text, unsupported } from './reader.ts'
 import { isOfBuild, type Mount, mountOf } from './volumes.ts'
 
-/** Limits of the API for an app. */
+/** Limits of the API on the files of an app. */
 const mostFiles = 64
 const mostBytes = 512 << 10
 
 export interface ServiceFiles {
   readonly files: readonly GivenFile[]
-  /** Places of the mounts that became files. */
+  /** Positions, in the compose file, of the mounts whose contents are copied as files. */
   readonly mounts: ReadonlySet<Place>
-  /** Mounts of folders that do not exist: Docker creates such a folder, which is empty. */
+  /** Bind mounts of folders that do not exist, by position. Docker would create an empty folder for such a mount. */
   readonly created: ReadonlyMap<Place, string>
 }
 
-/** Reads everything that the service gets as files. */
+/** Reads the contents of all files that the service gets. */
 export async function filesOf(service: Field, model: Model, files: Files): Promise<ServiceFiles> {
   const found = new Map<string, GivenFile>()
   const mounts = new Set<Place>()
@@ -59,7 +59,7 @@ const sections = {
   secrets: { isSecret: true, target: (name: string) => `/run/secrets/${name}` },
 } as const
 
-/** A config or a secret that the service names. */
+/** Adds a config or secret to which the service refers by name. */
 async function named(kind: keyof typeof sections, field: Field, reading: Reading): Promise<void> {
   const isMap = field.tree.kind === 'map'
   const name = text(isMap ? member(field, 'source') : field)
@@ -86,7 +86,7 @@ function modeOf(field: Field | undefined, isMap: boolean): string {
   return `0${digits ?? '444'}`
 }
 
-/** The content of a config or a secret at the top of the file. */
+/** Returns the content of a top-level config or secret. */
 async function contentOf(field: Field, { model, files }: Reading): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const external = member(field, 'external')
   if (external && text(external) !== 'false')
@@ -108,10 +108,13 @@ async function contentOf(field: Field, { model, files }: Reading): Promise<Uint8
 
 const besidePath = (field: Field, name: string) => (isAbsolute(name) ? name : join(dirname(field.tree.at.file), name))
 
-/** Directories of the host itself: what is there on one computer says nothing of another. */
+/**
+ * Directories that belong to the operating system. A missing folder there never becomes a volume, because it depends on
+ * the computer.
+ */
 const ofHost = ['/boot', '/dev', '/lib', '/proc', '/run', '/sys', '/tmp', '/usr/src', '/var/lib/docker', '/var/run']
 
-/** A path outside of the project folder. */
+/** Returns the source of a bind mount outside the project folder, if it may become a volume. */
 function outsidePath({ source }: Mount, { model }: Reading): string | undefined {
   const home = model.variables.get('HOME')
   const path = source.startsWith('~/') && home !== undefined ? join(home, source.slice(2)) : source
@@ -119,20 +122,24 @@ function outsidePath({ source }: Mount, { model }: Reading): string | undefined 
   return isAbsolute(path) && path !== '/' && !isOfHost ? path : undefined
 }
 
-/** The path of a bind of the project folder. */
+/** Returns the source of a bind mount if it is in the project folder. */
 function boundPath(field: Field, mount: Mount): string | undefined {
   if (mount.type !== 'bind' || !/^\.{0,2}[\w/@+-]/.test(mount.source)) return undefined
   if (isAbsolute(mount.source) || mount.source.startsWith('~')) return undefined
   const source = besidePath(field, mount.source)
-  // What an included file or an override of another folder names may be beside it.
+  // Compared with the folder of the file that contains the mount, which may be an included file or an override
+  // elsewhere.
   const isOutside = isAbsolute(source) ? !source.startsWith(`${dirname(field.tree.at.file)}/`) : source.startsWith('..')
   return isOutside ? undefined : source
 }
 
-/** `.conf` or `.sock`, but not `conf.d` or `.cache`: Docker would create a folder where a file is meant. */
+/**
+ * Matches names of files such as `a.conf` or `a.sock`, but not of folders such as `conf.d` or `.cache`. If a file is
+ * missing, Docker would create a folder in its place, which is not meant.
+ */
 const fileName = /[^/]\.(?!d$)[A-Za-z][A-Za-z0-9]{0,5}$/
 
-/** @returns the folder, if it does not exist or is empty */
+/** @returns the source folder of a bind mount, if it does not exist or is empty */
 async function missingFolder(field: Field, reading: Reading): Promise<string | undefined> {
   const { files, service } = reading
   const mount = mountOf(field)
@@ -144,7 +151,7 @@ async function missingFolder(field: Field, reading: Reading): Promise<string | u
   return files.list && (found === undefined || (found.isFolder && found.entries.length === 0)) ? source : undefined
 }
 
-/** Binds of the project folder are copied. @returns whether the mount is one */
+/** Copies the files of a bind mount in the project folder. @returns false if this is another kind of mount */
 async function mounted(field: Field, reading: Reading): Promise<boolean> {
   const { files, service } = reading
   const mount = mountOf(field)

@@ -1,8 +1,8 @@
-/** Finds the path that a health check requests. */
+/** Finds the path that a health check command requests. */
 
 const address = /\bhttps?:\/\/(\[[0-9a-f:]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?(\/[^\s"'|;&)]*)?/
 
-/** @returns undefined if the command requests nothing, or requests another port than the app's */
+/** @returns undefined if the command requests no URL, or one with another port than the app's */
 export function healthPath(command: string, port: number): string | undefined {
   const found = address.exec(command.slice(0, 4096))
   if (!found) return undefined

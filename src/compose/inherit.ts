@@ -1,8 +1,8 @@
-/** Resolves `volumes_from`: the mounts of another service. */
+/** Resolves `volumes_from`, with which a service gets the mounts of another one. */
 import { faultOf, type Field, member, oneOrMany, type Reader, text, unsupported } from './reader.ts'
 import type { Mapping, Tree } from './tree.ts'
 
-/** The services with the mounts of those that they name. */
+/** Returns the services, to which the mounts of the services in their `volumes_from` are added. */
 export function withVolumesFrom(services: ReadonlyMap<string, Mapping>, reader: Reader): Map<string, Mapping> {
   return new Map(
     [...services].map(([name, tree]) => {
@@ -17,7 +17,7 @@ export function withVolumesFrom(services: ReadonlyMap<string, Mapping>, reader: 
   )
 }
 
-/** `service`, or `service:ro`. */
+/** Returns the mounts for an entry `service` or `service:ro`. */
 function mountsFrom(field: Field, services: ReadonlyMap<string, Mapping>): readonly Tree[] {
   const [name = '', mode] = (text(field) ?? '').split(':')
   if (name === 'container') unsupported(field, 'is not supported: containers outside of the file are unknown here')

@@ -1,7 +1,7 @@
 import { interpolate, type Variables } from './interpolate.ts'
 import type { Tree } from './tree.ts'
 
-/** Replaces variables in all values of the tree; keys stay as they are. @throws Invalid */
+/** Replaces variables in all values of a tree, but not in keys. @throws Invalid */
 export function interpolateTree(tree: Tree, variables: Variables): Tree {
   switch (tree.kind) {
     case 'list':

@@ -1,8 +1,8 @@
-/** Replaces variables in values, as the Compose Specification defines it. */
+/** Replaces variables in values, as defined by the Compose Specification. */
 import { Invalid, type Place } from './faults.ts'
 
 export interface Variables {
-  /** Undefined: not set. */
+  /** Returns undefined if the variable is not set. */
   get(name: string): string | undefined
   /** Called for a variable that is not set and has no default. */
   missing(name: string, at: Place): void
@@ -10,10 +10,10 @@ export interface Variables {
 
 const mostDepth = 10
 const name = /^[A-Za-z_][A-Za-z0-9_]*/
-/** Most characters of a value: a variable that repeats a long one makes long values. */
+/** Maximum length of a value. Without it, variables that repeat others could make values of any length. */
 const mostLength = 65_536
 
-/** @throws Invalid for a required variable that is not set, and for wrong syntax */
+/** Replaces the variables in a text. @throws Invalid for a required variable that is not set, and for wrong syntax */
 export function interpolate(text: string, at: Place, variables: Variables): string {
   const [result] = expand(text, 0, false, { at, variables, depth: 0, isUsed: true })
   return result
@@ -23,11 +23,15 @@ interface Context {
   readonly at: Place
   readonly variables: Variables
   readonly depth: number
-  /** False for a default that is not needed: it is only parsed, to find its end. */
+  /** False for a default that is not used, which is only parsed to find its end. */
   readonly isUsed: boolean
 }
 
-/** Expands from an index. @param inner stops at the brace that closes the expression @returns the text and the next index */
+/**
+ * Expands variables in the text from an index on.
+ * @param inner whether to stop at the brace that closes an outer expression
+ * @returns the expanded text, and the index after it
+ */
 function expand(text: string, from: number, inner: boolean, context: Context): [string, number] {
   if (context.depth > mostDepth) throw wrong(context, `nests more than ${mostDepth} variables`)
   let result = ''
@@ -51,7 +55,7 @@ function expand(text: string, from: number, inner: boolean, context: Context): [
   return [result, index]
 }
 
-/** Expands the variable whose `$` is before the index. */
+/** Expands one variable. @param index the index after its `$` */
 function variable(text: string, index: number, context: Context): [string, number] {
   if (text[index] !== '{') {
     const plain = name.exec(text.slice(index, index + 256))?.[0]

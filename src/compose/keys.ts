@@ -1,6 +1,6 @@
-/** What becomes of each key of a service. A key that is not here is unknown. */
+/** The keys of a service, by what becomes of them. Any other key is unknown. */
 
-/** Read by the mapping. */
+/** Mapped to settings of the app. */
 export const mapped = [
   ...['image', 'build', 'command', 'entrypoint', 'environment', 'env_file', 'ports', 'expose', 'volumes', 'tmpfs'],
   'volumes_from',
@@ -8,7 +8,7 @@ export const mapped = [
   ...['extends', 'networks', 'network_mode', 'configs', 'secrets', 'platform', 'stop_grace_period', 'x-mote'],
 ] as const
 
-/** Changes nothing for a service in VMs of its own. */
+/** Ignored without a report, because they do not matter for a service with its own VMs. */
 export const harmless = [
   ...['labels', 'label_file', 'annotations', 'container_name', 'logging', 'stdin_open', 'tty', 'init', 'pull_policy'],
   ...[
@@ -33,11 +33,11 @@ export const harmless = [
     'security_opt',
   ],
   ...['cap_drop', 'read_only', 'userns_mode', 'uts', 'isolation', 'external_links', 'pull_refresh_after'],
-  // Of Coolify.
+  // An extension of Coolify.
   'exclude_from_hc',
 ] as const
 
-/** Ignored, with the reason. */
+/** Ignored, which is reported with this reason. */
 export const different: Readonly<Record<string, string>> = {
   user: 'is ignored: the program runs as the user of the image',
   working_dir: 'is ignored: the program starts in the directory of the image',
@@ -55,7 +55,7 @@ export const different: Readonly<Record<string, string>> = {
   runtime: 'is ignored: the hosts choose how VMs run',
 }
 
-/** Cannot work here, with the reason. */
+/** Unsupported, with the reason. */
 export const impossible: Readonly<Record<string, string>> = {
   devices: 'is not supported: VMs have no devices of the host',
   device_cgroup_rules: 'is not supported: VMs have no devices of the host',
@@ -77,7 +77,7 @@ export const allKeys: readonly string[] = [
   ...Object.keys(impossible),
 ]
 
-/** Ports of protocols other than HTTP. A service that publishes only these gets no requests. */
+/** Well-known ports of other protocols than HTTP. A service that only publishes such ports gets no HTTP requests. */
 export const otherProtocols: ReadonlySet<number> = new Set([
   ...[21, 22, 25, 53, 110, 123, 143, 161, 389, 465, 514, 587, 636, 993, 995, 1433, 1521, 1883, 2181, 2222, 3306, 3389],
   ...[4222, 4369, 5060, 5432, 5433, 5671, 5672, 6222, 6379, 6380, 6432, 6443, 7000, 7687, 8883, 9042, 9092, 9093, 9094],

@@ -1,4 +1,7 @@
-/** Reads the files of a stack into one model: overrides, `include` and `extends` are resolved, variables replaced. */
+/**
+ * Reads the files of a stack into one model: merges overrides, resolves `include` and `extends`, and replaces
+ * variables.
+ */
 import { dirname, isAbsolute, join } from '../lib/posix-path.ts'
 import { readEnvFile } from './env-file.ts'
 import { Invalid, type Place } from './faults.ts'
@@ -10,9 +13,11 @@ import { type Mapping, readTree, type Tree } from './tree.ts'
 export interface Files {
   /** Returns undefined for a file that does not exist. */
   read(path: string): Promise<string | undefined>
-  /** Returns undefined for what is no file. Absent where files of a computer cannot be read. */
+  /** Returns undefined if the path is not a file. Absent if local files cannot be read, as for templates. */
   bytes?(path: string): Promise<Uint8Array<ArrayBuffer> | undefined>
-  /** The files of a folder and below it, or the only one of a file; undefined if there is neither. */
+  /**
+   * Returns all files in and below a folder, or the file itself; undefined if there is neither. Absent like `bytes`.
+   */
   list?(path: string): Promise<FolderListing | undefined>
 }
 
@@ -22,7 +27,7 @@ export interface FolderListing {
 }
 
 export interface FolderEntry {
-  /** Relative to the folder; empty for a file. */
+  /** Relative to the listed folder; empty if a file was listed. */
   readonly path: string
   readonly isExecutable: boolean
 }
@@ -34,7 +39,7 @@ export interface Model {
   readonly networks: ReadonlyMap<string, Tree>
   /** Top-level `configs`, `secrets` and unknown keys, by name. */
   readonly others: ReadonlyMap<string, Tree>
-  /** Variables without a value, with their first place. */
+  /** Variables that are used but not set, with the position of their first use. */
   readonly missing: ReadonlyMap<string, Place>
   readonly variables: Variables
 }
@@ -44,8 +49,9 @@ const mostDepth = 10
 const sections = ['services', 'volumes', 'networks', 'configs', 'secrets', 'models'] as const
 
 /**
+ * Loads the files of a stack.
  * @param paths later files override earlier ones
- * @param environment takes precedence over the `.env` file beside the first one
+ * @param environment takes precedence over the `.env` file next to the first file
  * @throws Invalid
  */
 export async function loadModel(
@@ -80,11 +86,11 @@ export async function loadModel(
 interface Loader {
   readonly files: Files
   readonly trees: Map<string, Mapping>
-  /** Files that are being included, to find circles. */
+  /** Files whose includes are being read, to detect circles. */
   readonly open: Set<string>
 }
 
-/** Reads one file, and replaces its variables. */
+/** Reads one file and replaces variables in it. */
 async function fileTree(path: string, loader: Loader, variables: Variables, by?: Place): Promise<Mapping> {
   const known = loader.trees.get(path)
   if (known) return known
@@ -98,7 +104,7 @@ async function fileTree(path: string, loader: Loader, variables: Variables, by?:
   return tree
 }
 
-/** The files, merged, with what they include. */
+/** Merges the files, and what they include. */
 async function combined(paths: readonly string[], loader: Loader, variables: Variables, by?: Place): Promise<Mapping> {
   const trees: Mapping[] = []
   for (const path of paths) {
@@ -143,7 +149,10 @@ async function included(item: Tree, from: string, loader: Loader, variables: Var
   return { ...tree, entries: new Map([...tree.entries].filter(([key]) => key !== 'name')) }
 }
 
-/** An included file has the variables of `env_file`, if it is given, below those of the whole stack. */
+/**
+ * Returns the variables for an included file: those of the whole stack and, if they are not set there, those of the
+ * `env_file` of this include.
+ */
 async function withEnvFiles(item: Tree, from: string, loader: Loader, variables: Variables): Promise<Variables> {
   const given = item.kind === 'map' ? item.entries.get('env_file') : undefined
   if (!given) return variables
@@ -157,7 +166,7 @@ async function withEnvFiles(item: Tree, from: string, loader: Loader, variables:
   return { get: name => variables.get(name) ?? own.get(name), missing: variables.missing }
 }
 
-/** The path of a file that another one names. */
+/** Returns the path of a file that another file refers to. */
 export function beside(from: string, name: string, at: Place, field: string): string {
   if (/^[a-z][a-z0-9+.-]*:/i.test(name) || name.startsWith('git@'))
     throw wrong(at, field, 'must be a file of this computer: remote files are not read')
@@ -177,7 +186,7 @@ async function servicesOf(root: Mapping, loader: Loader, variables: Variables): 
 interface Extension {
   readonly loader: Loader
   readonly variables: Variables
-  /** `file service` of those that extend each other so far. */
+  /** The chain of services that extend each other, as `file service`, to detect circles. */
   readonly path: readonly string[]
 }
 
@@ -214,7 +223,7 @@ async function servicesIn(
   return sectionOf(await fileTree(path, loader, variables, by), 'services')
 }
 
-/** A section of the file; empty if it is absent. */
+/** Returns a top-level section of a file; empty if it is absent. */
 function sectionOf(root: Mapping, name: string): ReadonlyMap<string, Tree> {
   const section = root.entries.get(name)
   if (section === undefined || (section.kind === 'scalar' && section.value === null)) return new Map()

@@ -1,15 +1,15 @@
-/** Merges two trees, as the Compose Specification merges files and extended services. */
+/** Merges two trees, as the Compose Specification defines it for files and extended services. */
 import type { List, Mapping, Tree } from './tree.ts'
 
-/** Lists that replace each other: together they would be another program. */
+/** Lists that replace each other instead of being appended, because together they would be another command. */
 const replaced = new Set(['command', 'entrypoint', 'test'])
-/** May be lists of NAME=value, and are merged by name. */
+/** Keys whose values may be lists of NAME=value and are merged by name. */
 const pairs = new Set(['environment', 'labels', 'args', 'annotations', 'sysctls', 'extra_hosts'])
 
-/** @param path keys that lead to the trees */
+/** Merges `over` into `base`. @param path keys that lead to both trees */
 export function merge(base: Tree, over: Tree, path: readonly string[]): Tree {
   const key = path.at(-1) ?? ''
-  // A value that is null keeps what it would replace.
+  // A null value does not replace anything.
   if (over.kind === 'scalar' && over.value === null && path.length > 0 && !isService(path)) return base
   if (pairs.has(key)) return mergedTrees(asMap(base), asMap(over), path)
   if (key === 'depends_on' || key === 'networks') return mergedTrees(named(base), named(over), path)
@@ -31,14 +31,14 @@ function mergedTrees(base: Tree, over: Tree, path: readonly string[]): Tree {
   return over
 }
 
-/** Entries of both, without repeated texts. */
+/** Appends the lists, without repeated texts. */
 function joined(base: List, over: List): List {
   const texts = new Set(over.items.map(item => (item.kind === 'scalar' ? item.text : undefined)))
   const kept = base.items.filter(item => item.kind !== 'scalar' || !texts.has(item.text))
   return { ...over, items: [...kept, ...over.items] }
 }
 
-/** A list of NAME=value as a map; a name without a value is null. */
+/** Converts a list of NAME=value to a map. The value of a name without `=` is null. */
 export function asMap(tree: Tree): Tree {
   if (tree.kind !== 'list') return tree
   const entries = new Map<string, Tree>()
@@ -50,7 +50,7 @@ export function asMap(tree: Tree): Tree {
   return { kind: 'map', at: tree.at, entries }
 }
 
-/** A list of names as a map. */
+/** Converts a list of names to a map with empty values. */
 function named(tree: Tree): Tree {
   if (tree.kind !== 'list') return tree
   const empty = (at: Mapping['at']): Mapping => ({ kind: 'map', at, entries: new Map() })

@@ -1,4 +1,4 @@
-/** Chooses the port that gets the requests of an app. */
+/** Chooses the port of an app that gets the HTTP requests. */
 import { otherProtocols } from './keys.ts'
 import { differs, faultOf, type Field, items, member, number, text } from './reader.ts'
 
@@ -6,12 +6,15 @@ export type PortChoice = { readonly kind: 'web'; readonly port: number } | { rea
 
 interface Published {
   readonly field: Field
-  /** In the container. */
+  /** Port in the container. */
   readonly target: number
   readonly protocol: string
 }
 
-/** A service is a web app if it publishes a port that may speak HTTP. */
+/**
+ * Returns the HTTP port of a service. A service is a web app if it publishes a port that may speak HTTP, otherwise a
+ * worker.
+ */
 export function portOf(field: Field, environment: ReadonlyMap<string, string>): PortChoice {
   const own = member(member(field, 'x-mote'), 'http')
   const published = items(member(field, 'ports')).flatMap(one => publishedPort(one) ?? [])
@@ -40,7 +43,7 @@ function chosen(own: Field | undefined, published: readonly Published[]): PortCh
   return http ? { kind: 'web', port: http.target } : { kind: 'worker' }
 }
 
-/** `[address:][published:]target[/protocol]`, or a map; of a range, the first port. */
+/** Parses `[address:][published:]target[/protocol]`, or a map. Of a range, the first port counts. */
 function publishedPort(field: Field): Published | undefined {
   if (field.tree.kind === 'map') {
     const target = number(member(field, 'target'), 1)

@@ -1,11 +1,11 @@
-/** Reads typed values from trees, and collects what is wrong or not supported with its place. */
+/** Reads typed values from trees, and collects errors and unsupported settings with their positions. */
 import type { Fault, Place } from './faults.ts'
 import { asMap } from './merge.ts'
 import type { Tree } from './tree.ts'
 
 /**
- * `unsupported`: cannot work here, so nothing is changed unless it is skipped. `differs`: is ignored, or works in
- * another way, which may matter.
+ * A setting that does not work as in Compose. `unsupported`: cannot work here, so nothing is deployed unless the user
+ * skips it. `differs`: is ignored or works in another way, which may matter.
  */
 export interface Finding extends Fault {
   readonly level: 'unsupported' | 'differs'
@@ -13,13 +13,13 @@ export interface Finding extends Fault {
 
 export interface Reader {
   readonly findings: Finding[]
-  /** The files are wrong: not what the Compose Specification allows. */
+  /** Violations of the Compose Specification. */
   readonly faults: Fault[]
 }
 
 export const newReader = (): Reader => ({ findings: [], faults: [] })
 
-/** A value with the path that leads to it. */
+/** A value with its path, such as `services.web.build`. */
 export interface Field {
   readonly reader: Reader
   readonly tree: Tree
@@ -33,7 +33,7 @@ export const unsupported = ({ reader, tree, path }: Field, message: string): voi
 export const differs = ({ reader, tree, path }: Field, message: string): void =>
   void reader.findings.push({ level: 'differs', at: tree.at, field: path, message })
 
-/** The member of a map; undefined if it is absent or null. */
+/** Returns the member of a map; undefined if it is absent or null. */
 export function member(field: Field | undefined, name: string): Field | undefined {
   if (!field) return undefined
   const value = field.tree.kind === 'map' ? field.tree.entries.get(name) : undefined
@@ -59,7 +59,7 @@ export function items(field: Field | undefined): Field[] {
   return field.tree.items.map((tree, at) => ({ ...field, tree, path: `${field.path}[${at}]` }))
 }
 
-/** Items of a list, or the only value. */
+/** Returns the items of a list, or a single value as the only item. */
 export const oneOrMany = (field: Field | undefined): Field[] =>
   field?.tree.kind === 'list' ? items(field) : field ? [field] : []
 
@@ -73,7 +73,7 @@ export function text(field: Field | undefined): string | undefined {
 export function flag(field: Field | undefined): boolean {
   if (!field) return false
   const { tree } = field
-  // Variables are text: "${DEBUG:-true}".
+  // After replacing variables, as in "${DEBUG:-true}", the value is text.
   if (tree.kind === 'scalar' && ['true', 'false'].includes(tree.text)) return tree.text === 'true'
   faultOf(field, 'must be true or false')
   return false
@@ -90,7 +90,7 @@ export function number(field: Field | undefined, smallest = 0): number | undefin
 
 const units: Readonly<Record<string, number>> = { b: 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 }
 
-/** Bytes of a size such as `512m`, `1.5gb` or 1048576. */
+/** Parses a size such as `512m`, `1.5gb` or 1048576, and returns it in bytes. */
 export function bytes(field: Field | undefined): number | undefined {
   const given = text(field)
   if (!field || given === undefined) return undefined
@@ -100,7 +100,7 @@ export function bytes(field: Field | undefined): number | undefined {
   return undefined
 }
 
-/** NAME=value pairs of a map or a list; null for a name without a value. */
+/** Returns the NAME=value pairs of a map or a list. The value of a name without one is null. */
 export function pairs(field: Field | undefined): Map<string, Field & { readonly value: string | null }> {
   const found = new Map<string, Field & { readonly value: string | null }>()
   if (!field) return found
@@ -117,7 +117,7 @@ export function pairs(field: Field | undefined): Map<string, Field & { readonly 
   return found
 }
 
-/** The program and arguments of a list, or of a text that is split as a shell does. */
+/** Returns program and arguments from a list, or from a text that is split like a shell does. */
 export function argv(field: Field | undefined): string[] | undefined {
   if (!field) return undefined
   if (field.tree.kind === 'list') return items(field).map(item => text(item) ?? '')
@@ -128,7 +128,7 @@ export function argv(field: Field | undefined): string[] | undefined {
   return undefined
 }
 
-/** Splits a command line at spaces that are not quoted (POSIX 2.2). Undefined: a quote is not closed. */
+/** Splits a command line at spaces that are not quoted (POSIX 2.2). Returns undefined if a quote is not closed. */
 export function splitWords(line: string): string[] | undefined {
   const words: string[] = []
   let word: string | undefined
@@ -151,6 +151,6 @@ export function splitWords(line: string): string[] | undefined {
   return word === undefined ? words : [...words, word]
 }
 
-/** A place without its file, to sort by. */
+/** Compares positions, to sort by file, line and column. */
 export const byPlace = (a: { readonly at: Place }, b: { readonly at: Place }) =>
   a.at.file === b.at.file ? a.at.line - b.at.line || a.at.column - b.at.column : a.at.file < b.at.file ? -1 : 1

@@ -1,9 +1,15 @@
-/** Services that end, such as migrations: release commands of the service that waits for them, or apps that end. */
+/**
+ * Maps services that complete, such as migrations, to release commands of a service that waits for them, or to apps
+ * that are not restarted.
+ */
 import { sourceText } from '../appfile/effective.ts'
 import type { Reader } from './reader.ts'
 import type { Service } from './service.ts'
 
-/** @param services in the order of their dependencies */
+/**
+ * Returns the services without those that became release commands.
+ * @param services each one after those on which it depends
+ */
 export function asReleases(services: readonly Service[], reader: Reader): Service[] {
   const waits = services.flatMap(service =>
     service.needs
@@ -43,7 +49,9 @@ export function asReleases(services: readonly Service[], reader: Reader): Servic
     })
 }
 
-/** A worker that ends. Without a policy for failures it is not repeated. */
+/**
+ * Makes the service a worker that is not restarted after it has completed, unless its restart policy is for failures.
+ */
 function asTask(service: Service): Service {
   const { app } = service
   const { web } = app.processes

@@ -29,13 +29,15 @@ export interface Service {
   readonly name: string
   readonly at: Place
   readonly app: EffectiveFile
-  /** How the folder is built; undefined for an image. */
+  /** How to build the folder; undefined for an image. */
   readonly build: BuildOptions | undefined
   readonly needs: readonly Need[]
-  /** The image is to keep its entrypoint: `command` of the service are its arguments. */
+  /**
+   * Replaces the entrypoint of the image; undefined or empty: the image's own is kept, and `command` is its arguments.
+   */
   readonly entrypoint: readonly string[] | undefined
   readonly command: readonly string[] | undefined
-  /** It ends before those that need it start. */
+  /** Whether the service must complete before those that depend on it start. */
   readonly isTask?: boolean
 }
 
@@ -50,14 +52,14 @@ export interface ServiceContext {
   readonly stack: string
   readonly appName: (service: string) => string
   readonly volumes: ReadonlyMap<string, StackVolume>
-  /** Variables of the `env_file` files of the service, and whether they exist. */
+  /** Variables from the service's `env_file` files. */
   readonly envFiles: ReadonlyMap<string, string>
   readonly files: ServiceFiles
-  /** Value of a variable that the service names without one. */
+  /** Returns the value of a variable for which the service gives only the name. */
   readonly variable: (name: string) => string | undefined
 }
 
-/** The defaults of apps: a worker keeps them, so that a comparison finds no change. */
+/** The platform's default port. A worker gets it, so that a comparison with the installed app finds no change. */
 const defaultPort = 8080
 const drainSeconds = 30
 
@@ -144,7 +146,7 @@ function checkKeys(field: Field): void {
   if (platform && !/^linux(\/|$)/.test(text(platform) ?? '')) unsupported(platform, 'is not supported: VMs run Linux')
 }
 
-/** Whether a value asks for something: not an empty list, and not false. */
+/** Whether the value has an effect: it is neither empty nor false. */
 function isGiven({ tree }: Field): boolean {
   if (tree.kind === 'scalar') return tree.text !== '' && tree.text !== 'false'
   return tree.kind === 'list' ? tree.items.length > 0 : tree.entries.size > 0
@@ -156,7 +158,7 @@ function checkOwn(own: Field | undefined): void {
     if (!ownKeys.includes(key)) faultOf(value, `is unknown. x-mote may have: ${ownKeys.join(', ')}`)
 }
 
-/** Without an entrypoint in the file, that of the image stays. */
+/** Returns the app's command. Without an entrypoint in the file, the image's entrypoint is kept. */
 function programOf(entrypoint: readonly string[] | undefined, command: readonly string[] | undefined) {
   if (entrypoint && entrypoint.length > 0) return { command: [...entrypoint, ...(command ?? [])] }
   return { command: [], ...(command && command.length > 0 ? { arguments: command } : {}) }
@@ -241,7 +243,10 @@ function replicasOf(field: Field, volumes: readonly FileVolume[]): number {
   return replicas
 }
 
-/** Without either key, a program is always restarted here, unlike in compose: people expect a server to stay up. */
+/**
+ * Returns the restart policy. Without one in the file, a program is always restarted. In Compose it would not be, but
+ * users expect a server to stay up.
+ */
 function restartsOf(field: Field): Pick<Worker, 'restart' | 'max_restarts'> {
   const policy = member(member(field, 'deploy'), 'restart_policy')
   const [named = '', attempts = ''] = (text(member(field, 'restart')) ?? '').split(':')
@@ -255,7 +260,7 @@ function restartsOf(field: Field): Pick<Worker, 'restart' | 'max_restarts'> {
   }
 }
 
-/** The path that must answer before a version serves. */
+/** Returns the path that must respond before a version gets requests. */
 function healthOf(field: Field, choice: PortChoice): string {
   const own = text(member(member(field, 'x-mote'), 'health'))
   if (own?.startsWith('/')) return own

@@ -2,6 +2,6 @@
 
 const memorySizes = [512, 1024, 2048, 4096] as const
 
-/** The smallest memory that is enough; undefined if none is. */
+/** Returns the smallest memory size of a VM that suffices; undefined if none does. */
 export const memoryFor = (wantedMib: number): (typeof memorySizes)[number] | undefined =>
   memorySizes.find(one => one >= wantedMib)

@@ -1,4 +1,4 @@
-/** Maps a model to the apps of a stack. */
+/** Maps a model of compose files to the apps of a stack. */
 import type { EffectiveFile } from '../appfile/effective.ts'
 import { closestTo } from '../lib/closest.ts'
 import type { BuildOptions } from './build.ts'
@@ -15,7 +15,7 @@ import { folderVolume, type StackVolume, volumesOf } from './volumes.ts'
 
 export interface Stack {
   readonly name: string
-  /** In the order of their dependencies. */
+  /** Each service comes after those on which it depends. */
   readonly services: readonly StackService[]
   readonly volumes: readonly StackVolume[]
   readonly findings: readonly Finding[]
@@ -25,20 +25,20 @@ export interface StackService {
   readonly name: string
   readonly app: EffectiveFile
   readonly build: BuildOptions | undefined
-  /** Its program ends, and only then the next service starts. */
+  /** Whether the program must complete before the services that depend on it start. */
   readonly isTask: boolean
 }
 
 export interface StackOptions {
   readonly name: string
   readonly profiles: readonly string[]
-  /** The app of a service. Default: its name. */
+  /** Returns the app name for a service; default: the service's name. */
   readonly appName?: ((service: string) => string) | undefined
 }
 
 const topKeys = ['name', 'version', 'services', 'volumes', 'networks', 'configs', 'secrets', 'include', 'models']
 
-/** @throws Invalid */
+/** Maps a model to a stack. @throws Invalid */
 export async function stackOf(model: Model, files: Files, options: StackOptions): Promise<Stack> {
   const reader = newReader()
   for (const [key, tree] of model.others) {
@@ -100,7 +100,7 @@ const fieldOf = (reader: Reader, path: string, entries: Model['volumes']): Field
   tree: { kind: 'map', at: { file: '', line: 1, column: 1 }, entries },
 })
 
-/** A label of at most 40 characters; undefined if nothing of the text can be part of one. */
+/** Converts text to a name for apps with at most 40 characters; undefined if no character of it can be used. */
 export function labelOf(text: string): string | undefined {
   const label = text
     .slice(0, 200)
@@ -165,7 +165,7 @@ async function envFilesOf(service: Field, model: Model, files: Files): Promise<M
   return found
 }
 
-/** Services after those that they need. */
+/** Sorts services so that each comes after those on which it depends. */
 function inOrder(services: ReadonlyMap<string, Service>, reader: Reader): Service[] {
   const ordered = new Set<Service>()
   const visit = (service: Service, path: readonly string[]) => {
@@ -193,7 +193,10 @@ function inOrder(services: ReadonlyMap<string, Service>, reader: Reader): Servic
   return [...ordered]
 }
 
-/** Only one VM can use a writable volume. A task has ended, and has no volume left, when the next service starts. */
+/**
+ * Reports volumes that several VMs would write to, which is not possible. A task does not count: it has completed, and
+ * its volumes are detached, when the next service starts.
+ */
 function checkShared(services: readonly Service[], reader: Reader): void {
   const users = new Map<string, { readonly service: string; readonly isReadOnly: boolean }>()
   for (const { name, app, at, isTask } of services)

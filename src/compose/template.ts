@@ -1,12 +1,12 @@
-/** A template: a compose file with a description, and questions whose answers are variables. */
+/** Templates: compose files with a description, and questions whose answers become variables. */
 import { Invalid } from './faults.ts'
 import { readTree, type Tree } from './tree.ts'
 
 export interface Question {
-  /** Variable of the compose file. */
+  /** Name of the variable in the compose file. */
   readonly name: string
   readonly ask: string
-  /** Characters of a generated answer; undefined: there is none. */
+  /** Length of a generated answer; undefined if the answer is not generated. */
   readonly generate: number | undefined
   readonly fallback: string | undefined
 }
@@ -23,7 +23,7 @@ export interface Template {
 
 const nameForm = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/
 
-/** @throws Invalid */
+/** Parses a template. @throws Invalid */
 export function readTemplate(name: string, compose: string): Template {
   const tree = readTree(compose, `${name}.yaml`)
   const described = tree.kind === 'map' ? tree.entries.get('x-template') : undefined
@@ -68,22 +68,25 @@ const textOf = (tree: Tree | undefined) => (tree?.kind === 'scalar' && tree.valu
 
 const letters = 'abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
-/** Letters and digits that need no quoting in URLs and command lines. @param random bytes, at least one for each character */
+/**
+ * Generates a password of letters and digits, which need no quoting in URLs and command lines.
+ * @param random random bytes, at least one per character
+ */
 export const passwordOf = (random: Uint8Array, length: number): string =>
   Array.from({ length }, (_, at) => letters[(random[at] ?? 0) % letters.length]).join('')
 
-/** The app of a service: `app` has the name of the stack, all others have it in front. */
+/** Returns a function that names the app of a service: `app` gets the stack's name, all others get it as a prefix. */
 export function templateAppName(stack: string): (service: string) => string {
   return service => {
     if (service === 'app') return stack
     const name = `${stack}-${service}`
-    // Names have at most 40 characters.
+    // App names have at most 40 characters.
     if (name.length <= 40) return name
     return `${stack.slice(0, 30).replace(/(?<!-)-+$/, '')}-${shortHash(name)}`
   }
 }
 
-/** FNV-1a, which browsers can compute without waiting. It only has to differ between the services of a stack. */
+/** FNV-1a, which browsers can compute synchronously. The hash only needs to differ between the services of a stack. */
 function shortHash(text: string): string {
   let hash = 0x811c9dc5
   for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193)

@@ -49,7 +49,7 @@ services:
 volumes: { data: , own: }
 `
 
-it('services of one image that share a writable volume run in one VM', async () => {
+it('services with the same image that share a writable volume run in one VM', async () => {
   const { services, programs, refused, findings } = await plan(shared)
   expect(refused).toEqual([])
   expect(services.map(({ name }) => name)).toEqual(['db', 'web', 'proxy'])
@@ -80,7 +80,7 @@ it('services of one image that share a writable volume run in one VM', async () 
     ],
     names: ['worker', 'prepare'],
   })
-  // Only a host is an address, not any word.
+  // `worker` is replaced by `web` where it is a hostname, but not where it is any other word.
   expect(db?.env).toEqual({ PEER: 'http://web:90/x', NAME: 'worker' })
   const said = findings.map(({ field, message }) => `${field} ${message}`).join('\n')
   expect(said).toMatch(/services\.worker runs in the VM of web[^]*no app worker/)
@@ -108,18 +108,18 @@ it.each([
     'services: { a: { image: i, volumes: ["d:/d"] }, b: { image: j, volumes: ["d:/d"] } }\nvolumes: { d: }',
     'of a: only one VM',
   ],
-])('is refused with a reason: %#', async (text, reason) => {
+])('services that cannot share a VM are refused with the reason: %#', async (text, reason) => {
   expect((await plan(text)).refused.join('\n')).toContain(reason)
 })
 
-it('services that only read a volume stay apps', async () => {
+it('services that only read a shared volume remain separate apps', async () => {
   const { services, refused } = await plan(
     two('tty: true', 'tty: true').replaceAll('d:/d', 'd:/d:ro').replace('http://b:1/', ''),
   )
   expect([services.length, refused]).toEqual([3, []])
 })
 
-it('a service with the mounts of another one shares its volumes', async () => {
+it('services share a volume through volumes_from and run in one VM', async () => {
   const text =
     'services: { a: { image: i, volumes: ["d:/d"] }, b: { image: i, command: x, volumes_from: [a] } }\nvolumes: { d: }'
   const { programs, refused } = await plan(text)
@@ -129,21 +129,24 @@ it('a service with the mounts of another one shares its volumes', async () => {
 it.each([
   ['condition: service_completed_successfully', 'tty: true'],
   ['condition: service_started', 'restart: "no"'],
-])('a service of another image that prepares a volume ends first, and hands it over: %s', async (condition, lines) => {
-  const { services, refused } = await plan(`
+])(
+  'a service with another image that prepares a volume runs to completion before the service that uses the volume: %s',
+  async (condition, lines) => {
+    const { services, refused } = await plan(`
 services:
   app: { image: i, ports: ["80"], volumes: ["d:/d"], depends_on: { init: { ${condition} } } }
   init: { image: busybox, command: chown -R 1000 /d, volumes: ["d:/d"], ${lines} }
 volumes: { d: }
 `)
-  expect(refused).toEqual([])
-  expect(services).toMatchObject([
-    { name: 'init', isTask: true, app: { kind: 'worker', processes: { web: { restart: 'never' } } } },
-    { name: 'app', isTask: false },
-  ])
-})
+    expect(refused).toEqual([])
+    expect(services).toMatchObject([
+      { name: 'init', isTask: true, app: { kind: 'worker', processes: { web: { restart: 'never' } } } },
+      { name: 'app', isTask: false },
+    ])
+  },
+)
 
-it('a volume with two mount points has a link at the second one', async () => {
+it('a volume with two mount points is mounted at the first one, and the second one becomes a symbolic link', async () => {
   const { services, programs, refused } = await plan(
     'services: { a: { image: i, volumes: ["d:/d", "d:/srv/d"] } }\nvolumes: { d: }',
   )

@@ -1,4 +1,7 @@
-/** Services that write to one volume become programs of one VM, if they have one image: only one VM can use the volume. */
+/**
+ * Merges services that write to the same volume into one VM, because only one VM can use a writable volume. They must
+ * have the same image.
+ */
 import type { EffectiveFile, FileVolume } from '../appfile/effective.ts'
 import { contentFile, type GivenFile } from '../appfile/files.ts'
 import { maxPrograms, programsPath } from '../lib/vm-programs.ts'
@@ -7,7 +10,7 @@ import { isSameImage } from './releases.ts'
 import type { Need, Service } from './service.ts'
 import { memoryFor } from './sizes.ts'
 
-/** The services, with those that run in the VM of another one left out. */
+/** Returns the services, without those that run in the VM of another service. */
 export async function together(services: ReadonlyMap<string, Service>, reader: Reader): Promise<Map<string, Service>> {
   const merged = new Map([...services].map(([name, service]) => [name, withTasks(service, services)]))
   const ending = new Set(
@@ -32,8 +35,8 @@ export async function together(services: ReadonlyMap<string, Service>, reader: R
 }
 
 /**
- * A service that prepares a volume of the one that needs it, and is not restarted, ends first: only one VM can use the
- * volume.
+ * Makes a service wait until a service that shares a volume with it has completed, if that one is never restarted: such
+ * a service prepares the volume, and only one VM can use the volume.
  */
 function withTasks(service: Service, services: ReadonlyMap<string, Service>): Service {
   const prepares = ({ service: name, condition }: Need) => {
@@ -50,7 +53,7 @@ function withTasks(service: Service, services: ReadonlyMap<string, Service>): Se
   return { ...service, needs }
 }
 
-/** Services of one image that share a volume which one of them writes to. */
+/** Returns groups of services with the same image that share a volume which at least one of them writes to. */
 function groupsOf(services: readonly Service[], ending: ReadonlySet<string>): Service[][] {
   const groups: Service[][] = []
   const names = new Set(services.flatMap(({ app }) => app.volumes.map(({ name }) => name)))
@@ -58,14 +61,14 @@ function groupsOf(services: readonly Service[], ending: ReadonlySet<string>): Se
     const users = services.filter(({ app }) => app.volumes.some(one => one.name === volume))
     if (users.length < 2 || users.every(({ app }) => isReadOnly(app, volume))) continue
     const [first] = users.filter(({ name }) => !ending.has(name))
-    // A service that ends first with another image hands its volumes over.
+    // A service with another image that completes first does not need the volume at the same time.
     const members = users.filter(one => first && (isSameImage(one, first) || !ending.has(one.name)))
     if (members.length < 2 || !first || !members.every(one => isSameImage(one, first))) continue
     const others = groups.filter(group => group.some(one => members.includes(one)))
     for (const other of others) groups.splice(groups.indexOf(other), 1)
     groups.push([...new Set([...others.flat(), ...members])])
   }
-  // In the order of the file.
+  // Services of a group are in the order of the file.
   return groups.map(group => services.filter(one => group.includes(one)))
 }
 
@@ -107,7 +110,7 @@ async function wholeOf(
   return mergedService(main, others, ending, reader)
 }
 
-/** Why both cannot have one VM. */
+/** Returns why the two services cannot run in one VM; undefined if they can. */
 function clashOf({ app: main }: Service, { app }: Service): string | undefined {
   for (const volume of app.volumes) {
     const there = main.volumes.find(one => one.mount === volume.mount)
@@ -167,7 +170,7 @@ interface Link {
   readonly to: string
 }
 
-/** The volumes, each once, and links for their further mount points: a VM has a volume at one place. */
+/** Returns each volume once, and symbolic links for its other mount points, because a VM mounts a volume only once. */
 function oneMountEach(services: readonly Service[]): { readonly volumes: FileVolume[]; readonly links: Link[] } {
   const volumes = new Map<string, FileVolume>()
   const links = new Map<string, Link>()
@@ -206,8 +209,8 @@ function programOf({ app: main }: Service, { name, app, entrypoint, command }: S
 }
 
 /**
- * The service with the names of those that run in the VM of another one replaced: in `depends_on`, and as hosts in
- * variables.
+ * Replaces the names of services that run in another service's VM by the name of that service: in `depends_on`, and
+ * where variables contain them as hostnames.
  */
 function renamed(service: Service, mains: ReadonlyMap<string, string>, reader: Reader): Service {
   const needs = service.needs.flatMap((need): Need[] => {
@@ -233,7 +236,7 @@ function renamed(service: Service, mains: ReadonlyMap<string, string>, reader: R
   return { ...service, needs, app: { ...service.app, env } }
 }
 
-/** The name as a host: with a port, or after a scheme. */
+/** Returns a pattern for the name as a hostname: before a port, or after a scheme. */
 function hostPattern(name: string): RegExp {
   const plain = name.replaceAll(/[.+]/g, '\\$&')
   return new RegExp(`(?<=^|[/@,=\\s])${plain}(?=:\\d)|(?<=//(?:[^/\\s]*@)?)${plain}(?=[/:\\s]|$)`, 'g')

@@ -1,4 +1,4 @@
-/** Reads YAML into a tree whose nodes know their place. The file is untrusted: size, depth and aliases are limited. */
+/** Parses YAML into a tree whose nodes have positions. The file is untrusted: size, depth and aliases are limited. */
 import { type Alias, isAlias, isMap, isScalar, LineCounter, type Node, parseAllDocuments } from 'yaml'
 import { asMap } from './merge.ts'
 import { type Fault, Invalid, type Place } from './faults.ts'
@@ -7,7 +7,7 @@ export interface Scalar {
   readonly kind: 'scalar'
   readonly at: Place
   readonly value: string | number | boolean | null
-  /** As it is written, without quotes: `0644` and `1.10` keep their form. */
+  /** As written in the file, without quotes: `0644` and `1.10` are not converted to numbers. */
   readonly text: string
 }
 export interface List {
@@ -18,24 +18,27 @@ export interface List {
 export interface Mapping {
   readonly kind: 'map'
   readonly at: Place
-  /** A Map, because names of the file may be those of prototype members. */
+  /** A Map instead of an object, because a key in the file may be the name of a prototype member. */
   readonly entries: ReadonlyMap<string, Tree>
 }
 export type Tree = Scalar | List | Mapping
 
-/** Ten times the size of large public compose files. */
+/** Limit on the file size: ten times the size of large public compose files. */
 export const mostFileBytes = 262_144
 const mostDepth = 50
-/** With every alias expanded. */
+/** Limit on the nodes of a tree, counted after expanding aliases. */
 const mostNodes = 50_000
 
-/** @param file its name, for messages @throws Invalid */
+/**
+ * @param file name of the file, for error messages
+ * @throws Invalid
+ */
 export function readTree(text: string, file: string): Tree {
   const start: Place = { file, line: 1, column: 1 }
   if (new TextEncoder().encode(text).length > mostFileBytes)
     throw new Invalid([fault(start, `The file has more than ${mostFileBytes / 1024} KiB`)])
   const lines = new LineCounter()
-  // `uniqueKeys` compares each key with all others of its map; `mapOf` finds repeated keys with a Map.
+  // `uniqueKeys` would compare each key with all others of its map. `mapOf` finds repeated keys faster.
   const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: false, prettyErrors: false })
   const [document, second] = [...documents]
   if (!document) throw new Invalid([fault(start, 'The file is empty')])
@@ -62,7 +65,10 @@ const fault = (at: Place, message: string): Fault => ({ at, field: '', message }
 
 interface Conversion {
   readonly placeOf: (offset: number) => Place
-  /** Trees of the anchors so far. An alias to an anchor that is not complete is unknown, so no tree is endless. */
+  /**
+   * Trees of the anchors that are complete. An alias within its own anchor is therefore unknown, and no tree is
+   * endless.
+   */
   readonly anchors: Map<string, Tree>
   nodes: number
 }
@@ -105,12 +111,13 @@ function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, dep
     const value = pair.value
       ? convert(pair.value, conversion, depth + 1)
       : ({ kind: 'scalar', at: keyAt, value: null, text: '' } as const)
-    // Not in the specification, but in use: nothing but a list is that list.
+    // A map with only a merge key whose value is a list becomes that list. The specification does not define this, but
+    // users write it.
     if (name === '<<' && value.kind === 'list' && pairs.length === 1 && !value.items.some(({ kind }) => kind === 'map'))
       return { ...value, at }
     if (name === '<<') merged.push(...mergedOf(value))
     else if (entries.has(name)) throw new Invalid([fault(keyAt, `The key "${name}" is in its map twice`)])
-    // The place of the key: a nested value starts on a later line.
+    // Uses the key's position, because a nested value begins on a later line.
     else entries.set(name, { ...value, at: keyAt })
   }
   for (const one of merged) {
@@ -120,7 +127,10 @@ function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, dep
   return { kind: 'map', at, entries }
 }
 
-/** The maps of a merge key. A list of NAME=value is not in the specification, but in use. */
+/**
+ * Returns the maps of a merge key. Accepts a list of NAME=value, which the specification does not define, but users
+ * write.
+ */
 function mergedOf(value: Tree): readonly Tree[] {
   const map = asMap(value)
   return map.kind === 'list' ? map.items : [map]
@@ -133,7 +143,7 @@ function aliased(node: Alias, conversion: Conversion, at: Place): Tree {
   return tree
 }
 
-/** Throws before the aliases of a file add up to more than a program can visit. */
+/** Counts nodes. Throws before the aliases of a file expand to more nodes than can be processed. */
 function count(conversion: Conversion, at: Place, nodes: number): void {
   conversion.nodes += nodes
   if (conversion.nodes > mostNodes)
@@ -141,7 +151,9 @@ function count(conversion: Conversion, at: Place, nodes: number): void {
 }
 
 const sizes = new WeakMap<Tree, number>()
-/** Counted once for each tree: shared trees make this exponential otherwise. */
+/**
+ * Returns the number of nodes in a tree, computed once per tree. Otherwise nested aliases would take exponential time.
+ */
 function sizeOf(tree: Tree): number {
   if (tree.kind === 'scalar') return 1
   const known = sizes.get(tree)

@@ -1,4 +1,4 @@
-/** Maps volumes and mounts. */
+/** Maps volumes, and the mounts of services. */
 import { isAbsolute, join } from '../lib/posix-path.ts'
 import type { FileVolume } from '../appfile/effective.ts'
 import type { Place } from './faults.ts'
@@ -18,11 +18,11 @@ import {
   unsupported,
 } from './reader.ts'
 
-/** A volume of the project. */
+/** A volume in the project that a stack uses. */
 export interface StackVolume {
   readonly name: string
   readonly sizeMib: number
-  /** The stack does not create or delete it. */
+  /** Whether the volume exists independently of the stack, which neither creates nor deletes it. */
   readonly isExternal: boolean
 }
 
@@ -67,13 +67,13 @@ export interface Mount {
 
 interface MountContext {
   readonly volumes: ReadonlyMap<string, StackVolume>
-  /** Places of the mounts that became files. */
+  /** Positions of the mounts whose contents are copied as files (`ServiceFiles`). */
   readonly copied: ReadonlySet<Place>
-  /** Folders that become volumes, by the place of their mount. */
+  /** Missing folders that become volumes, by the position of their mount. */
   readonly created: ReadonlyMap<Place, string>
 }
 
-/** The volume that stands for a folder that does not exist. */
+/** Returns the volume that replaces a folder that does not exist. */
 export const folderVolume = (stack: string, folder: string): StackVolume => ({
   name: `${stack}-${folder.replaceAll(/[^A-Za-z0-9]+/g, '-').replaceAll(/^-+|(?<!-)-+$/g, '')}`
     .slice(0, 63)
@@ -91,7 +91,7 @@ export function mountsOf(service: Field, { volumes, copied, created }: MountCont
     const mount =
       given && folder !== undefined ? { ...given, type: 'volume', source: folder, isReadOnly: false } : given
     const mapped = mount && fileVolume(service, mount, volumes)
-    // Of several mounts at one path, the last one counts: that of an override.
+    // If several mounts have the same path, the last one wins, which comes from an override.
     if (mapped) found.set(mapped.mount, mapped)
   }
   for (const one of oneOrMany(member(service, 'tmpfs')))
@@ -124,7 +124,10 @@ export function mountOf(field: Field): Mount | undefined {
   return { field, type: isPath ? 'bind' : 'volume', source, target: second ?? first, isReadOnly }
 }
 
-/** Whether the files are uploaded with the folder of the build: such a mount only shows changes during development. */
+/**
+ * Whether the mounted files are part of the build's folder. Such a mount is for development only, to show changes at
+ * once.
+ */
 export function isOfBuild(service: Field, source: string): boolean {
   const build = member(service, 'build')
   if (!build) return false
@@ -135,13 +138,13 @@ export function isOfBuild(service: Field, source: string): boolean {
 }
 const isWithin = (path: string, tree: string) => `${path.replace(/\/$/, '')}/`.startsWith(`${tree.replace(/\/$/, '')}/`)
 
-/** Files of the host that programs read only for the time zone. */
+/** Files of the host that are mounted only to give programs its time zone. */
 const clocks = ['/etc/localtime', '/etc/timezone']
 
-/** Modules and headers of the kernel of the host, which VPNs mount to load what they need. */
+/** Kernel modules and headers of the host, which VPN programs mount to load a module. */
 const modules = ['/lib/modules', '/usr/src']
 
-/** Each VM has its own of these, which does the same. */
+/** Files of which each VM has its own with the same purpose. */
 const ownOfVm = ['/dev/null', '/dev/random', '/dev/urandom', '/dev/shm', '/dev/zero', '/etc/hosts', '/etc/resolv.conf']
 
 function fileVolume(service: Field, mount: Mount, volumes: ReadonlyMap<string, StackVolume>): FileVolume | undefined {

@@ -1,4 +1,4 @@
-/** Composes the control plane: the features that serve requests, and the workflows and sweeps that do the work. */
+/** Assembles the control plane: the features that serve requests, and the workflows and sweeps that do the work. */
 import type { AnyWorkflow } from '../engine/workflow.ts'
 import type { Sweep } from '../engine/sweep.ts'
 import { appLogFeature, logRetention } from './app-logs/index.ts'
@@ -93,7 +93,7 @@ export const features = (deps: ControlDeps, security: Security): readonly Featur
   tcpServiceFeature(deps),
 ]
 
-/** The contents of a project, in the order of deletion. */
+/** The kinds of resources in a project, in the order in which a deleted project loses them. */
 export const projectContents: readonly ProjectContents[] = [databaseContents, appContents, volumeContents]
 
 export const workflows = (deps: ControlDeps): readonly AnyWorkflow[] => [

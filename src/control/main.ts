@@ -1,4 +1,6 @@
-/** The control plane: API, workflow runner, sweeps, outbox relay, and the receivers for hosts and gateways. */
+/**
+ * The control plane: API, workflow runner, sweeps, outbox relay, and the receivers of messages from hosts and gateways.
+ */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
@@ -42,7 +44,7 @@ import { startRegistryLogins } from './registries/index.ts'
 import { startRoutePublisher } from './routing/index.ts'
 import { appLogins, startShellReceiver } from './vm-sessions/index.ts'
 
-/** Time limit for open requests during shutdown. */
+/** Time limit for requests that are still open at shutdown. */
 const drainMs = 10_000
 
 export interface ControlOptions {
@@ -51,13 +53,13 @@ export interface ControlOptions {
   readonly bus: Bus
   readonly log: Logger
   readonly host: string
-  /** 0: any free port. */
+  /** Port of the API. 0: any free port. */
   readonly port: number
   /** Port of the Prometheus listener; absent: none. */
   readonly metricsPort?: number
-  /** For the metrics: refusals to guests of an agent in this process. */
+  /** Counts the requests of guests that an agent in this process refused; shown among the metrics. */
   readonly refused?: Tally
-  /** Checks every JSON answer against its schema; for tests. */
+  /** Checks every JSON response against its schema; for tests. */
   readonly checkAnswers?: boolean
 }
 
@@ -68,7 +70,10 @@ export interface Control {
   stop(): Promise<void>
 }
 
-/** @throws Error when a port is taken or the secret does not match the data; everything is stopped again then. */
+/**
+ * Starts the control plane. @throws Error when a port is taken or the secret does not match the data, after stopping
+ * what was already started
+ */
 export async function startControl(options: ControlOptions): Promise<Control> {
   const { config, db, bus, log } = options
   const clock = systemClock

@@ -30,7 +30,9 @@ import { vmOperations } from './vms/schema.ts'
 import { volumeOperations } from './volumes/schema.ts'
 import type { Operation } from './http/operation.ts'
 
-/** All operations by id: registered by the server, shown in the OpenAPI document and enumerated by the tests. */
+/**
+ * All API operations by id: the server registers them, the OpenAPI document lists them and the tests enumerate them.
+ */
 export const allOperations: Readonly<Record<string, Operation>> = {
   ...healthOperations,
   ...apiDocsOperations,

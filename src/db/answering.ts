@@ -1,5 +1,5 @@
 /**
- * Detects a hung server (a stopped process, a full disk, a lost network), which neither answers nor breaks its
+ * Detects a hung server (a stopped process, a full disk, a lost network), which neither responds nor closes its
  * connections.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,15 +7,16 @@ import pg from 'pg'
 import { clientConfig } from './driver.ts'
 import { DbUnavailable } from './errors.ts'
 
-/** A normal start takes half a second and is not probed at all. */
+/** Delay before the first probe. A normal start takes half a second, and so is not probed at all. */
 const firstProbeMs = 1_000
 const probeMs = 500
 const limitMs = 4_000
 
 /**
- * Runs the work, which may wait long on a server that still answers others (a migration, a lock).
- * @throws DbUnavailable `connect` when the server stops answering for some seconds meanwhile; the work continues
- * unobserved
+ * Runs `work` and meanwhile probes the server with a second connection. For work that may wait long although the server
+ * is healthy (a migration, a lock).
+ * @throws DbUnavailable `connect` when the server does not respond to a probe within some seconds; the work then
+ * continues in the background
  */
 export async function whileAnswering<T>(url: string, work: () => Promise<T>): Promise<T> {
   const end = new AbortController()
@@ -28,7 +29,7 @@ export async function whileAnswering<T>(url: string, work: () => Promise<T>): Pr
   }
 }
 
-/** Resolves with the error when the server hangs; with undefined once the signal has aborted. */
+/** Probes the server. Resolves with the error once it hangs; with undefined after the signal has aborted. */
 async function watch(url: string, signal: AbortSignal): Promise<DbUnavailable | undefined> {
   const pause = (ms: number) => delay(ms, undefined, { signal, ref: false }).catch(() => undefined)
   for (await pause(firstProbeMs); !signal.aborted; await pause(probeMs)) {
@@ -41,7 +42,10 @@ async function watch(url: string, signal: AbortSignal): Promise<DbUnavailable | 
   return undefined
 }
 
-/** Also returns true for a server that refuses the connection: then the work fails with its own error. */
+/**
+ * Returns whether the server responds. Also true for a server that refuses the connection: the work then fails with an
+ * error of its own.
+ */
 async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ ...clientConfig(url, 'mote-probe'), connectionTimeoutMillis: 2 * limitMs })
   client.on('error', () => undefined)

@@ -59,7 +59,7 @@ describeEachPostgres('connectDb', which => {
   })
   afterEach(() => database.drop())
 
-  test('statements issued in the turn of a leading one follow it, and no statement waits behind another one', async () => {
+  test('statements issued in the same turn as one with `leads` share its connection, and others do not wait behind a slow one', async () => {
     const pidOf = async (asked = sql.pid) => (await db.one(asked)).pid
     const [leader, along, third] = await Promise.all([pidOf(sql.leads), pidOf(), pidOf()])
     expect(along).toBe(leader)
@@ -78,7 +78,7 @@ describeEachPostgres('connectDb', which => {
     expect(beside[1]).toBe(beside[2])
   })
 
-  test('int8 is a number, timestamptz a Date and jsonb parsed, also as parameters', async () => {
+  test('int8 becomes a number, timestamptz a Date and jsonb is parsed, and the same types are accepted as parameters', async () => {
     const row = await db.one(
       statement<Record<string, unknown>>(
         't.types',
@@ -107,7 +107,7 @@ describeEachPostgres('connectDb', which => {
     await expect(db.one(statement('t.huge', 'SELECT 9007199254740993::int8 AS n'))).rejects.toThrow(/too large/)
   })
 
-  test('rows, one, maybe and run', async () => {
+  test('`rows`, `one`, `maybe` and `run` return what they declare', async () => {
     expect(await db.run(sql.insert, [1, 1])).toBe(1)
     expect(await db.rows(sql.ids)).toEqual([{ id: 1 }])
     expect(await db.maybe(sql.ids)).toEqual({ id: 1 })
@@ -117,7 +117,7 @@ describeEachPostgres('connectDb', which => {
     expect(await db.run(sql.add, [99])).toBe(0)
   })
 
-  test('statements are prepared once per connection, also when the first ones are concurrent', async () => {
+  test('each statement is prepared once per connection, even if its first executions are concurrent', async () => {
     await Promise.all(Array.from({ length: 40 }, () => db.rows(sql.ids)))
     const prepared = statement<{ n: number }>(
       't.prepared',
@@ -139,7 +139,7 @@ describeEachPostgres('connectDb', which => {
     expect(retryable(twice)).toBe(false)
   })
 
-  test('one failing statement of many on a connection fails alone', async () => {
+  test('a failing statement does not affect other statements pending on the same connection', async () => {
     await db.run(sql.insert, [0, 1])
     const results = await Promise.allSettled(
       Array.from({ length: 60 }, (_, n) => db.run(sql.insert, [n % 3 === 0 ? 0 : n, 1])),
@@ -147,7 +147,7 @@ describeEachPostgres('connectDb', which => {
     expect(results.filter(({ status }) => status === 'rejected').length).toBe(20)
   })
 
-  test('a transaction commits, rolls back, and detects a COMMIT that rolled back', async () => {
+  test('a transaction commits or rolls back, and reports a COMMIT that rolled back', async () => {
     await db.tx(tx => tx.run(sql.insert, [1, 1]))
     const boom = new Error('boom')
     const rolledBack = db.tx(async tx => {
@@ -163,7 +163,7 @@ describeEachPostgres('connectDb', which => {
     expect(await db.rows(sql.ids)).toEqual([{ id: 1 }])
   })
 
-  test('statements on db inside a transaction are not part of it', async () => {
+  test('statements on `db` inside a transaction are not part of it', async () => {
     await caught(
       db.tx(async tx => {
         await tx.run(sql.insert, [1, 1])
@@ -174,7 +174,7 @@ describeEachPostgres('connectDb', which => {
     expect(await db.rows(sql.ids)).toEqual([{ id: 2 }])
   })
 
-  test('a deadlock is retryable for one of the two', async () => {
+  test('of two transactions that deadlock, one fails with a retryable error', async () => {
     await db.run(sql.insert, [1, 1])
     await db.run(sql.insert, [2, 1])
     const both = Promise.withResolvers<void>()
@@ -190,7 +190,7 @@ describeEachPostgres('connectDb', which => {
     expect([retryable(one), retryable(two)].sort()).toEqual([false, true])
   })
 
-  test('after its connections were killed, pending statements are rejected as unavailable and the next one works', async () => {
+  test('after the connections are killed, pending statements fail as unavailable and the next statement works', async () => {
     const sleeping = caught(db.rows(statement('t.sleep', 'SELECT pg_sleep(10)')))
     const inTx = caught(
       db.tx(async tx => {
@@ -232,7 +232,7 @@ describeEachPostgres('connectDb', which => {
     expect(error).toMatchObject({ name: 'DbUnavailable', reason: 'connect' })
   })
 
-  test('listen receives committed events, and is called once after a reconnect', async () => {
+  test('a listener receives committed notifications, and is called once after a reconnect', async () => {
     const heard: string[] = []
     const other: string[] = []
     const listening = await db.listen('news', payload => heard.push(payload))
@@ -255,7 +255,7 @@ describeEachPostgres('connectDb', which => {
   })
 
   test.each(['withLock', 'withLockedSession'] as const)(
-    '%s has one holder, and is released at the end, after an error and with its session',
+    '%s gives a lock to one holder at a time, until the work ends or fails or the session is lost',
     async kind => {
       const inner = await db[kind]('a', async () => {
         expect(await db[kind]('a', async () => 'second')).toBeUndefined()
@@ -274,7 +274,7 @@ describeEachPostgres('connectDb', which => {
     },
   )
 
-  test('both kinds of locks, and two programs, exclude each other', async () => {
+  test('`withLock` and `withLockedSession` exclude each other, also between two programs', async () => {
     const other = await connectDb({ url: database.url, log })
     await db.withLock('a', async () => {
       expect(await db.withLockedSession('a', async () => 'in a session')).toBeUndefined()
@@ -286,7 +286,7 @@ describeEachPostgres('connectDb', which => {
     expect(await caught(other.withLock('a', async () => 'closed'))).toMatchObject({ reason: 'closed' })
   })
 
-  test('many locks take one session', async () => {
+  test('many locks share one session', async () => {
     const names = Array.from({ length: 20 }, (_, n) => `many ${n}`)
     const own = await connectDb({ url: database.url, log })
     const before = await db.one(sql.sessions, ['mote-locks'])
@@ -301,7 +301,7 @@ describeEachPostgres('connectDb', which => {
     await own.close()
   })
 
-  test('transactions above the number of connections wait', async () => {
+  test('transactions beyond the maximum number of connections wait for a free one', async () => {
     const small = await connectDb({ url: database.url, log, txConnections: 2 })
     await Promise.all(Array.from({ length: 10 }, (_, n) => small.tx(tx => tx.run(sql.insert, [n, 1]))))
     expect((await db.rows(sql.ids)).length).toBe(10)
@@ -311,7 +311,7 @@ describeEachPostgres('connectDb', which => {
     expect(await caught(small.tx(tx => tx.rows(sql.ids)))).toMatchObject({ name: 'DbUnavailable' })
   })
 
-  test('a session that ends as it begins fails only its transaction', async () => {
+  test('a connection that the server closes right after sign-in fails only the transaction that requested it', async () => {
     const socket = join(decodeURIComponent(/\?host=(.+)$/.exec(database.url)?.[1] ?? ''), '.s.PGSQL.5432')
     const fatal = Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
     const length = Buffer.alloc(4)
@@ -337,14 +337,14 @@ describeEachPostgres('connectDb', which => {
   })
 
   describe('a server that hangs', () => {
-    /** Connects by TCP through a proxy that passes nothing once a client has sent `at`. */
+    /** A proxy to the server that forwards nothing any more once a client has sent text that matches `at`. */
     const hanging = async (at: RegExp) => {
       const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(database.url) ?? []
       const cut = await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at, 'hang')
       return Object.assign(cut, { url: `postgresql://${user}@127.0.0.1:${cut.port}/${name}` })
     }
 
-    test('does not keep the program from closing its sessions', async () => {
+    test('`close` succeeds although the server hangs', async () => {
       await using server = await hanging(/t\.insert/)
       const own = await connectDb({ url: server.url, log, txConnections: 1 })
       await own.rows(sql.pid)
@@ -354,7 +354,7 @@ describeEachPostgres('connectDb', which => {
       expect(await waiting).toBeInstanceOf(DbUnavailable)
     })
 
-    test('ends work that waits for the hung server, but not work that waits for other sessions', async () => {
+    test('`whileAnswering` fails when the server hangs, but not when the work waits for other sessions', async () => {
       await using server = await hanging(/t\.ids/)
       const own = await connectDb({ url: server.url, log })
       expect(await own.whileAnswering(() => own.rows(sql.long))).toHaveLength(1)

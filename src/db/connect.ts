@@ -22,12 +22,12 @@ export interface ConnectOptions {
   readonly txConnections?: number
 }
 
-/** Time after which `close` destroys the sockets: a hung server does not end its sessions. */
+/** Time after which `close` destroys the sockets, because a hung server does not close its sessions. */
 const closeLimitMs = 1_000
 
 /**
- * Opens the database. @throws DbUnavailable `connect` when it is unreachable now; later disconnects are repaired
- * automatically.
+ * Connects to the database. @throws DbUnavailable `connect` when the server is unreachable now; later disconnects are
+ * repaired automatically.
  */
 export async function connectDb(options: ConnectOptions): Promise<Db> {
   const { url, log } = options
@@ -38,7 +38,8 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
     pipeline: true,
     max: options.txConnections ?? 10,
   })
-  // Without a listener, a session that ends between statements, or as it begins, would end the process.
+  // Without this listener, a session that the server closes between two statements, or right after sign-in, would crash
+  // the process.
   pool.on('connect', client => client.on('error', () => undefined))
   pool.on('error', error => log.warn({ err: error.message }, 'idle transaction connection lost'))
   const listener = new Listener(url, log, sockets)

@@ -1,18 +1,18 @@
 /**
  * The only access to PostgreSQL. Statements are named and live in each feature's `store.ts`, so that the server plans
- * them once per connection (an unprepared four-table join is eight times slower) and a reader finds every query in one
- * place.
+ * them once per connection (an unprepared four-table join is eight times slower) and all queries of a feature are in
+ * one place.
  * `Db` runs single statements on a few pipelined connections that never hold a transaction; `tx` takes a separate
  * connection from a pool. A statement on `db` inside a `tx` callback is therefore not part of that transaction.
  */
 export interface Statement<Row> {
-  /** Unique in the program, `<feature>.<what>`; the name of the prepared statement on the server. */
+  /** Unique in the program: `<feature>.<what>`. Also the name of the prepared statement on the server. */
   readonly name: string
-  /** Columns are always listed: a prepared `SELECT *` fails after the next migration. */
+  /** The SQL text. Always lists the columns, because a prepared `SELECT *` fails after the next migration. */
   readonly text: string
   /**
-   * The statement is fast, and up to this many statements issued in the same event-loop turn follow it on its
-   * connection.
+   * Declares the statement to be fast: up to this many statements that are issued after it in the same event-loop turn
+   * are sent on its connection, so that they arrive together.
    */
   readonly leads?: number
   readonly row?: Row
@@ -26,7 +26,7 @@ export function statement<Row = never>(
   return { name, text, ...options }
 }
 
-/** Types of parameters; arrays become PostgreSQL arrays, plain objects jsonb. */
+/** Values for parameters. Arrays become PostgreSQL arrays, plain objects jsonb. */
 export type Param =
   | string
   | number
@@ -40,9 +40,9 @@ export type Param =
 
 export interface Sql {
   rows<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row[]>
-  /** Returns the only row. Zero or several rows are a bug of the caller and throw. */
+  /** Returns the only row. @throws Error (a bug in the caller) for no or several rows */
   one<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row>
-  /** Returns the first row, if there is one. */
+  /** Returns the first row, if any. */
   maybe<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row | undefined>
   /** Runs an INSERT, UPDATE or DELETE, and returns the number of affected rows. */
   run(statement: Statement<unknown>, params?: readonly Param[]): Promise<number>
@@ -72,7 +72,7 @@ export async function runLast(sql: Sql | Tx, statement: Statement<unknown>, para
 }
 
 export interface Db extends Sql {
-  /** Commits when `work` resolves, rolls back when it rejects. Does not retry. */
+  /** Runs `work` in a transaction: commits when it resolves, rolls back when it rejects. Does not retry. */
   tx<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /**
    * LISTENs on a channel. Survives reconnects, and calls `onEvent` once after each, because events may have been
@@ -80,13 +80,13 @@ export interface Db extends Sql {
    */
   listen(channel: string, onEvent: (payload: string) => void): Promise<{ stop(): Promise<void> }>
   /**
-   * Runs `work` while this program holds the advisory lock; returns undefined if it is held already, here or by another
-   * program. The signal aborts when the session that holds all locks of this program is lost.
+   * Runs `work` while this program holds the advisory lock; returns undefined if the lock is already held, by this
+   * program or another one. The signal aborts when the database session that holds all locks of this program is lost.
    */
   withLock<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
-  /** `withLock` in a session of its own, which pg_stat_activity shows as `mote-lock <name>`. */
+  /** Like `withLock`, but in a database session of its own, which pg_stat_activity shows as `mote-lock <name>`. */
   withLockedSession<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
-  /** See answering.ts. @throws DbUnavailable `connect` when the server hangs meanwhile */
+  /** Runs `work`, but gives up when the server hangs (answering.ts). @throws DbUnavailable `connect` */
   whileAnswering<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }

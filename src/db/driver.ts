@@ -7,7 +7,7 @@ const int8 = 20
 const int8Array = 1016
 
 /**
- * Converts an int8 to a number: counters and byte sizes are int8 in the schema. Throws for values above 2^53, which
+ * Converts an int8 to a number. The schema uses int8 for counters and byte sizes. Throws for values above 2^53, which
  * would silently lose digits.
  */
 function toNumber(text: string): number {
@@ -16,7 +16,8 @@ function toNumber(text: string): number {
   return value
 }
 
-// `pg.types.getTypeParser` is overloaded per format. Each connection gets this table; the global one stays unchanged.
+// A table for the connections of this program; pg's global one stays unchanged. `pg.types.getTypeParser` is overloaded
+// per format.
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => {
     if (format !== 'binary' && oid === int8) return toNumber
@@ -25,7 +26,7 @@ const types: pg.CustomTypesConfig = {
   },
 }
 
-// Annotated, because the driver's type only knows scalar types.
+// 1009 is the oid of text[]. Annotated as a number, because the driver's type declares only scalar types.
 const textArray: number = 1009
 
 function int8List(text: string): (number | null)[] {
@@ -33,13 +34,13 @@ function int8List(text: string): (number | null)[] {
   return list.map(item => (item === null ? null : toNumber(item)))
 }
 
-/** A statement that takes longer is a bug or lacks an index; migrations set their own timeout. */
+/** A statement that takes longer than this is a bug or lacks an index. Migrations set a timeout of their own. */
 const statementTimeoutMs = 30_000
-/** The server ends idle transactions, because they hold locks and block vacuum. */
+/** The server ends transactions that are idle for this long, because they hold locks and block vacuum. */
 const idleInTransactionMs = 60_000
 export const connectTimeoutMs = 5_000
 
-/** @param sockets collects the sockets of open connections */
+/** Returns the configuration of a connection. @param sockets receives the sockets of open connections */
 export function clientConfig(url: string, applicationName: string, sockets?: Set<Socket>): pg.ClientConfig {
   return {
     connectionString: url,

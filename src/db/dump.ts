@@ -10,8 +10,8 @@ interface TableRow {
   readonly lines: string[]
 }
 
-// Skips pg_constraint.contype n, NOT NULL as a separate constraint, which PostgreSQL 18 lists and 15 lacks: the
-// column's line already includes it.
+// Skips constraints of contype n (NOT NULL), which PostgreSQL 18 lists and 15 does not: the lines of their columns
+// already include them.
 const tableText = `
 SELECT c.relname AS "table",
   ARRAY(
@@ -51,10 +51,10 @@ SELECT line FROM (
   WHERE n.nspname = 'public' AND NOT t.tgisinternal
 ) things ORDER BY part, key COLLATE "C", line COLLATE "C"`
 
-/** Tables with columns and constraints by name, then indexes, enums, views, functions and triggers. */
+/** Returns tables with columns and constraints by name, then indexes, enums, views, functions and triggers. */
 export async function dumpSchema(url: string): Promise<string> {
   const client = new pg.Client(clientConfig(url, 'mote-dump'))
-  // Without a listener, an error after a failed connect would end the process.
+  // Without a listener, an error after a failed connect would crash the process.
   client.on('error', () => undefined)
   try {
     await client.connect()

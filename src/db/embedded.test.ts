@@ -46,7 +46,7 @@ async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0
   return server
 }
 
-/** Starts a real program that writes; `acknowledged` has the writes that were confirmed to it. */
+/** Starts a separate program that inserts rows; `acknowledged` lists the writes that the server has confirmed to it. */
 async function startWriter(from: number) {
   const child = spawn(process.execPath, [writerProgram, dataDir, String(from)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -72,7 +72,7 @@ const postmasterPid = async () =>
   Number.parseInt(await readFile(join(dataDir, 'cluster', 'postmaster.pid'), 'utf8'), 10)
 
 describe('embedded PostgreSQL', () => {
-  test('starts durable, on a private socket only, and fast the second time', async () => {
+  test('starts with fsync, on a private socket only, and starts fast the second time', async () => {
     const first = await start()
     const db = await connectDb({ url: first.url, log })
     const setting = statement<{ fsync: string; listen: string; encoding: string; sync: string }>(
@@ -95,7 +95,7 @@ describe('embedded PostgreSQL', () => {
       times.push(performance.now() - began)
       await again.stop()
     }
-    // 50 ms on an idle host, with a goal of 150; test hosts are shared and busy.
+    // Goal: 150 ms. 50 ms on an idle host; the limit is higher because test hosts are shared and busy.
     expect(Math.min(...times)).toBeLessThan(600)
   })
 
@@ -129,7 +129,7 @@ describe('embedded PostgreSQL', () => {
     }
   })
 
-  test('a dying server found by the next program is replaced', async () => {
+  test('the next program replaces a server that dies while the program connects to it', async () => {
     const { child } = await startWriter(0)
     const pid = await postmasterPid()
     const socket = join(dataDir, 'socket', '.s.PGSQL.5432')
@@ -137,7 +137,7 @@ describe('embedded PostgreSQL', () => {
       (await readFile('/proc/net/unix', 'utf8'))
         .split('\n')
         .flatMap(line => (line.endsWith(socket) ? line.split(' ')[6] : []))
-    // It is alive but accepts no client: only the kernel takes the connection.
+    // The stopped server is alive but accepts no client: only the kernel's backlog accepts connections.
     process.kill(-pid, 'SIGSTOP')
     child.kill('SIGKILL')
     await once(child, 'exit')
@@ -168,7 +168,7 @@ describe('embedded PostgreSQL', () => {
     await db.close()
   })
 
-  test('a path too long for a socket gets one in the temporary directory, removed by stop', async () => {
+  test('a data directory whose path is too long for a socket gets one in the temporary directory, which `stop` removes', async () => {
     dataDir = join(dataDir, 'x'.repeat(60), 'y'.repeat(60))
     const server = await start()
     const socketDir = new URL(server.url.replace('@/', '@h/')).searchParams.get('host') ?? ''
@@ -178,7 +178,7 @@ describe('embedded PostgreSQL', () => {
     await expect(stat(socketDir)).rejects.toThrow(/ENOENT/)
   })
 
-  test('a data directory below an inaccessible directory works, also for root', async () => {
+  test('a data directory below a directory that other accounts cannot enter works, also for root', async () => {
     const closed = join(dataDir, '..', 'closed')
     await mkdir(closed, { mode: 0o700 })
     dataDir = join(closed, 'postgres')
@@ -192,7 +192,7 @@ describe('embedded PostgreSQL', () => {
     }
   })
 
-  test('programs in an inaccessible directory, created under umask 077, are started from a shared copy', async () => {
+  test('server programs in a directory that other accounts cannot enter are started from a shared copy', async () => {
     const [npm] = await findBinaries()
     if (npm?.origin !== 'npm') throw new Error('the npm package of PostgreSQL is missing: run npm install')
     const closed = join(dataDir, '..', 'closed')
@@ -217,7 +217,7 @@ describe('embedded PostgreSQL', () => {
   })
 
   test.skipIf(older === undefined)(
-    'data of another major version is refused with advice, or served by that version if installed (needs an older one)',
+    'data of another major version is served by that version if it is installed, else refused with advice',
     async () => {
       if (older === undefined) return
       const { major } = older
@@ -233,7 +233,7 @@ describe('embedded PostgreSQL', () => {
     },
   )
 
-  test('a half-made cluster of a killed first start is recreated', async () => {
+  test('an incomplete cluster of a first start that was killed is recreated', async () => {
     await mkdir(join(dataDir, 'cluster', 'base'), { recursive: true })
     await writeFile(join(dataDir, 'cluster', 'PG_VERSION'), '18\n')
     const server = await start()

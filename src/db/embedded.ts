@@ -1,6 +1,6 @@
 /**
- * The private PostgreSQL of the embedded mode: a real, durable server on a unix socket, under the data directory. It
- * runs in its own session and outlives a crash of the program; the next start adopts it.
+ * The private PostgreSQL server of the embedded mode: a durable server on a Unix socket in the data directory. It runs
+ * in a process session of its own and outlives a crash of the program; the next start adopts it.
  */
 import { mkdir, readFile, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,9 +27,9 @@ export interface EmbeddedPostgres {
   readonly url: string
   /** The full server version, such as `18.4`. */
   readonly version: string
-  /** Pid of the server process; changes when the server died and was restarted. */
+  /** Process id of the server; changes when the server dies and is restarted. */
   pid(): number
-  /** False if a running server was adopted. */
+  /** True if this call started the server; false if it adopted a running one. */
   readonly started: boolean
   /** Stops the server with a fast shutdown. Idempotent. */
   stop(): Promise<void>
@@ -43,7 +43,7 @@ const defaultSettings = {
   max_connections: '200',
   fsync: 'on',
   synchronous_commit: 'on',
-  // Bounded: one file per weekday, overwritten a week later.
+  // Bounded: one log file per weekday, overwritten a week later.
   logging_collector: 'on',
   log_directory: 'log',
   log_filename: 'postgresql-%a.log',
@@ -52,16 +52,17 @@ const defaultSettings = {
   log_rotation_size: '0',
   log_min_messages: 'warning',
   timezone: 'UTC',
-  // The program sets its own timeouts on each connection; JIT compilation of small queries would only slow down a
-  // restart.
+  // Sets no timeouts, because the program sets them on each connection. JIT compilation of small queries would only
+  // slow down a restart of the program.
   jit: 'off',
-  // For disks without seek times. With the default of 4, tables of some hundred rows are read in full for each row of a
-  // page.
+  // For disks without seek times. With the default of 4, queries for one page of results read whole tables of several
+  // hundred rows once per row.
   random_page_cost: '1.1',
 } satisfies Readonly<Record<string, string>>
 
 /**
- * Starts (measured 70 to 110 ms when initialized, about 1 s the first time) or adopts the server in `dataDir`.
+ * Starts the server in `dataDir`, or adopts it if it already runs. A start was measured at 70 to 110 ms, the first one
+ * (with initdb) at about 1 s.
  * @throws DataDirInUse when another live program owns `dataDir`; Error when no server of its major version is
  * available.
  */
@@ -94,8 +95,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
 }
 
 /**
- * Returns the URL of the server that runs in `dataDir` for another program; undefined if there is none. For short
- * access (`mote admin`): starts, owns and stops nothing.
+ * Returns the URL of the server that another program runs in `dataDir`; undefined if none runs. For short-lived access
+ * such as `mote admin`, which does not start, own or stop the server.
  */
 export async function runningEmbeddedUrl(dataDir: string): Promise<string | undefined> {
   const running = await server.runningPostmaster(join(dataDir, 'cluster'))
@@ -104,7 +105,7 @@ export async function runningEmbeddedUrl(dataDir: string): Promise<string | unde
 
 const watchMs = 200
 
-/** Restarts a server that dies (for example killed by the kernel's OOM killer) on the same socket. */
+/** Restarts the server on the same socket if it dies (for example killed by the kernel's OOM killer). */
 function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedOptions) {
   const ended = new AbortController()
   let postmaster = first
@@ -131,7 +132,7 @@ function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedO
   }
 }
 
-/** The processes of a killed server take a moment to exit, and until then the server seems adoptable. */
+/** The processes of a killed server take a moment to exit; until then the server looks as if it could be adopted. */
 const dyingTimeoutMs = 10_000
 
 async function findAnswering(dataDir: string, options: EmbeddedOptions) {
@@ -142,7 +143,10 @@ async function findAnswering(dataDir: string, options: EmbeddedOptions) {
       return { ...found, version: await ensureDatabase(found.postmaster.socketDir) }
     } catch (error) {
       if (found.started || performance.now() > deadline) throw error
-      options.log.warn({ pid: found.postmaster.pid, err: error }, 'the server that was found has ended; retrying')
+      options.log.warn(
+        { pid: found.postmaster.pid, err: error },
+        'the embedded PostgreSQL that was running has exited; retrying',
+      )
       await delay(50)
     }
   }
@@ -166,7 +170,10 @@ async function findOrStart(dataDir: string, options: EmbeddedOptions) {
   return { postmaster: await server.startAfterCrash(cluster, { ...settings, ...sockets }), started: true }
 }
 
-/** Returns the major version of a complete cluster. initdb writes PG_VERSION early, but `global/pg_control` last. */
+/**
+ * Returns the major version of a complete cluster. Checks `global/pg_control`, which initdb writes last, because it
+ * writes PG_VERSION early.
+ */
 async function clusterMajor(clusterDir: string): Promise<number | undefined> {
   const whole = await readFile(join(clusterDir, 'global', 'pg_control')).catch(() => undefined)
   if (whole === undefined) return undefined

@@ -1,11 +1,14 @@
 /**
- * Errors of PostgreSQL in two classes: the server refused the statement (`StatementError`, with its SQLSTATE), or the
- * server was unavailable (`DbUnavailable`, which an API answers with 503).
+ * PostgreSQL errors in two classes: the server refused the statement (`StatementError`, with its SQLSTATE), or the
+ * server was unavailable (`DbUnavailable`, for which an API responds with 503).
  */
 import pg from 'pg'
 import type { Outage } from '../lib/outage.ts'
 
-/** `commit_unknown`: the connection broke during COMMIT, so the transaction may or may not have been committed. */
+/**
+ * Why the server was unavailable. `commit_unknown`: the connection broke during COMMIT, so the transaction may or may
+ * not have been committed.
+ */
 export type UnavailableReason = 'connect' | 'connection_lost' | 'pool_exhausted' | 'commit_unknown' | 'closed'
 
 export class DbUnavailable extends Error implements Outage {
@@ -46,22 +49,25 @@ function hasState(error: unknown, state: string, constraint: string | undefined)
 export const uniqueViolation = (error: unknown, constraint?: string) => hasState(error, '23505', constraint)
 export const foreignKeyViolation = (error: unknown, constraint?: string) => hasState(error, '23503', constraint)
 export const checkViolation = (error: unknown, constraint?: string) => hasState(error, '23514', constraint)
-/** Serialization failure or deadlock: a retry of the transaction may succeed. */
+/** A serialization failure or deadlock: retrying the transaction may succeed. */
 export const retryable = (error: unknown) => hasState(error, '40001', undefined) || hasState(error, '40P01', undefined)
 
-// Class 53 (insufficient resources) without too_many_connections, and 58030 io_error.
+// Class 53 (insufficient resources) except 53300 too_many_connections, and 58030 io_error.
 const noRoom = /^(53[12]00|53000|58030)$/
 
-/** The server has no disk space or memory left, or cannot write. Nothing was changed; an operator has to act. */
+/**
+ * The server has no disk space or memory left, or cannot write. Nothing was changed; an operator has to free space or
+ * repair the server.
+ */
 export const outOfRoom = (error: unknown) => error instanceof StatementError && noRoom.test(error.sqlState)
 
-// Codes with which the server ends sessions when it stops, restarts or recovers from a crash: 57P01 admin_shutdown,
-// 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout; class 08 is connection exceptions; 53300
-// too_many_connections.
+// Codes that mean that the server is unavailable: it stops, restarts or recovers from a crash (57P01 admin_shutdown,
+// 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout), the connection failed (class 08), or
+// there are too many connections (53300).
 const sessionEnded = /^(57P0[1235]|08...|53300)$/
 
 /**
- * Converts an error of the driver to one of the two classes above. Other errors (bugs of the program) are returned
+ * Converts an error of the driver to one of the two classes above. Returns other errors (bugs in the program)
  * unchanged.
  */
 export function fromDriver(error: unknown, statement: string): unknown {
@@ -78,7 +84,7 @@ export function fromDriver(error: unknown, statement: string): unknown {
   return error
 }
 
-// The driver has no class or code for these; the messages are those of pg 8 (lib/client.js, pg-pool/index.js).
+// The driver has no class or code for these errors; the messages are those of pg 8 (lib/client.js, pg-pool/index.js).
 const faultMessage =
   /connection terminated|connection error and is not queryable|client was closed|timeout expired|read timeout/i
 const faultCodes = new Set([

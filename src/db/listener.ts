@@ -1,4 +1,4 @@
-/** LISTEN for the whole program on one dedicated connection, which is reopened after a loss. */
+/** LISTENs for the whole program on one dedicated connection, which is reopened after a loss. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Socket } from 'node:net'
 import pg from 'pg'
@@ -42,7 +42,7 @@ export class Listener {
       stop: async () => {
         if (!this.#forget(channel, onEvent)) return
         const client = await this.#client?.catch(() => undefined)
-        // A lost connection has no subscriptions any more.
+        // Fails without consequences on a lost connection, which no longer has subscriptions.
         await client?.query(`UNLISTEN ${pg.escapeIdentifier(channel)}`).catch(() => undefined)
       },
     }
@@ -55,7 +55,7 @@ export class Listener {
     await client?.end()
   }
 
-  /** Returns true if the channel has no listener left. */
+  /** Removes the callback. Returns true if the channel has no callbacks left. */
   #forget(channel: string, onEvent: OnEvent): boolean {
     const listeners = this.#channels.get(channel)
     listeners?.delete(onEvent)
@@ -66,7 +66,7 @@ export class Listener {
 
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client(clientConfig(this.#url, 'mote-listen', this.#sockets))
-    // Without a listener, an error after a failed connect would end the process.
+    // Without a listener, an error after a failed connect would crash the process.
     client.on('error', () => undefined)
     client.on('notification', message => {
       for (const onEvent of this.#channels.get(message.channel) ?? []) onEvent(message.payload ?? '')

@@ -3,14 +3,14 @@ import pg from 'pg'
 import { clientConfig } from './driver.ts'
 import { DbUnavailable, fromDriver } from './errors.ts'
 
-/** A lock is given or refused at once, so a session without an answer for this long has lost its server. */
+/** Time after which a session counts as lost: the server grants or refuses an advisory lock at once. */
 const answerMs = 10_000
 
 type Work<T> = (signal: AbortSignal) => Promise<T>
 
 /**
- * Runs `work` while a session of its own holds the advisory lock `name`; returns undefined if another session holds it.
- * pg_stat_activity shows the session as `mote-lock <name>`.
+ * Runs `work` while a database session of its own holds the advisory lock `name`; returns undefined if another session
+ * holds it. pg_stat_activity shows the session as `mote-lock <name>`.
  */
 export async function withLockedSession<T>(url: string, name: string, work: Work<T>): Promise<T | undefined> {
   const client = new pg.Client(clientConfig(url, `mote-lock ${name}`.slice(0, 63)))
@@ -21,7 +21,8 @@ export async function withLockedSession<T>(url: string, name: string, work: Work
   try {
     return (await lockIn(client, name)) ? await work(lost.signal) : undefined
   } finally {
-    // Ending the session releases the lock. It must also end without the lock, or each attempt would leak a session.
+    // Ending the session releases the lock. The session must also end if it did not get the lock, or each attempt would
+    // leak one.
     await end(client)
   }
 }
@@ -36,16 +37,20 @@ async function lockIn(client: pg.Client, name: string): Promise<boolean> {
 }
 
 /**
- * Advisory locks of this program in one session, which is opened by the first and kept: the server needs some
- * milliseconds of processor time for each new session, and the sweeps of a control plane take several locks a second.
+ * Holds the advisory locks of this program in one database session, opened for the first lock and kept open: the server
+ * needs some milliseconds of CPU time for each new session, and the sweeps of a control plane take several locks a
+ * second.
  */
 export class SharedLocks {
   readonly #url: string
   readonly #sockets: Set<Socket>
-  /** Advisory locks are re-entrant, so the session would also give a lock that it already holds. */
+  /**
+   * The locks that this program holds. PostgreSQL would grant them again, because advisory locks are re-entrant in a
+   * session.
+   */
   readonly #held = new Map<string, AbortController>()
   #client: Promise<pg.Client> | undefined
-  /** The client of `#client`, also while it connects. */
+  /** The client that `#client` resolves with; already set while it connects. */
   #open: pg.Client | undefined
   readonly #answerLimitMs: number
   #closed = false
@@ -56,7 +61,9 @@ export class SharedLocks {
     this.#sockets = sockets
   }
 
-  /** Runs `work` while this program holds the lock; returns undefined if it is held, by this program or by another. */
+  /**
+   * Runs `work` while this program holds the lock; returns undefined if this program or another one already holds it.
+   */
   async withLock<T>(name: string, work: Work<T>): Promise<T | undefined> {
     if (this.#closed) throw new DbUnavailable('closed', 'the database connections of this program were closed')
     if (this.#held.has(name)) return undefined
@@ -82,7 +89,9 @@ export class SharedLocks {
     if (client) await end(client)
   }
 
-  /** After a failure nobody knows what the session holds, so it ends, and with it each lock. */
+  /**
+   * Ends the session, and with it every lock, when the query fails: it is then unknown which locks the session holds.
+   */
   async #onlyWhileSafe<T>(client: pg.Client, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
@@ -93,7 +102,10 @@ export class SharedLocks {
     }
   }
 
-  /** A loss may be reported several times, also after the next session was opened. */
+  /**
+   * Aborts all work under the locks of this session. Only the first call for a session has an effect; later ones may
+   * come after the next session was opened.
+   */
   #lose(client: pg.Client): void {
     if (this.#open !== client) return
     this.#open = undefined

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup()
 })
 
-/** Creates a directory of migrations, by file name. */
+/** Creates a directory of migrations, given as file names and contents. */
 async function migrations(files: Readonly<Record<string, string>>) {
   const path = await mkdtemp(join(tmpdir(), 'mote-migrations-'))
   cleanups.push(() => rm(path, { recursive: true }))
@@ -25,7 +25,7 @@ async function migrations(files: Readonly<Record<string, string>>) {
 }
 
 describeEachPostgres('migrations', which => {
-  test('a fresh database gets all migrations, and a second run applies none', async () => {
+  test('a fresh database gets all migrations, and a second run applies nothing', async () => {
     await using database = await emptyDatabase(which)
     const before = await migrationStatus(database)
     expect(before.length).toBeGreaterThan(0)
@@ -62,7 +62,7 @@ describeEachPostgres('migrations', which => {
     expect(await run()).toEqual(['0002-two'])
   })
 
-  test('edited, late and duplicate migrations are refused', async () => {
+  test('an edited migration, one that sorts before an applied one, and a duplicate number are refused', async () => {
     await using database = await emptyDatabase(which)
     const { directory, write } = await migrations({ '0002-two.sql': 'CREATE TABLE two (a int)' })
     const run = () => migrate({ url: database.url, directory })
@@ -75,7 +75,7 @@ describeEachPostgres('migrations', which => {
     await expect(run()).rejects.toThrow(/two migrations have the same number/)
   })
 
-  test('a database of a newer version of the program is left unchanged', async () => {
+  test('a database that a newer version of the program has migrated is left unchanged', async () => {
     await using database = await emptyDatabase(which)
     const newer = await migrations({ '0001-one.sql': 'SELECT 1', '0002-two.sql': 'SELECT 1' })
     const older = await migrations({ '0001-one.sql': 'SELECT 1' })
@@ -85,7 +85,7 @@ describeEachPostgres('migrations', which => {
     expect((await migrationStatus(run)).map(({ state }) => state)).toEqual(['applied', 'unknown'])
   })
 
-  test('schema.sql equals the schema that the migrations create', async () => {
+  test('schema.sql equals the schema after all migrations', async () => {
     await using database = await testDatabase(which)
     const dump = await dumpSchema(database.url)
     if (process.env['UPDATE_SCHEMA'] === '1' && which === 'embedded') await writeFile(schemaFile, dump)

@@ -9,7 +9,7 @@ import { fromDriver } from './errors.ts'
 
 export interface MigrateOptions {
   readonly url: string
-  /** Directory of the .sql files; default: the program's own. */
+  /** Directory with the .sql files; default: the program's own. */
   readonly directory?: URL
 }
 
@@ -24,7 +24,7 @@ export interface Migration {
 
 export interface MigrationStatus {
   readonly name: string
-  /** `unknown`: applied by a newer version of the program; this version lacks the file. */
+  /** `unknown`: applied by a newer version of the program; this version does not have the file. */
   readonly state: 'applied' | 'pending' | 'edited' | 'unknown'
   readonly appliedAt: Date | undefined
 }
@@ -48,7 +48,7 @@ const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const files = await readMigrations(options.directory ?? ownDirectory)
   return withClient(options.url, async client => {
-    // A session-level lock spans the transactions, and is released if the process is killed.
+    // A session-level lock is held over several transactions, and released if the process is killed.
     await client.query("SELECT pg_advisory_lock(hashtextextended('mote.migrate', 0))")
     await client.query(
       `CREATE TABLE IF NOT EXISTS schema_migration (
@@ -139,7 +139,7 @@ async function apply(client: pg.Client, file: Migration): Promise<void> {
   }
 }
 
-/** Returns the line of the error. PostgreSQL counts characters from 1. */
+/** Returns the line number of the error in the file. PostgreSQL counts characters from 1. */
 function lineOf(error: unknown, sql: string): string {
   const position = error instanceof pg.DatabaseError ? Number(error.position ?? 0) : 0
   return position === 0 ? '' : ` line ${sql.slice(0, position).split('\n').length}`

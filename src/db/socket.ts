@@ -1,13 +1,13 @@
 /**
  * A socket that sends all statements of one event-loop turn in one system call. The driver makes one call per
- * statement, and each wakes the server: that took a third of the CPU of a busy control plane.
+ * statement, and each call wakes the server, which took a third of the CPU time of a busy control plane.
  */
 import { Socket } from 'node:net'
 
 export class BatchingSocket extends Socket {
   /**
-   * The driver corks around the messages of each prepared statement; the first cork of a turn stays until the turn
-   * ends.
+   * Holds back the data of an event-loop turn until the turn's end. The driver corks the socket for each prepared
+   * statement; the first cork of a turn is kept until the turn ends.
    */
   override cork(): void {
     if (this.writableCorked === 0) {

@@ -1,4 +1,4 @@
-/** The four ways to run a statement, over any `send`. */
+/** Implements the four ways to run a statement (`rows`, `one`, `maybe`, `run`) over any `send` function. */
 import type pg from 'pg'
 import type { Param, Sql, Statement } from './db.ts'
 

@@ -30,7 +30,7 @@ describeEachPostgres('transactions', which => {
     await database.drop()
   })
 
-  // A connection's first transaction prepares BEGIN; later ones send it with their first statement.
+  // The first transaction on a connection prepares BEGIN; later ones send BEGIN together with their first statement.
   for (const [name, warm] of [
     ['first', 0],
     ['second', 1],
@@ -39,7 +39,7 @@ describeEachPostgres('transactions', which => {
       for (let n = 0; n < warm; n++) await db.tx(tx => tx.rows(sql.ids))
     }
 
-    test(`the ${name} transaction of a connection is atomic, including its first statement`, async () => {
+    test(`the ${name} transaction on a connection is atomic, including its first statement`, async () => {
       await warmUp()
       const rolledBack = db.tx(async tx => {
         expect(await tx.run(sql.insert, [1])).toBe(1)
@@ -51,7 +51,7 @@ describeEachPostgres('transactions', which => {
       expect(await ids(db)).toEqual([1])
     })
 
-    test(`the ${name} transaction of a connection includes concurrent statements`, async () => {
+    test(`the ${name} transaction on a connection includes concurrent statements`, async () => {
       await warmUp()
       const rolledBack = db.tx(async tx => {
         const before = tx.one(sql.count)
@@ -65,7 +65,7 @@ describeEachPostgres('transactions', which => {
       expect(await ids(db)).toEqual([])
     })
 
-    test(`the ${name} transaction of a connection rolls back statements concurrent with a failed one`, async () => {
+    test(`the ${name} transaction on a connection rolls back all concurrent statements when one fails`, async () => {
       await warmUp()
       const rolledBack = db.tx(tx =>
         Promise.all([tx.run(sql.insert, [1]), tx.run(sql.insert, [2]), Promise.reject(boom)]),
@@ -75,7 +75,7 @@ describeEachPostgres('transactions', which => {
       expect(await ids(db)).toEqual([3])
     })
 
-    test(`the ${name} transaction of a connection refuses an invalid parameter, and the connection stays usable`, async () => {
+    test(`the ${name} transaction on a connection refuses an invalid parameter, and the connection stays usable`, async () => {
       await warmUp()
       const refused = db.tx(tx => tx.rows(sql.document, [{ bigint: 1n }]))
       await expect(refused).rejects.toThrow(/BigInt/)
@@ -83,7 +83,7 @@ describeEachPostgres('transactions', which => {
       expect(await ids(db)).toEqual([1])
     })
 
-    test(`the ${name} transaction of a connection reports a failed first statement, and the connection stays usable`, async () => {
+    test(`the ${name} transaction on a connection reports a failed first statement, and the connection stays usable`, async () => {
       await db.run(sql.insert, [1])
       await warmUp()
       const { pid } = await db.tx(tx => tx.one(sql.pid))
@@ -105,7 +105,7 @@ describeEachPostgres('transactions', which => {
     expect(await ids(db)).toEqual([3])
   })
 
-  test('a failed first statement whose error was swallowed fails the transaction', async () => {
+  test('a transaction fails if its first statement failed, even if the caller swallowed the error', async () => {
     await db.run(sql.insert, [1])
     const swallowed = db.tx(async tx => {
       await tx.run(sql.insert, [1]).catch(() => undefined)
@@ -113,7 +113,7 @@ describeEachPostgres('transactions', which => {
     await expect(swallowed).rejects.toThrow(/its error was swallowed/)
   })
 
-  test('statements for COMMIT are written in order, after the others', async () => {
+  test('statements added with `atCommit` run in order, after all others', async () => {
     await db.tx(async tx => {
       tx.atCommit(sql.insert, [1])
       tx.atCommit(sql.insert, [2])
@@ -122,13 +122,13 @@ describeEachPostgres('transactions', which => {
     expect(await ids(db)).toEqual([1, 2])
   })
 
-  test('a transaction may consist of statements for COMMIT only, or be empty', async () => {
+  test('a transaction may consist of `atCommit` statements only, or be empty', async () => {
     for (const id of [1, 2]) await db.tx(async tx => tx.atCommit(sql.insert, [id]))
     await db.tx(async () => undefined)
     expect(await ids(db)).toEqual([1, 2])
   })
 
-  test('a failure at COMMIT rolls back the transaction and is reported with its own error', async () => {
+  test('a failing `atCommit` statement rolls back the transaction, which rejects with its error', async () => {
     await db.run(sql.insert, [1])
     const failing = db.tx(async tx => {
       await tx.run(sql.insert, [2])
@@ -142,7 +142,7 @@ describeEachPostgres('transactions', which => {
     expect(await ids(db)).toEqual([1, 5])
   })
 
-  test('no statement is accepted after the end', async () => {
+  test('a transaction that has ended accepts no statement', async () => {
     const kept: Tx[] = []
     await db.tx(async tx => void kept.push(tx))
     const rolledBack = db.tx(async tx => {
@@ -158,7 +158,7 @@ describeEachPostgres('transactions', which => {
     expect(await ids(db)).toEqual([])
   })
 
-  test('nested savepoints preserve earlier writes, including those for COMMIT', async () => {
+  test('nested savepoints preserve earlier writes, including those added with `atCommit`', async () => {
     await db.tx(async tx => {
       await tx.run(sql.insert, [1])
       tx.atCommit(sql.insert, [2])
@@ -175,7 +175,7 @@ describeEachPostgres('transactions', which => {
     expect(await ids(db)).toEqual([1, 2, 5])
   })
 
-  test('a rollback discards statements for COMMIT', async () => {
+  test('a rollback discards `atCommit` statements', async () => {
     const rolledBack = db.tx(async tx => {
       tx.atCommit(sql.insert, [1])
       throw boom

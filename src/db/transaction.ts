@@ -1,5 +1,5 @@
 /**
- * Transactions with few round trips. BEGIN is sent with the first statement, COMMIT with the last ones: on a busy host
+ * Transactions with few round trips: BEGIN is sent with the first statement, COMMIT with the last ones. On a busy host
  * each round trip waits for the scheduler twice, while the transaction holds its row locks.
  */
 import pg from 'pg'
@@ -21,19 +21,20 @@ const queryOf = ({ name, text }: Statement<unknown>, params: readonly Param[]): 
 })
 
 const begin: Query = { name: 'mote.begin', text: 'BEGIN', values: [] }
-// Prepared like all others: the driver would otherwise not send it together with them.
+// A prepared statement like all others: the driver would otherwise not send it together with them.
 const commit: Query = { name: 'mote.commit', text: 'COMMIT', values: [] }
 const savepoint = {
   set: statement('mote.savepoint', 'SAVEPOINT mote'),
   release: statement('mote.release', 'RELEASE SAVEPOINT mote'),
   rollback: statement('mote.rollback', 'ROLLBACK TO SAVEPOINT mote'),
 }
-/** Connections on which `begin` is prepared. */
+/** Connections on which BEGIN is prepared. */
 const prepared = new WeakSet<pg.ClientBase>()
 
 /**
- * Sends BEGIN and the statement as one unit of the extended protocol (one Sync at its end: PostgreSQL manual, 55.2.3),
- * so that the statement is skipped if BEGIN fails. As two queries, the statement would then run outside a transaction.
+ * Sends BEGIN and the statement as one unit of the extended protocol (with one Sync at its end: PostgreSQL manual,
+ * 55.2.3), so that the server skips the statement if BEGIN fails. Sent as two queries, the statement would then run
+ * outside a transaction.
  */
 async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
   if (!prepared.has(client)) {
@@ -56,21 +57,21 @@ async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
     }
     client.query(unit)
   })
-  // Not in the callback: an exception there would end the process, and the driver calls it again after an invalid
-  // parameter.
+  // The last result is taken here and not in the query's callback: an exception there would crash the process, and the
+  // driver calls it a second time after an invalid parameter.
   return lastOf(await results)
 }
 
-/** Returns the statement's result; the driver collects the results of BEGIN and of the statement. */
+/** Returns the statement's result. The driver returns an array of two: the results of BEGIN and of the statement. */
 function lastOf(results: unknown): Result {
   if (!Array.isArray(results) || results.length !== 2) throw new Error('BUG: BEGIN returned no separate result')
   return results[1]
 }
 
 /**
- * Commits when `work` resolves, rolls back when it rejects.
+ * Runs `work` in a transaction: commits when it resolves, rolls back when it rejects.
  * @param client with `pipeline: true`
- * @param onClean called when the connection can be reused although this transaction failed
+ * @param onClean called when the connection can be reused, even if this transaction failed
  */
 export async function runTransaction<T>(
   client: pg.ClientBase,
@@ -95,15 +96,15 @@ interface Last {
 type State =
   /** No statement was sent yet. */
   | { readonly is: 'new' }
-  /** BEGIN is pending; other statements wait, or they might run outside the transaction. */
+  /** BEGIN is pending. Other statements wait for it, because they might run outside the transaction. */
   | { readonly is: 'beginning'; readonly began: Promise<unknown> }
   | { readonly is: 'open' }
-  /** The first statement failed, perhaps because of its BEGIN. */
+  /** The first statement or the BEGIN before it failed. */
   | { readonly is: 'failed'; readonly error: unknown }
 
 function createTransaction(client: pg.ClientBase) {
   let state: State = { is: 'new' }
-  /** The transaction is ending or has ended: a later statement would run outside of it. */
+  /** True once the transaction is ending or has ended. A later statement would run outside of it. */
   let over = false
   const under = new Set<Promise<unknown>>()
   const last: Last[] = []
@@ -143,7 +144,7 @@ function createTransaction(client: pg.ClientBase) {
     return sent
   }
 
-  // The brand of Tx exists only for the compiler: this is the only place that may assert it.
+  // The type Tx is branded, and the brand exists only for the compiler: this is the only place that may assert it.
   const tx = {
     ...sqlOf(send),
     atCommit(statement: Statement<unknown>, params: readonly Param[]): void {
@@ -171,7 +172,7 @@ function createTransaction(client: pg.ClientBase) {
     async commit(): Promise<void> {
       const sent = last.map(({ statement, params }) => send(statement, params))
       over = true
-      // Waits until BEGIN is known to have succeeded. Failures are reported below.
+      // Waits until BEGIN has succeeded or failed. Failures are reported below.
       if (state.is === 'new' || state.is === 'beginning') await Promise.allSettled(under)
       if (state.is === 'new') return
       if (state.is === 'failed' && sent.length === 0) throw swallowed(state.error)
@@ -182,12 +183,12 @@ function createTransaction(client: pg.ClientBase) {
           () => undefined,
           (error: unknown) => error,
         )
-        // If both failed with the connection, the outcome is unknown.
+        // If the statement and COMMIT both failed because the connection was lost, the outcome is unknown.
         throw result.reason instanceof DbUnavailable && end instanceof DbUnavailable ? end : result.reason
       }
       await ended
     },
-    /** @throws Error when the connection should not be reused */
+    /** Rolls back. @throws Error when the connection must not be reused */
     async rollback(): Promise<void> {
       over = true
       if (state.is === 'beginning') await Promise.allSettled(under)
@@ -197,10 +198,13 @@ function createTransaction(client: pg.ClientBase) {
   }
 }
 
-/** SQLSTATE 26000: a pooler or DISCARD ALL has dropped the prepared statements of this connection. */
+/** SQLSTATE 26000: a connection pooler or DISCARD ALL has dropped the prepared statements of this connection. */
 const lostStatements = (error: unknown) => error instanceof pg.DatabaseError && error.code === '26000'
 
-/** A caller that swallowed an error must not assume that its other writes were committed. */
+/**
+ * The error for a transaction whose caller swallowed the error of a statement: it must not assume that its other writes
+ * were committed.
+ */
 const swallowed = (cause?: unknown) =>
   new Error('BUG: a statement failed inside the transaction and its error was swallowed', { cause })
 

@@ -6,7 +6,7 @@ export interface OpenAlert {
   readonly id: string
   readonly phase: string
   readonly openedAt: Date
-  /** Number of consecutive failed attempts, and the error of the last one. */
+  /** Number of consecutive failed attempts in the phase. Null, like `lastError`, if the workflow no longer exists. */
   readonly attempt: number | null
   readonly lastError: string | null
 }

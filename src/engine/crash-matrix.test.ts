@@ -1,6 +1,6 @@
 /**
- * Tests the crash matrix itself with a small workflow that does what real ones do: reserve, act on external state, be
- * deleted at any time.
+ * Tests the crash matrix itself with a small workflow that does what real ones do: reserve a row, act on an external
+ * system, and be deleted at any time.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { crashMatrix, faults } from '../../test/support/crash-matrix.ts'
@@ -28,7 +28,7 @@ const sql = {
   delete: statement('parcel.delete', 'DELETE FROM parcel WHERE id = $1'),
 }
 
-/** The external state: placing a parcel twice equals placing it once. */
+/** The external system: placing the same parcel twice has the effect of placing it once. */
 function makeWorld() {
   const places = new Set<string>()
   return { places, put: (id: string) => void places.add(id), take: (id: string) => void places.delete(id) }
@@ -94,7 +94,7 @@ const options = (subjectWorkflow: AnyWorkflow) => ({
   workflow: subjectWorkflow,
   makeSubject,
   remove,
-  // Deletes the subject after a few rounds, so that the handler of the steady phase also runs.
+  // Deletes the subject after three rounds in its steady phase, so that the handler of that phase is tested, too.
   advance: async (subject: { id: string }, phase: string) => {
     if (phase !== 'delivered') return
     const rounds = (roundsAtRest.get(subject.id) ?? 0) + 1
@@ -109,7 +109,7 @@ const options = (subjectWorkflow: AnyWorkflow) => ({
 
 describe('crash matrix', () => {
   const cases = crashMatrix(options(parcels))
-  test('contains every phase with every fault', () => {
+  test('tests every phase with every fault', () => {
     expect(cases.length).toBe(4 * faults.length)
   })
   test.each(cases)('$name', ({ run }) => run())
@@ -119,7 +119,7 @@ describe('crash matrix', () => {
     phases: { ...parcels.phases, [phase]: broken },
   })
 
-  test('finds a side effect that is not idempotent', async () => {
+  test('a side effect that is not idempotent fails the matrix', async () => {
     const broken = brokenAt('packing', async ({ subject }) => {
       await database.db.run(sql.reserve, [subject.id])
       return go('sending')
@@ -128,7 +128,7 @@ describe('crash matrix', () => {
     await expect(found?.run()).rejects.toThrow(/never settled: it is in "packing".*parcel_reserved_check/)
   })
 
-  test('finds a teardown that leaks external state', async () => {
+  test('a teardown that leaks external state fails the matrix', async () => {
     const broken = brokenAt('removing', async ({ subject }) =>
       done(async tx => void (await tx.run(sql.delete, [subject.id]))),
     )
@@ -136,7 +136,7 @@ describe('crash matrix', () => {
     await expect(leaking?.run()).rejects.toThrow(/expected true to be false/)
   })
 
-  test('fails for a phase that is never reached', async () => {
+  test('a phase that is never reached fails the matrix', async () => {
     const skipping = brokenAt('packing', async () => go('removing'))
     const missed = crashMatrix(options(skipping)).find(({ name }) => name === 'sending: before-handler')
     await expect(missed?.run()).rejects.toThrow(/phase "sending" of parcel was never reached/)

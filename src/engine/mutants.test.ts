@@ -1,4 +1,7 @@
-/** Each guard in the statements is necessary: without it, the scenario that it protects against goes wrong. */
+/**
+ * Removes one guard from one SQL statement at a time, and checks that the scenario that the guard protects against then
+ * goes wrong.
+ */
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeEachPostgres, type TestDatabase, testDatabase } from '../../test/support/database.ts'
@@ -12,7 +15,10 @@ import { type EngineStatements, engineStatements } from './statements.ts'
 
 const log = pino({ level: 'silent' })
 
-/** Replaces one piece of one statement. A missing piece is an error of the test. */
+/**
+ * Returns the engine's statements with a piece of one of them replaced. Throws if the statement does not contain the
+ * piece.
+ */
 function mutant(name: keyof EngineStatements, piece: string, replacement: string): EngineStatements {
   const { text } = engineStatements[name]
   if (!text.includes(piece)) throw new Error(`statement ${name} has no "${piece}"`)
@@ -22,7 +28,7 @@ function mutant(name: keyof EngineStatements, piece: string, replacement: string
   }
 }
 
-/** Delivers pokes, as another runner does before each of its claims. */
+/** Delivers pokes, as another runner would do before each of its claims. */
 const deliver = (db: Db) => createRunner({ db, workflows: [], log }).tickOnce()
 
 const expireLeases = statement(
@@ -79,10 +85,10 @@ describeEachPostgres('mutants of the engine', which => {
     return written
   }
 
-  test('the fence', async () => {
+  test('without the lease check in `go`, a step that lost its lease still commits', async () => {
     expect(await staleWriteIsKept(engineStatements)).toBe(false)
     await db.run(statement('mutant.reset', "UPDATE machine SET phase = 'a'"))
-    // Keeps $3, because PostgreSQL needs it to infer its type.
+    // The replacement still uses $3, because PostgreSQL infers the parameter's type from it.
     expect(await staleWriteIsKept(mutant('go', 'AND lease = $3', 'AND $3::uuid IS NOT NULL'))).toBe(true)
   })
 
@@ -97,12 +103,12 @@ describeEachPostgres('mutants of the engine', which => {
     return ((await readWorkflow(db, 'm', id))?.wake_at.getTime() ?? 0) > Date.now()
   }
 
-  test('the comparison of pokes', async () => {
+  test('without the comparison of poke counts in `wait`, a poke during a step is lost', async () => {
     expect(await pokeIsLost(engineStatements)).toBe(false)
     expect(await pokeIsLost(mutant('wait', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
   })
 
-  test('the comparison of pokes after a failure', async () => {
+  test('without the comparison of poke counts in `fail`, a poke during a failing step is lost', async () => {
     const late = async (statements: EngineStatements) => {
       await db.run(statement('mutant.due', 'UPDATE machine SET wake_at = now()'))
       const a = async () => {
@@ -117,7 +123,9 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await late(mutant('fail', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
   })
 
-  /** Ends two steps together, one of them with an expired lease. Returns the state of each. */
+  /**
+   * Commits two steps in one batch, the second one with a lease that it has lost. Returns the state of both workflows.
+   */
   async function settledTogether(statements: EngineStatements, end: 'go' | 'wait'): Promise<string[]> {
     const other = newId()
     await db.tx(tx => createWorkflow(tx, 'm', other, 'a'))
@@ -135,7 +143,7 @@ describeEachPostgres('mutants of the engine', which => {
     )
     if (!held || !robbed) throw new Error('BUG: two were held')
     const claims = [held, { ...robbed, lease: newId() }]
-    // Only one of the steps was claimed after all pokes.
+    // The first workflow was poked after its step was claimed.
     await db.run(statement('mutant.poked', 'UPDATE machine SET pokes = pokes + 1 WHERE id = $1'), [id])
     const settle = createSettle(db, statements)
     const answers = await Promise.all(
@@ -150,13 +158,13 @@ describeEachPostgres('mutants of the engine', which => {
     })
   }
 
-  test('the fence of each of many', async () => {
+  test('without the lease check in `goAll`, a step of a batch that lost its lease still commits', async () => {
     expect(await settledTogether(engineStatements, 'go')).toEqual(['true b free soon', 'false a leased soon'])
     const open = mutant('goAll', 'AND m.lease = s.lease', '')
     expect(await settledTogether(open, 'go')).toEqual(['true b free soon', 'true b free soon'])
   })
 
-  test('the fence and the pokes of each of many that wait', async () => {
+  test('without the lease check or the comparison of poke counts, `waitAll` commits a step that lost its lease or loses a poke', async () => {
     expect(await settledTogether(engineStatements, 'wait')).toEqual(['true a free soon', 'false a leased soon'])
     const open = mutant('waitAll', 'AND m.lease = s.lease', '')
     expect(await settledTogether(open, 'wait')).toEqual(['true a free soon', 'true a free later'])
@@ -165,7 +173,8 @@ describeEachPostgres('mutants of the engine', which => {
   })
 
   /**
-   * The row is locked by an open transaction. Returns true if the operation waits for it instead of skipping the row.
+   * Runs the operation while an open transaction locks the workflow's row. Returns true if the operation waits for the
+   * lock instead of skipping the row.
    */
   async function waits(
     statements: EngineStatements,
@@ -192,12 +201,12 @@ describeEachPostgres('mutants of the engine', which => {
   }
   const claimWaits = (statements: EngineStatements) => waits(statements, runner => runner.tickOnce())
 
-  test('SKIP LOCKED', async () => {
+  test('without SKIP LOCKED, a claim waits for a locked workflow', async () => {
     expect(await claimWaits(engineStatements)).toBe(false)
     expect(await claimWaits(mutant('claim', 'SKIP LOCKED', ''))).toBe(true)
   })
 
-  test('SKIP LOCKED at the delivery of pokes, which keeps the poke of a locked workflow', async () => {
+  test('without SKIP LOCKED, the delivery of pokes waits for a locked workflow; with it, the poke stays pending', async () => {
     await poke(db, 'm', id)
     const deliveryWaits = (statements: EngineStatements) => waits(statements, (_, on) => on.rows(statements.deliver))
     expect(await deliveryWaits(engineStatements)).toBe(false)
@@ -208,7 +217,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await db.rows(pending)).toEqual([])
   })
 
-  test('SKIP LOCKED at the takeover from dead runners, which leaves locked rows to the next upkeep', async () => {
+  test('without SKIP LOCKED, the takeover from dead runners waits for a locked workflow; with it, the next upkeep takes it over', async () => {
     await db.rows(engineStatements.claim, [['m'], 1, newId(), 60_000, newId()])
     const upkeepWaits = (statements: EngineStatements) => waits(statements, runner => runner.upkeepOnce())
     expect(await upkeepWaits(mutant('releaseDead', 'SKIP LOCKED', ''))).toBe(true)
@@ -218,7 +227,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect((await readWorkflow(db, 'm', id))?.leased).toBe(false)
   })
 
-  /** Returns true if a second claim takes a workflow that the first one holds. */
+  /** Returns true if a second claim takes a workflow whose lease has not expired. */
   async function claimedTwice(statements: EngineStatements): Promise<boolean> {
     let inner = 0
     const a = async () => {
@@ -235,12 +244,12 @@ describeEachPostgres('mutants of the engine', which => {
     return inner > 0
   }
 
-  test('the lease', async () => {
+  test('without the check for an expired lease, two runners claim the same workflow', async () => {
     expect(await claimedTwice(engineStatements)).toBe(false)
     expect(await claimedTwice(mutant('claim', 'AND (lease_until IS NULL OR lease_until <= now())', ''))).toBe(true)
   })
 
-  /** A live runner holds the workflow. Returns true if upkeep takes it away. */
+  /** Runs upkeep while a live runner holds the workflow. Returns true if upkeep releases the workflow. */
   async function livingIsRobbed(statements: EngineStatements): Promise<boolean> {
     const entered = Promise.withResolvers<void>()
     const a = () => (entered.resolve(), new Promise<never>(() => undefined))
@@ -254,7 +263,7 @@ describeEachPostgres('mutants of the engine', which => {
     return robbed
   }
 
-  test('the check that a runner is dead', async () => {
+  test('without the check that a runner is dead, upkeep takes workflows from live runners', async () => {
     expect(await livingIsRobbed(engineStatements)).toBe(false)
     expect(await livingIsRobbed(mutant('releaseDead', 'AND granted', 'AND NOT granted'))).toBe(true)
   })

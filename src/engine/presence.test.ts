@@ -5,10 +5,10 @@ import type { Db } from '../db/db.ts'
 import { done, type Next } from './workflow.ts'
 import { sample, sampleWorld } from '../../test/support/engine.ts'
 
-describeEachPostgres('the lock of a runner', which => {
+describeEachPostgres('the lock that marks a runner as alive', which => {
   const world = sampleWorld(which)
 
-  test('a runner that cannot take its lock retries with increasing pauses, also while it drains', async () => {
+  test('a runner that cannot take its lock retries with increasing pauses, even while it drains', async () => {
     await world.create('one')
     const tries: number[] = []
     const cut = new AbortController()
@@ -40,7 +40,7 @@ describeEachPostgres('the lock of a runner', which => {
     expect(fourth - third).toBeGreaterThan(395)
   })
 
-  test('a start without the lock fails with its reason', async () => {
+  test('a start that cannot take the lock fails with the reason', async () => {
     const away: Db = { ...world.db, withLockedSession: () => Promise.reject(new Error('the database is starting up')) }
     const runner = world.runnerOf(sample({ one: async () => done() }), { db: away })
     await expect(runner.start()).rejects.toThrow('the database is starting up')

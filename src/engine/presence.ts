@@ -1,4 +1,4 @@
-/** Holds the lock that marks a runner as alive, and takes it again whenever its session is lost. */
+/** Holds the lock that marks a runner as alive, and takes the lock again whenever its database session is lost. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Db } from '../db/db.ts'
@@ -10,7 +10,7 @@ export interface PresenceOptions {
   readonly db: Db
   readonly log: Logger
   readonly statements: EngineStatements
-  /** Kinds of workflows that the runner runs. */
+  /** Workflow kinds that the runner runs; stored so that other programs can find out (see `someRunnerLacks`). */
   readonly kinds: readonly string[]
   readonly random: () => number
   /** Aborts when the runner has stopped, which releases the lock. */
@@ -19,12 +19,13 @@ export interface PresenceOptions {
   readonly onChange: (id: string | undefined) => void
 }
 
-/** A broken session usually reconnects at once; the pauses increase while the database is down. */
+/** A broken session usually reconnects at once. While the database is down, the pauses increase. */
 const backoff = { baseMs: 200, capMs: 5_000 }
 
 /**
- * Takes the lock with a new id after each loss: other runners may take over what was claimed under a lost id.
- * @returns `held` settles with the first attempt; `ended` resolves after `gone`
+ * Takes the lock, and again after each loss, with a new runner id: other runners may already have taken over the
+ * workflows that were claimed under the lost id.
+ * @returns `held` settles with the first attempt; `ended` resolves after `gone` has aborted
  */
 export function bePresent(options: PresenceOptions): { readonly held: Promise<void>; readonly ended: Promise<void> } {
   const first = Promise.withResolvers<void>()
@@ -46,7 +47,7 @@ async function keepTrying(options: PresenceOptions, first: PromiseWithResolvers<
     } catch (error) {
       const err = error instanceof Error ? error.message : String(error)
       log.warn({ err }, 'the runner cannot hold its lock; retrying')
-      // Settles only the first attempt.
+      // Has an effect on the first attempt only.
       first.reject(error)
     }
     onChange(undefined)

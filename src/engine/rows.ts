@@ -1,13 +1,13 @@
-/** Operations of features on workflows: create, advance, poke, read. */
+/** Operations on workflows for the rest of the control plane: create, advance, poke, read. */
 import { runLast, type Sql, type Tx } from '../db/db.ts'
 import { engineStatements as sql, type WorkflowRow } from './statements.ts'
 
 export interface CreateOptions {
   /**
-   * Delay before the first step, ms; absent: at once. For workflows whose first step is about to be done by other code.
+   * Delay before the first step, in ms; default: none. For workflows whose first step the caller is about to do itself.
    */
   readonly afterMs?: number
-  /** Time in the first phase after which an alert opens. */
+  /** Time in the first phase after which an alert opens; default: never. */
   readonly deadlineMs?: number
 }
 
@@ -26,10 +26,11 @@ export async function createWorkflow(
 }
 
 /**
- * Moves a workflow to another phase in a caller's transaction, which does the work of its step. Only succeeds while no
- * runner holds the workflow: the next step sees the result.
+ * Moves a workflow to another phase in the transaction of a caller that does the work of the current step itself.
+ * Succeeds only while no runner holds the workflow, so that the next step sees the result.
  * @param move.afterMs delay before the next step
- * @returns false if it is in another phase, or a runner holds it. Then poke it, and leave the work to its step.
+ * @returns false if the workflow is in another phase or a runner holds it. The caller should then poke the workflow and
+ * leave the work to its step.
  */
 export async function advanceWorkflow(
   tx: Tx,
@@ -42,8 +43,8 @@ export async function advanceWorkflow(
 }
 
 /**
- * Wakes a workflow because something that it observes has changed. Takes effect with the commit and is never lost: a
- * step that is already running is followed by another one. Poking a missing workflow does nothing.
+ * Wakes a workflow because something that it depends on has changed. Takes effect with the commit and is never lost: if
+ * a step is already running, another one follows it. Poking a missing workflow does nothing.
  */
 export function poke(tx: Sql, kind: string, id: string): Promise<void> {
   return pokeMany(tx, kind, [id])

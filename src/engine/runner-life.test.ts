@@ -1,4 +1,4 @@
-/** Deadlines, leases, and runners that start and end. */
+/** Deadlines and leases of steps, and what happens when a runner starts, stops or dies. */
 import { expect, test } from 'vitest'
 import { describeEachPostgres } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'
@@ -21,7 +21,7 @@ const expireDeadlines = statement(
 
 const lockOne = statement('test.lockOne', 'SELECT id FROM machine WHERE id = $1 FOR NO KEY UPDATE')
 
-describeEachPostgres('the life of a runner', which => {
+describeEachPostgres('runner lifecycle', which => {
   const world = sampleWorld(which)
 
   test('an overdue phase opens one alert, and leaving the phase closes it', async () => {
@@ -92,7 +92,7 @@ describeEachPostgres('the life of a runner', which => {
     expect((await world.read(id))?.phase).toBe('two')
   })
 
-  test('a runner wakes up on notifications, and for workflows that were due before it started', async () => {
+  test('a runner wakes up on notifications, and runs workflows that were due before it started', async () => {
     const observed: string[] = []
     const before = await world.create()
     const runner = world.runnerOf(
@@ -123,7 +123,7 @@ describeEachPostgres('the life of a runner', which => {
     await until(() => observed.includes(later), { what: 'the workflow with a due time' })
   })
 
-  test.each(['deliver', 'untilDue'] as const)('claimed workflows run although %s failed', async failing => {
+  test.each(['deliver', 'untilDue'] as const)('claimed workflows run although `%s` failed', async failing => {
     const observed: string[] = []
     const id = await world.create()
     const other = statement<never>('test.wrong', 'SELECT 1 / 0 WHERE $1::text[] IS NULL OR true')
@@ -141,7 +141,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(observed).toEqual([id])
   })
 
-  test('other code can advance a free workflow, but not one that is held, being committed or in another phase', async () => {
+  test('`advanceWorkflow` moves a free workflow, but not one that is held, being committed or in another phase', async () => {
     const id = await world.create()
     const advance = (from: string, afterMs = 0) =>
       world.db.tx(tx => advanceWorkflow(tx, 'sample', id, { from, to: 'two', afterMs, deadlineMs: 60_000 }))
@@ -174,7 +174,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(after?.wake_at.getTime()).toBeGreaterThan(Date.now() + 50_000)
   })
 
-  test('a rolled back creation or poke has no effect', async () => {
+  test('creating a workflow in a transaction that is rolled back has no effect', async () => {
     const id = newId()
     const rolledBack = world.db.tx(async tx => {
       await createWorkflow(tx, 'sample', id, 'one')
@@ -184,7 +184,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(await world.read(id)).toBeUndefined()
   })
 
-  test('stop lets running steps end and starts no new ones', async () => {
+  test('`stop` lets running steps finish and starts no new ones', async () => {
     const ids = [await world.create(), await world.create()]
     const entered = Promise.withResolvers<void>()
     const gate = Promise.withResolvers<void>()
@@ -202,7 +202,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(rows.every(row => row?.leased === false)).toBe(true)
   })
 
-  test('stop without a drain time releases the workflow without counting a failed attempt', async () => {
+  test('`stop` without a drain time releases the workflow without counting a failed attempt', async () => {
     const id = await world.create()
     const entered = Promise.withResolvers<void>()
     const runner = world.runnerOf(sample({ one: () => (entered.resolve(), new Promise(() => undefined)) }))
@@ -224,7 +224,7 @@ describeEachPostgres('the life of a runner', which => {
     await survivor.start()
     await survivor.upkeepOnce()
     expect((await world.read(id))?.leased).toBe(true)
-    // Ends its sessions, as SIGKILL does.
+    // Terminates the oldest runner's lock session, as a SIGKILL of its process would do.
     const killOthers = statement(
       'test.kill',
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'mote-lock runner%' AND datname = current_database() AND pid <> pg_backend_pid() AND backend_start <= (SELECT min(backend_start) FROM pg_stat_activity WHERE application_name LIKE 'mote-lock runner%' AND datname = current_database())",
@@ -235,7 +235,7 @@ describeEachPostgres('the life of a runner', which => {
     await doomed.close()
   })
 
-  test('a runner announces its kinds while it lives, and a runner of an older version is detected by the missing announcement', async () => {
+  test('a runner announces its workflow kinds while it lives, and a missing announcement reveals a runner of an older version', async () => {
     const lacks = async (kind: string) => {
       const [row] = await world.db.rows(
         statement<{ is: boolean }>(`test.lacks.${kind}`, `SELECT ${someRunnerLacks(kind)} AS is`),
@@ -263,7 +263,7 @@ describeEachPostgres('the life of a runner', which => {
     )
   })
 
-  test('eight runners on separate connections run every step once per commit', async () => {
+  test('eight runners on separate connections run each step exactly once', async () => {
     const subjects = 60
     const rounds = 5
     const runs = new Map<string, number>()

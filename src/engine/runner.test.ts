@@ -1,4 +1,4 @@
-/** The outcome of a single step. */
+/** The effect of a single step: what each decision, error or poke writes. */
 import { expect, test } from 'vitest'
 import { describeEachPostgres } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'
@@ -13,7 +13,7 @@ const pending = statement<{ id: string }>('test.pending', 'SELECT id FROM machin
 describeEachPostgres('steps of a runner', which => {
   const world = sampleWorld(which)
 
-  test('go, wait and done, with what they write in the same commit', async () => {
+  test('`go`, `wait` and `done` commit the decision and the writes of the handler together', async () => {
     const id = await world.create()
     const note = statement('test.note', 'INSERT INTO sweep_run (name) VALUES ($1)')
     const noted = statement<{ name: string }>('test.noted', 'SELECT name FROM sweep_run ORDER BY name')
@@ -49,7 +49,7 @@ describeEachPostgres('steps of a runner', which => {
     expect((await world.db.rows(noted)).length).toBe(3)
   })
 
-  test('a step gets its phase, attempts, times and a freshly loaded subject', async () => {
+  test('a handler gets its phase, attempt count, times and a freshly loaded subject', async () => {
     const id = await world.create()
     const steps: Step<{ id: string }>[] = []
     const runner = world.runnerOf(
@@ -70,7 +70,7 @@ describeEachPostgres('steps of a runner', which => {
     expect(steps.every(({ now, enteredAt }) => now >= enteredAt)).toBe(true)
   })
 
-  test('an error keeps the phase, counts the attempt, backs off and stores the messages without a stack', async () => {
+  test('an error keeps the phase, counts the attempt, backs off and stores the error messages without a stack', async () => {
     const id = await world.create()
     const runner = world.runnerOf(
       sample({
@@ -107,11 +107,11 @@ describeEachPostgres('steps of a runner', which => {
     expect(await world.read(id)).toMatchObject({ phase: 'one', attempt: 1, last_error: 'sold out', leased: false })
   })
 
-  /** Delivers pokes, as another runner does before each of its claims. */
+  /** Delivers pokes, as another runner would do before each of its claims. */
   const deliver = () => createRunner({ db: world.db, workflows: [], log }).tickOnce()
 
   test.each(['before the load', 'while the handler runs', 'after the commit'] as const)(
-    'a poke %s is not lost',
+    'a poke %s of a step is not lost',
     async moment => {
       const id = await world.create()
       let runs = 0
@@ -166,7 +166,7 @@ describeEachPostgres('steps of a runner', which => {
     expect(outcomes).not.toContain('failed')
   })
 
-  test('preempt diverts from every phase but its own, before the handler runs', async () => {
+  test('`preempt` diverts a workflow before the handler runs, from every phase except the target itself', async () => {
     const ids = await Promise.all(['one', 'two', 'ending'].map(phase => world.create(phase)))
     const calls: string[] = []
     const note: Handler = async ({ phase }) => {
@@ -180,14 +180,14 @@ describeEachPostgres('steps of a runner', which => {
     for (const id of ids) expect((await world.read(id))?.phase).toBe('ending')
   })
 
-  test('a workflow whose subject is gone ends by itself', async () => {
+  test('a workflow whose subject no longer exists ends', async () => {
     const id = await world.create()
     const m = sample({ one: async () => wait(1) })
     await world.runnerOf({ ...m, load: async () => undefined }).tickOnce()
     expect(await world.read(id)).toBeUndefined()
   })
 
-  test('unknown phases and edges are reported clearly, and the workflow stays', async () => {
+  test('unknown phases and illegal edges are recorded as errors, and the workflow is kept', async () => {
     const [unknown, illegal, lost] = await Promise.all([world.create('gone'), world.create('one'), world.create('two')])
     const lie = (to: string) => async () => ({ do: 'go', to, write: undefined, deadlineMs: undefined }) as Next<'one'>
     const m = sample({ one: lie('two'), two: lie('nowhere') })
@@ -204,7 +204,7 @@ describeEachPostgres('steps of a runner', which => {
     expect((await world.read(illegal))?.last_error).toMatch(/preempt of workflow sample names phase "nowhere"/)
   })
 
-  test('workflows of other kinds are left to other runners', async () => {
+  test('a runner does not claim workflows of kinds that it does not run', async () => {
     const id = newId()
     await world.db.tx(tx => createWorkflow(tx, 'other', id, 'one'))
     expect(await world.runnerOf(sample({ one: async () => done() })).tickOnce()).toBe(0)

@@ -19,7 +19,7 @@ export interface RunnerOptions {
   readonly db: Db
   readonly workflows: readonly AnyWorkflow[]
   readonly log: Logger
-  /** For durations only; leases, wake-ups and deadlines use the database's clock. */
+  /** Measures durations only; leases, wake-ups and deadlines use the database's clock. */
   readonly clock?: Clock
   /** Maximum number of concurrent steps. Steps mostly wait for I/O; default 64. */
   readonly workers?: number
@@ -41,7 +41,7 @@ export interface RunnerOptions {
 export interface RunnerHooks {
   claimed?(event: { readonly count: number; readonly ms: number }): void
   step?(event: { readonly kind: string; readonly phase: string; readonly outcome: Outcome; readonly ms: number }): void
-  /** An alert opened because a phase exceeded its deadline, or closed. */
+  /** Called when an alert opens because a phase has exceeded its deadline, and when the alert closes. */
   alert?(event: {
     readonly kind: string
     readonly id: string
@@ -77,11 +77,13 @@ class WorkflowRunner implements Runner {
   readonly #running = new Set<Promise<void>>()
   readonly #draining = new AbortController()
   readonly #stopping = new AbortController()
-  /** Aborted last: once the lock is released, other runners take over the workflows. */
+  /**
+   * Ends the runner's presence. Aborted last, because other runners take over its workflows once its lock is released.
+   */
   readonly #gone = new AbortController()
   /**
-   * Undefined while the runner's lock is not held. New for each database session: other runners may take over what was
-   * claimed under a lost id.
+   * Id of the runner; undefined while its lock is not held. Each database session gets a new id, because other runners
+   * may take over the workflows that were claimed under a lost one.
    */
   #id: string | undefined
   #wake = Promise.withResolvers<void>()
@@ -160,7 +162,7 @@ class WorkflowRunner implements Runner {
     const report = (state: 'opened' | 'closed') => (row: AlertRow) =>
       hooks.alert?.({ kind: row.kind, id: row.machine_id, phase: row.phase, state })
     for (const row of await db.rows(statements.openAlerts)) {
-      // A warning: the alert itself is listed by `mote admin alerts`, and closes by itself.
+      // Logged as a warning only, because `mote admin alerts` lists the alert and it closes by itself.
       log.warn({ kind: row.kind, id: row.machine_id, phase: row.phase }, 'a workflow is overdue in its phase')
       report('opened')(row)
     }
@@ -183,7 +185,7 @@ class WorkflowRunner implements Runner {
     }
   }
 
-  /** Claims workflows for the free slots. Returns the delay until more may be due. */
+  /** Claims workflows for the free slots. Returns the delay until the next claim. */
   async #claimFree(): Promise<number> {
     const { workers, batch, pollMs, db, statements } = this.#options
     const free = Math.min(batch, workers - this.#running.size)
@@ -196,7 +198,8 @@ class WorkflowRunner implements Runner {
     const rows = await claiming
     for (const row of rows) this.#run(row)
     const { ms } = await asked
-    // A workflow became due since the claim, or is being committed: pause briefly to avoid a busy loop.
+    // Fewer than `free` rows: a workflow that is due at this point has just become due, or is being committed. Pauses
+    // briefly to avoid a busy loop.
     return rows.length === free ? 0 : Math.min(pollMs, Math.max(2, ms ?? pollMs))
   }
 
@@ -214,7 +217,7 @@ class WorkflowRunner implements Runner {
     const started = clock.monotonicMs()
     const claim = (most: number) =>
       db.rows(statements.claim, [[...this.#workflows.keys()], most, newId(), leaseMs, runnerId])
-    // Both statements take one round trip if they share a connection, in this order.
+    // `deliver` and `claim` take one round trip if they share a connection, and run in this order.
     const failed = (error: unknown) => {
       this.#options.log.warn({ err: messageOf(error) }, 'cannot claim workflows; retrying')
       return []
@@ -254,7 +257,7 @@ class WorkflowRunner implements Runner {
     if (outcome === 'failed') log.warn({ ...where, err: error }, 'a step failed and will be retried')
     if (outcome === 'abandoned') log.error(where, 'a step ignored its signal and was abandoned')
     if (outcome === 'lost')
-      log.warn({ ...where, err: error }, 'a step ended after its lease was gone; nothing was written')
+      log.warn({ ...where, err: error }, 'a step ended after its lease was lost; nothing was written')
     hooks.step?.({ kind: row.kind, phase: row.phase, outcome, ms })
   }
 

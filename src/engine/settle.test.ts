@@ -1,4 +1,7 @@
-/** Steps whose common commit fails. mutants.test.ts tests that each step has its own fence. */
+/**
+ * Batches of steps whose common statement fails or contains a superseded step. mutants.test.ts tests the lease check of
+ * each step of a batch.
+ */
 import { expect, it, test } from 'vitest'
 import { describeEachPostgres } from '../../test/support/database.ts'
 import { DbUnavailable } from '../db/errors.ts'
@@ -7,7 +10,7 @@ import { createSettle } from './settle.ts'
 import { engineStatements } from './statements.ts'
 import { expireLeases, sampleWorld } from '../../test/support/engine.ts'
 
-/** A database that refuses everything and records the statements. */
+/** A database that fails every statement with the given error and records the statement names. */
 function refusing(refusal: Error) {
   const asked: string[] = []
   const refuse = async ({ name }: { readonly name: string }): Promise<never> => {
@@ -19,24 +22,24 @@ function refusing(refusal: Error) {
   return { asked, ended: Promise.allSettled(steps.map(step => settle.wait(step))) }
 }
 
-it('commits each step separately when the common statement fails, so that a faulty step does not affect others', async () => {
+it('commits each step separately when the common statement fails, so that one faulty step does not affect others', async () => {
   const { asked, ended } = refusing(new Error('no'))
   expect((await ended).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
   const { wait, waitAll } = engineStatements
   expect(asked).toEqual([waitAll.name, wait.name, wait.name, wait.name])
 })
 
-it('fails all at once when the database is unavailable', async () => {
+it('fails all steps of a batch at once when the database is unavailable', async () => {
   const error = new DbUnavailable('connection_lost', 'gone')
   const { asked, ended } = refusing(error)
   for (const end of await ended) expect(end).toMatchObject({ status: 'rejected', reason: error })
   expect(asked).toEqual([engineStatements.waitAll.name])
 })
 
-describeEachPostgres('steps of one workflow that end together', which => {
+describeEachPostgres('of two steps of one workflow in one batch', which => {
   const world = sampleWorld(which)
 
-  test.each(['go', 'wait'] as const)('%s: the superseded step is reported as such', async end => {
+  test.each(['go', 'wait'] as const)('only the newer one is committed by `%s`', async end => {
     const id = await world.create()
     const claim = () => world.db.one(engineStatements.claim, [['sample'], 1, newId(), 60_000, newId()])
     const overtaken = await claim()

@@ -1,6 +1,7 @@
 /**
- * Commits of steps that write nothing but their machine's row: those that end together are one statement. One for each
- * was nine tenths of the statements of a thousand placements (docs/decisions/0037-batched-placement.md).
+ * Commits steps that change nothing but the row of their own workflow. Steps that end at the same time share one
+ * statement: one statement per step amounted to nine tenths of all statements in a thousand placements
+ * (docs/decisions/0037-batched-placement.md).
  */
 import type { Param, Sql, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
@@ -9,7 +10,7 @@ import type { ClaimedRow, EngineStatements, Fenced } from './statements.ts'
 
 type Claim = Pick<ClaimedRow, 'kind' | 'id' | 'lease' | 'pokes'>
 
-/** Each resolves with false when the lease was lost to another runner. @throws errors of the database */
+/** Both methods resolve with false when another runner has taken over the lease. @throws errors of the database */
 export interface Settle {
   go(step: { readonly claim: Claim; readonly to: string; readonly deadlineMs: number | undefined }): Promise<boolean>
   wait(step: { readonly claim: Claim; readonly ms: number }): Promise<boolean>
@@ -31,7 +32,11 @@ interface Forms {
 
 type Outcome = { readonly fenced: boolean } | { readonly failed: DbUnavailable }
 
-/** A failed batch is repeated one by one: steps that were committed although the answer was lost are fenced then. */
+/**
+ * At most 64 steps in a statement, and at most 2 statements at a time. If a statement fails, `batched` retries its
+ * steps one by one. A step that was committed although the response was lost then reports a lost lease and writes
+ * nothing.
+ */
 const limits = { most: 64, atOnce: 2 }
 
 function together<S extends { readonly claim: Claim }>(
@@ -43,7 +48,7 @@ function together<S extends { readonly claim: Claim }>(
     try {
       return (await settle(db, forms, steps, paramsOf)).map(fenced => ({ fenced }))
     } catch (error) {
-      // Without a database, separate commits would fail as well, each after waiting for it.
+      // Separate commits would fail as well, each after waiting for a connection.
       if (error instanceof DbUnavailable) return steps.map(() => ({ failed: error }))
       throw error
     }
@@ -69,5 +74,5 @@ async function settle<S extends { readonly claim: Claim }>(
   return steps.map(({ claim }) => fenced.has(keyOf(claim)))
 }
 
-/** Includes the lease: a superseded step and its successor, of one workflow, may end together. */
+/** Includes the lease, because a superseded step and its successor in the same workflow may be in one batch. */
 const keyOf = ({ kind, id, lease }: Fenced) => `${kind} ${id} ${lease}`

@@ -1,6 +1,6 @@
 /**
- * All statements of the engine. The runner gets them as a value, so that tests can break one at a time and prove that
- * each guard is necessary.
+ * All SQL statements of the engine. The runner gets them as a value, so that mutants.test.ts can break one at a time
+ * and prove that each guard is necessary.
  */
 import { type Statement, statement } from '../db/db.ts'
 
@@ -15,7 +15,7 @@ export interface ClaimedRow {
   readonly now: Date
 }
 
-/** A step of a batch that was committed. */
+/** Identifies a committed step of a batch. */
 export type Fenced = Pick<ClaimedRow, 'kind' | 'id' | 'lease'>
 
 export interface AlertRow {
@@ -34,7 +34,7 @@ export interface WorkflowRow {
   readonly leased: boolean
 }
 
-/** Channel on which a due workflow is announced; the payload is its kind. */
+/** NOTIFY channel on which a due workflow is announced; the payload is its kind. */
 export const wakeChannel = 'machine'
 
 const lockPrefix = 'runner '
@@ -42,8 +42,9 @@ const lockPrefix = 'runner '
 export const runnerLock = (runnerId: string) => lockPrefix + runnerId
 
 /**
- * Returns an SQL condition: some live runner does not run this kind, and may run other kinds without the code that
- * belongs to it. Each session that holds a runner's lock is named after the lock; older versions announce no kinds.
+ * Returns an SQL condition that is true while some live runner does not support this kind of workflow: it is of an
+ * older version, whose other workflows may lack related code. Each session that holds a runner's lock is named after
+ * the lock, so runners of versions that announce no kinds are found, too.
  */
 export const someRunnerLacks = (kind: string) => `EXISTS (
   SELECT FROM pg_stat_activity a WHERE a.datname = current_database() AND starts_with(a.application_name, 'mote-lock ${lockPrefix}')
@@ -64,7 +65,8 @@ export const engineStatements = {
   ),
   /**
    * $3 current phase, $4 new phase, $5 delay of the next step in ms, $6 deadline in ms or null. Skips workflows that a
-   * runner holds or that are being committed: the caller holds locks that come later in the lock order.
+   * runner holds or is committing, instead of waiting: the caller holds locks that come later in the lock order
+   * (docs/engine.md).
    */
   advance: statement<{ id: string }>(
     'engine.advance',
@@ -76,8 +78,8 @@ export const engineStatements = {
      RETURNING m.id, CASE WHEN $5::float8 > 0 THEN NULL ELSE pg_notify('${wakeChannel}', $1) END`,
   ),
   /**
-   * A poke is a separate row and locks nothing: transactions that poke hold locks on all kinds of rows, and waiting for
-   * a workflow that is being committed caused deadlocks.
+   * Inserts a row instead of updating the workflow's, and so waits for no lock. Transactions that poke hold locks on
+   * all kinds of rows; when they waited for a workflow that was being committed, they deadlocked.
    */
   poke: statement(
     'engine.poke',
@@ -85,9 +87,10 @@ export const engineStatements = {
      SELECT pg_notify('${wakeChannel}', $1)`,
   ),
   /**
-   * Turns pokes into wake-ups, before each claim. Earlier wake-ups keep their position. A workflow that is being
-   * committed is skipped, because one slow commit would delay every claim; its runner checks again right after the
-   * commit. LATERAL and the scalar subquery keep the planner from reading all workflows for a few pokes.
+   * Turns pokes into wake-ups; runs before each claim. A workflow that is already due keeps its earlier wake-up time
+   * and so its position in the queue. A workflow that is being committed is skipped, because one slow commit would
+   * delay every claim; its runner checks again right after the commit. LATERAL and the scalar subquery keep the planner
+   * from reading all workflows for a few pokes.
    */
   deliver: statement<{ id: string }>(
     'engine.deliver',
@@ -103,7 +106,7 @@ export const engineStatements = {
      news AS (SELECT kind, id, count(*) AS n FROM taken GROUP BY kind, id)
      UPDATE machine m SET pokes = m.pokes + news.n, wake_at = least(m.wake_at, now())
      FROM news WHERE m.kind = news.kind AND m.id = news.id RETURNING m.id`,
-    // The claim and the query for the next due time follow it.
+    // The claim and the query for the next due time follow on the same connection.
     { leads: 2 },
   ),
   read: statement<WorkflowRow>(
@@ -124,7 +127,7 @@ export const engineStatements = {
      FROM due WHERE m.kind = due.kind AND m.id = due.id
      RETURNING m.kind, m.id, m.phase, m.lease, m.pokes, m.attempt, m.entered_at, now() AS now`,
   ),
-  /** Time until the next workflow of these kinds is due; not above zero if one is already due. */
+  /** Time until the next free workflow of these kinds is due; zero or less if one is already due. */
   untilDue: statement<{ ms: number | null }>(
     'engine.until_due',
     `SELECT (extract(epoch FROM min(wake_at) - now()) * 1000)::float8 AS ms FROM machine WHERE lease IS NULL AND kind = ANY ($1)`,
@@ -143,7 +146,8 @@ export const engineStatements = {
      SELECT count(*) AS fenced FROM fenced`,
   ),
   /**
-   * $4 delay in ms, $5 the number of pokes at the claim: a later poke reports a change that the handler has not seen.
+   * $4 delay in ms, $5 number of pokes at the claim: if there are more by now, a change happened that the handler may
+   * have missed, so the workflow is due at once.
    */
   wait: statement<{ fenced: number }>(
     'engine.wait',
@@ -155,7 +159,7 @@ export const engineStatements = {
   ),
   /**
    * `go` for several steps: $1 kinds, $2 ids, $3 leases, $4 phases, $5 deadlines. The inner SELECTs hide the array
-   * lengths, so that one plan fits all.
+   * lengths from the planner, so that one plan fits all lengths.
    */
   goAll: statement<Fenced>(
     'engine.go_all',
@@ -170,7 +174,7 @@ export const engineStatements = {
        WHERE a.kind = f.kind AND a.machine_id = f.id AND a.closed_at IS NULL)
      SELECT kind, id, lease FROM fenced`,
   ),
-  /** `wait` for several steps: $1 kinds, $2 ids, $3 leases, $4 delays, $5 pokes. */
+  /** `wait` for several steps: $1 kinds, $2 ids, $3 leases, $4 delays, $5 numbers of pokes. */
   waitAll: statement<Fenced>(
     'engine.wait_all',
     `UPDATE machine m SET wake_at = CASE WHEN m.pokes = s.pokes THEN ${ms('s.wait_ms')} ELSE now() END,
@@ -187,7 +191,7 @@ export const engineStatements = {
        WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** $4 back-off in ms, $5 the number of pokes at the claim, $6 the error. */
+  /** $4 back-off in ms, $5 number of pokes at the claim, $6 error message. */
   fail: statement<{ fenced: number }>(
     'engine.fail',
     `WITH fenced AS (
@@ -196,7 +200,7 @@ export const engineStatements = {
        WHERE ${fence} RETURNING 1)
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** Releases a workflow unchanged when the runner stops. */
+  /** Releases a workflow unchanged because its runner stops. */
   release: statement<{ fenced: number }>(
     'engine.release',
     `WITH fenced AS (UPDATE machine SET ${unleased} WHERE ${fence} RETURNING 1)
@@ -204,9 +208,9 @@ export const engineStatements = {
   ),
 
   /**
-   * Releases workflows of dead runners at once, without waiting for their leases. The death counts as a failed attempt;
-   * from the second one on there is a growing pause, so that a step that kills its process cannot cause a loop. Rows
-   * that are being committed are left to the next upkeep: a statement that locks many rows must not wait.
+   * Releases the workflows of dead runners at once, before their leases expire. Counts the death as a failed attempt;
+   * from the second one on there is a growing pause, so that a step that kills its process cannot cause a loop. Skips
+   * rows that are being committed until the next upkeep: a statement that locks many rows must not wait.
    */
   releaseDead: statement<{ id: string }>(
     'engine.release_dead',
@@ -222,7 +226,7 @@ export const engineStatements = {
      FROM orphan WHERE m.kind = orphan.kind AND m.id = orphan.id
      RETURNING m.id`,
   ),
-  /** Stores which kinds a live runner runs. $1 its id, $2 kinds. */
+  /** Stores which workflow kinds a live runner supports. $1 runner id, $2 kinds. */
   announce: statement(
     'engine.announce',
     `INSERT INTO runner (id, kinds) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET kinds = excluded.kinds`,
@@ -240,7 +244,10 @@ export const engineStatements = {
      ON CONFLICT (kind, machine_id, phase) WHERE closed_at IS NULL DO NOTHING
      RETURNING kind, machine_id, phase`,
   ),
-  /** Leaving a phase closes its alert; this closes an alert that was opened concurrently. */
+  /**
+   * Closes alerts whose workflow has left the phase. `go` also does that, but misses an alert that is opened
+   * concurrently.
+   */
   closeAlerts: statement<AlertRow>(
     'engine.close_alerts',
     `UPDATE alert a SET closed_at = now()

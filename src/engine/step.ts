@@ -1,4 +1,7 @@
-/** Runs one step of one workflow: load, divert, run the handler, commit its decision behind the fence. */
+/**
+ * Runs one step of one workflow: loads the subject, diverts if `preempt` requests it, runs the handler, and commits its
+ * decision if the lease is still held.
+ */
 import type { Db, Param, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { backoffMs } from '../lib/backoff.ts'
@@ -7,8 +10,8 @@ import type { Settle } from './settle.ts'
 import type { ClaimedRow, EngineStatements } from './statements.ts'
 
 /**
- * `lost`: the lease was lost or the row is gone, so nothing was written. `abandoned`: the handler ignored its abort
- * signal. `released`: the runner stops, and another one will run the step.
+ * Result of a step. `lost`: the lease was lost or the row is gone, so nothing was written. `abandoned`: the handler
+ * ignored its abort signal. `released`: the runner stops, and another one will run the step.
  */
 export type Outcome = 'go' | 'wait' | 'done' | 'diverted' | 'failed' | 'abandoned' | 'released' | 'lost'
 
@@ -18,12 +21,12 @@ export interface StepDeps {
   /** Commits steps without other writes in batches; absent: one by one. */
   readonly settle?: Settle
   /**
-   * The handler's signal aborts after this time; the handler must end within `giveUpMs`. Both are shorter than the
-   * lease.
+   * The handler's signal aborts after `stepTimeoutMs`; the runner abandons the handler after `giveUpMs`. Both are
+   * shorter than the lease.
    */
   readonly stepTimeoutMs: number
   readonly giveUpMs: number
-  /** Aborts when the runner stops without waiting any longer. */
+  /** Aborts when the runner stops and no longer waits for its steps. */
   readonly stopping: AbortSignal
   readonly random: () => number
 }
@@ -73,7 +76,10 @@ async function decide(
   })
 }
 
-/** Sends both at once; they run in this order, so that reads and writes come after the locks. */
+/**
+ * Puts the workflow's `hold` before the handler's writes. Both are sent without waiting; they run in this order, so all
+ * reads and writes come after the locks.
+ */
 function holding({ hold }: AnyWorkflow, subject: unknown, next: Next<string>): Next<string> {
   const { write } = next
   if (hold === undefined || write === undefined) return next
@@ -85,7 +91,10 @@ function assertPhase(workflow: AnyWorkflow, phase: string, who: string): void {
     throw new Error(`BUG: ${who} of workflow ${workflow.kind} names phase "${phase}", which it does not have`)
 }
 
-/** The compiler checks typed handlers; a cast or plain JavaScript bypasses it. */
+/**
+ * Rejects an edge that the workflow does not declare. The compiler checks typed handlers, but a cast or plain
+ * JavaScript bypasses it.
+ */
 function assertEdge(workflow: AnyWorkflow, from: string, to: string): void {
   assertPhase(workflow, to, `phase "${from}"`)
   if (!workflow.edges[from]?.includes(to))
@@ -95,7 +104,10 @@ function assertEdge(workflow: AnyWorkflow, from: string, to: string): void {
 class StepAbandoned extends Error {}
 class RunnerStopping extends Error {}
 
-/** Abandons a handler that ignores its signal: its slot is freed, and its later result is not committed. */
+/**
+ * Runs the step, and abandons it when its handler ignores the abort signal: its slot is freed, and its later result is
+ * not committed.
+ */
 async function withDeadline<T>(row: ClaimedRow, deps: StepDeps, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const timeout = new AbortController()
   const { promise: gaveUp, reject } = Promise.withResolvers<never>()
@@ -137,7 +149,10 @@ async function commit(row: ClaimedRow, { next }: Decision, deps: StepDeps): Prom
 
 class FenceLost extends Error {}
 
-/** Uses one statement without other writes; otherwise one transaction: first the fence, then the feature's writes. */
+/**
+ * Commits a decision if the lease is still held, and returns whether it is. Without other writes that is one statement,
+ * else a transaction that checks the lease first.
+ */
 async function fenced(
   db: Db,
   statement: Statement<{ fenced: number }>,
@@ -157,7 +172,10 @@ async function fenced(
   }
 }
 
-/** Pause between attempts to store a failure while the database is unavailable; afterwards the lease expires. */
+/**
+ * Pause between attempts to store a failure while the database is unavailable. After the last attempt the lease is left
+ * to expire.
+ */
 const retryMs = 200
 const retries = 25
 
@@ -182,7 +200,7 @@ async function settleFailure(row: ClaimedRow, error: unknown, deps: StepDeps): P
 
 const maxErrorLength = 2_000
 
-/** Joins the messages of an error and of its causes, without stacks, because users see them. */
+/** Joins the messages of an error and its causes. Omits stacks, because users see the result. */
 export function describe(error: unknown): string {
   const messages: string[] = []
   for (

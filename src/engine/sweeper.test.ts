@@ -33,7 +33,7 @@ describeEachPostgres('sweeper', which => {
   }
   const run = async (name: string) => (await listSweepRuns(db)).find(row => row.name === name)
 
-  test('runs at the start, stores its result, and does not run again before its interval', async () => {
+  test('a sweep runs at startup, stores its result, and does not run again before its interval has passed', async () => {
     let calls = 0
     const sweep = { name: 'tokens', everyMs: hour, run: async () => ({ expired: ++calls }) }
     const sweeper = await start(sweep)
@@ -44,7 +44,7 @@ describeEachPostgres('sweeper', which => {
     expect(calls).toBe(1)
   })
 
-  test('runs on its timer', async () => {
+  test('a sweep runs on its timer', async () => {
     let calls = 0
     await start({ name: 'often', everyMs: 20, run: async () => ({ calls: ++calls }) })
     await until(() => calls >= 3, { what: 'three runs' })
@@ -117,7 +117,7 @@ describeEachPostgres('sweeper', which => {
     expect((await run('shared'))?.runs).toBe(6)
   })
 
-  test('stop lets a run end, and without a drain time aborts and records it', async () => {
+  test('`stop` without a drain time aborts a running sweep and records its error', async () => {
     const entered = Promise.withResolvers<void>()
     const sweeper = await start({
       name: 'slow',
@@ -132,7 +132,7 @@ describeEachPostgres('sweeper', which => {
     expect(await run('slow')).toMatchObject({ error: 'aborted' })
   })
 
-  test('an unknown sweep is reported with the names of the known ones', async () => {
+  test('running an unknown sweep fails with the names of the known ones', async () => {
     const sweeper = await start({ name: 'known', everyMs: hour, run: async () => ({}) })
     await expect(sweeper.runDue('unknown')).rejects.toThrow('no sweep is called "unknown"; there are: known')
   })

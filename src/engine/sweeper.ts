@@ -11,7 +11,7 @@ export interface SweepRun {
   readonly name: string
   readonly started_at: Date | null
   readonly duration_ms: number | null
-  /** Counts returned by the last run; null when it failed. */
+  /** Counts returned by the last run; null if it failed. */
   readonly result: Readonly<Record<string, number>> | null
   readonly error: string | null
   readonly runs: number
@@ -35,7 +35,7 @@ export interface SweeperOptions {
 
 export interface Sweeper {
   start(): Promise<void>
-  /** Starts no new runs, gives a running one `drainMs` (default 10 s), then aborts it. */
+  /** Starts no new runs, gives the running ones `drainMs` (default 10 s) to finish, then aborts them. */
   stop(options?: { readonly drainMs?: number }): Promise<void>
   /**
    * Runs a sweep if it is due or poked and no other process runs it; returns true if it ran. For tests and the command
@@ -45,9 +45,12 @@ export interface Sweeper {
 }
 
 const sweepChannel = 'sweep'
-/** Interval of checks after a poke while another process runs the sweep. */
+/** Interval between attempts to run a poked sweep while another process runs it. */
 const retryMs = 200
-/** Timers of processes drift; without slack, a slightly early timer would skip an interval. */
+/**
+ * Fraction of the interval after which a sweep counts as due. The timers of processes drift; with 1, a timer that fires
+ * slightly early would skip an interval.
+ */
 const slack = 0.9
 
 const columns = 'name, started_at, duration_ms, result, error, runs, failures_in_a_row'
@@ -107,7 +110,7 @@ class CooperativeSweeper implements Sweeper {
 
   async start(): Promise<void> {
     const listening = await this.#options.db.listen(sweepChannel, name => {
-      // The payload is empty after a reconnect, when any notification may have been missed.
+      // After a reconnect the payload is empty, and any notification may have been missed: wakes all sweeps.
       for (const [known, { wake }] of this.#sweeps) if (name === known || name === '') wake.resolve()
     })
     try {
@@ -139,7 +142,7 @@ class CooperativeSweeper implements Sweeper {
     return ran ?? false
   }
 
-  /** Makes the rows that record the runs of the sweeps. */
+  /** Inserts the rows in which the sweeps record their runs. */
   async #make(): Promise<void> {
     if (this.#made) return
     await this.#options.db.run(sql.make, [[...this.#sweeps.keys()].toSorted()])

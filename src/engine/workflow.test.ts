@@ -1,4 +1,4 @@
-/** Definitions that must not compile. `tsc` checks this file: a missing expected error is itself an error. */
+/** Workflow definitions that must not compile. `tsc` checks this file: a missing compile error is itself an error. */
 import { expect, test } from 'vitest'
 import { done, go, workflow, wait } from './workflow.ts'
 
@@ -39,7 +39,7 @@ test('an illegal edge does not compile', () => {
     edges: { packing: ['sending'], sending: [] },
     load,
     phases: {
-      // @ts-expect-error one of two branches is illegal: there is no edge from packing to itself
+      // @ts-expect-error one branch is illegal: there is no edge from packing to itself
       packing: async ({ subject }) => (subject.weight > 1 ? go('packing') : go('sending')),
       sending: async () => done(),
     },
@@ -56,7 +56,7 @@ test('an edge to an undeclared phase does not compile', () => {
   })
 })
 
-test('a missing handler and one too many do not compile', () => {
+test('a missing handler and a handler without a declared phase do not compile', () => {
   define({
     kind: 'parcel',
     edges: { packing: ['sending'], sending: [] },
@@ -76,7 +76,7 @@ test('a missing handler and one too many do not compile', () => {
   })
 })
 
-test('a preempt to an undeclared phase, a wrong subject and a handler without a result do not compile', () => {
+test('a preempt to an undeclared phase, a subject of the wrong type and a handler without a decision do not compile', () => {
   define({
     kind: 'parcel',
     edges: { packing: [] },
@@ -96,7 +96,7 @@ test('a preempt to an undeclared phase, a wrong subject and a handler without a 
     kind: 'parcel',
     edges: { packing: [] },
     load,
-    // @ts-expect-error a handler decides something
+    // @ts-expect-error a handler must return a decision
     phases: { packing: async () => undefined },
   })
 })

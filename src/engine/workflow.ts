@@ -1,14 +1,14 @@
 /**
- * A workflow: the form of all long-running work on one resource. It is a row `{kind, id, phase, ...}` in PostgreSQL,
- * created in the transaction that creates the resource. A runner claims due rows, calls the handler of the row's phase
- * without an open transaction, and commits the handler's result behind a fence. Handlers are level-triggered: they look
- * at the current subject and return what to do next. They run again after a crash, so they must be idempotent.
- * This file has only types and three constructors, and depends on neither PostgreSQL nor VMs; `runner.ts` runs
- * workflows.
+ * Defines workflows, the form of all long-running work on one resource. A workflow is a row `{kind, id, phase, ...}` in
+ * PostgreSQL, created in the transaction that creates the resource. A runner claims due rows, calls the handler of the
+ * row's phase without an open transaction, and commits the handler's decision only if it still holds the row's lease.
+ * Handlers are level-triggered: they look at the current subject and return what to do next. They run again after a
+ * crash, so they must be idempotent.
+ * This file has only types and constructors, and depends on neither PostgreSQL nor VMs; `runner.ts` runs workflows.
  */
 import type { Tx } from '../db/db.ts'
 
-/** Writes inside the commit of a step, after the fence. */
+/** Writes of a handler, in the transaction that commits its decision, after the check of the lease. */
 export type Write = (tx: Tx) => Promise<void>
 
 /** The decision of a handler. `P` is the union of the phases that it may enter. */
@@ -18,13 +18,13 @@ export type Next<P extends string> =
   | { readonly do: 'done'; readonly write: Write | undefined }
 
 /**
- * Enters phase `to`. If the workflow is still in it after `deadlineMs`, an alert opens, which closes once the phase is
- * left.
+ * Enters phase `to`. If the workflow is still in that phase after `deadlineMs`, an alert opens; it closes once the
+ * workflow leaves the phase.
  */
 export function go<P extends string>(to: P, write?: Write, deadlineMs?: number): Next<P> {
   return { do: 'go', to, write, deadlineMs }
 }
-/** Stays in the phase, and runs the handler again after `ms` or at the next poke. */
+/** Stays in the phase and runs the handler again after `ms`, or earlier when the workflow is poked. */
 export function wait(ms: number, write?: Write): Next<never> {
   return { do: 'wait', ms, write }
 }
@@ -43,7 +43,10 @@ export interface Step<Subject> {
   /** Time at which the phase was entered, by the database's clock. */
   readonly enteredAt: Date
   readonly now: Date
-  /** Aborts when the lease is lost or the runner stops without waiting; pass it to everything that can wait. */
+  /**
+   * Aborts when the step runs too long or the runner stops without waiting. Handlers pass it to everything that can
+   * wait.
+   */
   readonly signal: AbortSignal
 }
 
@@ -51,11 +54,11 @@ export interface WorkflowDefinition<Subject, E extends Edges> {
   readonly kind: string
   /** Allowed transitions. `go` to any other phase does not compile. */
   readonly edges: E
-  /** Loads the current subject; undefined when its row is gone (the workflow then ends). */
+  /** Loads the current subject; undefined if it no longer exists (the workflow then ends). */
   load(id: string): Promise<Subject | undefined>
-  /** Diverts from any phase before its handler runs, for example to deletion. Ignored in the phase that it returns. */
+  /** Returns the phase to divert to before the handler runs, for example a deletion. Ignored in that phase itself. */
   preempt?(subject: Subject): (keyof E & string) | undefined
-  /** Locks rows at the beginning of every write, which come early in the lock order (docs/engine.md). */
+  /** Locks rows that come early in the lock order (docs/engine.md); runs at the beginning of every write. */
   hold?(tx: Tx, subject: Subject): Promise<unknown>
   readonly phases: { readonly [P in keyof E & string]: (step: Step<Subject>) => Promise<Next<E[P][number]>> }
 }
@@ -65,7 +68,8 @@ export interface WorkflowDefinition<Subject, E extends Edges> {
 export type AnyWorkflow = WorkflowDefinition<any, any>
 
 /**
- * `workflow<Vm>()({...})`: two calls, so that the subject is given explicitly and the edges are inferred as literals.
+ * Defines a workflow: `workflow<Vm>()({...})`. Two calls, so that the subject's type is given explicitly while the
+ * edges are inferred as literals.
  */
 export function workflow<Subject>() {
   return <const E extends { readonly [P in keyof E]: readonly (keyof E & string)[] } & Edges>(

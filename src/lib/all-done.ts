@@ -7,7 +7,7 @@ export async function allDone<T extends readonly unknown[] | []>(
   parts: T,
 ): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
   const results = Promise.all(parts)
-  // Rethrown at the end. Until then, a rejection without a listener would end the process.
+  // The result is awaited below. Without a listener until then, a rejection would end the process.
   results.catch(() => undefined)
   await Promise.allSettled(parts)
   return results

@@ -3,7 +3,7 @@ import { batched } from './batched.ts'
 
 const numbers = (n: number) => Array.from({ length: n }, (_, at) => at)
 
-it('batches the calls of one turn and returns each result', async () => {
+it('calls of one turn of the event loop are batched, and each gets its own result', async () => {
   const batches: number[] = []
   const double = batched(
     async (items: readonly number[]) => {
@@ -16,7 +16,7 @@ it('batches the calls of one turn and returns each result', async () => {
   expect(batches).toEqual([4, 4, 2])
 })
 
-it('limits the concurrent batches, and later calls form the next batch', async () => {
+it('the number of concurrent batches is limited, and later calls form the next batch', async () => {
   let running = 0
   let most = 0
   const batches: number[] = []
@@ -42,7 +42,7 @@ it('limits the concurrent batches, and later calls form the next batch', async (
   expect(most).toBe(1)
 })
 
-it('isolates the failure of an item from the others', async () => {
+it('the failure of one item does not affect the others', async () => {
   const tries: (readonly number[])[] = []
   const picky = batched(
     async (items: readonly number[]) => {

@@ -1,6 +1,6 @@
 /**
- * Batches calls: calls of one event-loop turn, or made while the maximum number of batches is running, are processed
- * together.
+ * Batches calls. Calls in the same turn of the event loop, and those made while the maximum number of batches is
+ * running, are processed together.
  */
 export interface BatchOptions {
   /** Maximum number of items per batch. */
@@ -16,6 +16,7 @@ interface Waiting<In, Out> {
 }
 
 /**
+ * Returns a function that processes one item as part of a batch.
  * @param work returns one result per item, in order. A failed batch is repeated one item at a time, so that a faulty
  * item does not affect the others; `work` must tolerate the repetition.
  */
@@ -31,7 +32,7 @@ export function batched<In, Out>(
     try {
       const answers = await work(batch.map(one => one.item))
       if (answers.length !== batch.length) throw new Error(`BUG: ${answers.length} answers to ${batch.length} items`)
-      // The lengths are equal.
+      // `work` returns as many results as there are items.
       for (const [at, one] of batch.entries()) one.resolve(answers[at]!)
     } catch (error) {
       const [first] = batch

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { giveBytes, takeBytes } from './buffer-pool.ts'
 
-it('memory in use belongs to one caller, and is used again once it was given back', () => {
+it('memory in use belongs to one caller, and is reused once it is given back', () => {
   const lengths = [40_000, 70_000, 100_000]
   const taken = lengths.map(takeBytes)
   for (const [n, bytes] of taken.entries()) bytes.fill(n + 1)
@@ -10,13 +10,13 @@ it('memory in use belongs to one caller, and is used again once it was given bac
   )
   const [, , last = Buffer.alloc(0)] = taken
   giveBytes(last.subarray(10, 20))
-  // Given back twice, and then only once to be had.
+  // Giving memory back twice does not make it available twice.
   giveBytes(last)
   const again = [takeBytes(90_000), takeBytes(90_000)]
   expect(again.map(bytes => bytes.buffer === last.buffer)).toEqual([true, false])
 })
 
-it('short memory and memory of others is not kept', () => {
+it('the pool keeps neither short buffers nor memory from elsewhere', () => {
   const [short, foreign] = [takeBytes(100), Buffer.alloc(50_000)]
   giveBytes(short)
   giveBytes(foreign)

@@ -1,17 +1,17 @@
 /**
- * Memory for the bytes that pass through this thread. As garbage, each 64 MiB of it would cost a collection of the whole heap
- * (lib/shared-reads.ts).
+ * A pool of buffers for data that passes through this thread. Otherwise each 64 MiB of garbage buffers would cause a
+ * collection of the whole heap (lib/shared-reads.ts).
  */
 
-/** Shorter ones are slices of what Node.js pools. */
+/** Shorter buffers are not pooled here, because Node.js takes them from its own pool. */
 const minBytes = 1 << 15
 const mostFree = 16
 
 const free: ArrayBufferLike[] = []
-/** Buffers in use that may be given back. */
+/** Memory in use that may be given back. */
 const lent = new WeakSet<ArrayBufferLike>()
 
-/** Memory with any content. */
+/** Returns a buffer with undefined content. */
 export function takeBytes(length: number): Buffer {
   if (length < minBytes) return Buffer.allocUnsafe(length)
   const at = free.findIndex(({ byteLength }) => byteLength >= length)
@@ -21,12 +21,12 @@ export function takeBytes(length: number): Buffer {
 }
 
 /**
- * Lets a later `takeBytes` use this memory. Only when nothing refers to it any more; memory that is not given back is
- * collected as any other. Ignores bytes of other origin.
+ * Allows a later `takeBytes` to reuse the memory. Call this only when nothing refers to it any more. Memory that is not
+ * given back is garbage-collected as usual, and memory from elsewhere is ignored.
  */
 export function giveBytes({ buffer }: Uint8Array): void {
   if (!lent.delete(buffer)) return
   free.push(buffer)
-  // The smallest ones fit least.
+  // Drop the smallest, which fits the fewest requests.
   if (free.length > mostFree) free.sort((a, b) => b.byteLength - a.byteLength).pop()
 }

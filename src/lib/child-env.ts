@@ -1,12 +1,12 @@
 /**
- * Builds the environment of every program that this one starts. Its own environment contains keys, passwords and
- * tokens, which are readable in /proc/<pid>/environ of a child, so only listed names are passed on.
+ * Builds the environment of every program that this process starts. Its own environment contains keys, passwords and
+ * tokens, which are readable in /proc/<pid>/environ of a child, so only the variables listed here are passed on.
  */
 
 /** Variables that programs need to find their files. */
 const everywhere = ['HOME', 'TMPDIR', 'TZ'] as const
 
-/** The host's network settings: a proxy, and trusted certificates. */
+/** Variables with the host's proxy. */
 const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const
 const certificateFiles = ['SSL_CERT_FILE', 'GIT_SSL_CAINFO', 'CURL_CA_BUNDLE', 'NODE_EXTRA_CA_CERTS'] as const
 const ofNetwork = [...proxies, ...proxies.map(name => name.toLowerCase()), ...certificateFiles, 'SSL_CERT_DIR']
@@ -17,11 +17,14 @@ const networkPrograms: ReadonlySet<string> = new Set(['apt-get', 'git', 'mmdebst
 export interface ChildEnv {
   /** Whether the program accesses the network; default: by its name. */
   readonly network?: boolean | undefined
-  /** Additional variables, passed unchanged. */
+  /** Additional variables, passed on unchanged. */
   readonly own?: Readonly<Record<string, string>> | undefined
 }
 
-/** @param program its name; its output is in English, because it is parsed */
+/**
+ * Returns the environment for a program. Its output is in English, because it is parsed.
+ * @param program its name
+ */
 export function childEnv(program: string, { network, own = {} }: ChildEnv = {}): Record<string, string> {
   const names = (network ?? networkPrograms.has(program)) ? [...everywhere, ...ofNetwork] : everywhere
   const passed = names.flatMap(name => {
@@ -31,14 +34,16 @@ export function childEnv(program: string, { network, own = {} }: ChildEnv = {}):
   return { ...Object.fromEntries(passed), PATH: searchPath(), LC_ALL: 'C', ...own }
 }
 
-/** Returns the PATH with the sbin directories, where mke2fs and nft are: users other than root often lack them. */
+/**
+ * Returns the PATH with the sbin directories, which contain mke2fs and nft, and which users other than root often lack.
+ */
 export function searchPath(): string {
   return `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`
 }
 
 /**
- * Returns the host's proxy variables, for programs that run in a VM. Omits a proxy on the host's loopback, an address
- * that in a VM is the VM itself.
+ * Returns the host's proxy variables for programs in a VM, except a proxy on the host's loopback, which a VM cannot
+ * reach.
  */
 export function hostProxies(): Record<string, string> {
   const isHere = (value: string) => /(?:^|\/\/|@)(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)/i.test(value)
@@ -46,21 +51,21 @@ export function hostProxies(): Record<string, string> {
   for (const name of proxies) {
     const value = process.env[name] || process.env[name.toLowerCase()] || ''
     if (value === '' || (name !== 'NO_PROXY' && isHere(value))) continue
-    // Programs differ in which spelling they read.
+    // Programs differ in whether they read the upper-case or the lower-case name.
     found[name] = value
     found[name.toLowerCase()] = value
   }
   return found
 }
 
-/** Returns the files of certificate authorities that the host trusts, with the variables that name them. */
+/** Returns the variables that name files of trusted certificate authorities on the host, and their values. */
 export const hostCertificates = (): ReadonlyArray<readonly [variable: string, file: string]> =>
   certificateFiles.flatMap(name => {
     const file = process.env[name] ?? ''
     return file === '' ? [] : [[name, file] as const]
   })
 
-/** Returns the host's HTTPS proxy, as programs find it in their environment. */
+/** Returns the HTTPS proxy in the host's environment. */
 export function hostProxy(): URL | undefined {
   const given = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''
   if (given === '') return undefined

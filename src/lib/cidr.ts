@@ -1,4 +1,4 @@
-/** IP addresses and networks as numbers: parsing, canonical text, containment. Pure. */
+/** IP addresses and networks as numbers: parsing, canonical text, containment. */
 import { isIPv4, isIPv6 } from 'node:net'
 
 export interface Ip {
@@ -7,13 +7,16 @@ export interface Ip {
 }
 
 export interface Cidr extends Ip {
-  /** The network's address has zero bits after `prefix`. */
+  /**
+   * Number of leading bits that addresses of the network have in common. The others are zero in the network's own
+   * address.
+   */
   readonly prefix: number
 }
 
 export const ipBits = (family: Ip['family']): number => (family === 4 ? 32 : 128)
 
-/** Returns undefined for anything except a single address; addresses with a zone (`fe80::1%eth0`) are not accepted. */
+/** Parses an address. Returns undefined for anything else, and for an address with a zone (`fe80::1%eth0`). */
 export function parseIp(text: string): Ip | undefined {
   if (isIPv4(text)) return { family: 4, value: fromParts(text.split('.').map(Number), 8) }
   if (!isIPv6(text) || text.includes('%')) return undefined

@@ -1,8 +1,8 @@
 /** Time as a dependency, so that tests and the simulation can control it. */
 export interface Clock {
-  /** Wall-clock time. */
+  /** Returns the wall-clock time. */
   now(): Date
-  /** Milliseconds that never decrease; for measurements and timeouts. */
+  /** Returns milliseconds that never decrease, for measurements and timeouts. */
   monotonicMs(): number
 }
 

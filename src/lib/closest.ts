@@ -6,10 +6,12 @@ export function closestTo(given: string, allowed: readonly string[]): string | u
   return best !== undefined && best.edits <= Math.max(1, Math.floor(best.name.length / 3)) ? best.name : undefined
 }
 
-/** Names in the file may have any length; no allowed name is nearly as long. */
+/** Longer names are not compared. No allowed name is nearly as long. */
 const longest = 64
 
-/** Counts insertions, deletions, replacements and swaps of neighbors (optimal string alignment). */
+/**
+ * Counts the insertions, deletions, replacements and swaps of neighbors between two names (optimal string alignment).
+ */
 function editsBetween(from: string, to: string): number {
   let before: readonly number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, at) => at)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { coalesced } from './coalesced.ts'
 
-it('runs once for all calls before its start, and again for later calls', async () => {
+it('one run serves all calls before its start, and later calls get another run', async () => {
   const runs: PromiseWithResolvers<void>[] = []
   const call = coalesced(() => {
     const run = Promise.withResolvers<void>()
@@ -22,7 +22,7 @@ it('runs once for all calls before its start, and again for later calls', async 
   expect(runs.length).toBe(2)
 })
 
-it('keeps working after a failed run', async () => {
+it('a failed run does not prevent later ones', async () => {
   let runs = 0
   const call = coalesced(async () => {
     if (runs++ === 0) throw new Error('the first one')

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Runs `act` for many callers: each call resolves after a run that started later than the call. One run at a time, with
- * at least `apartMs` between the starts of two runs.
+ * Combines the calls of many callers into few runs of `act`: each call resolves after a run that started later than the
+ * call. Runs do not overlap, and start at least `apartMs` apart.
  */
 export function coalesced(act: () => Promise<void>, apartMs: number): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()

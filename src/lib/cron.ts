@@ -5,7 +5,10 @@ import type { FieldFault } from './faults.ts'
 const fieldCount = 5
 const shortcuts = /^@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)$/
 
-/** Returns why the schedule or its time zone is not valid; `field` is `schedule` or `time_zone`. */
+/**
+ * Returns what is wrong with the schedule or its time zone; undefined if nothing is. `field` is `schedule` or
+ * `time_zone`.
+ */
 export function scheduleFault(schedule: string, timeZone: string): FieldFault | undefined {
   const fields = schedule.trim().split(/\s+/)
   if (fields.length !== fieldCount && !shortcuts.test(schedule.trim()))
@@ -19,7 +22,10 @@ export function scheduleFault(schedule: string, timeZone: string): FieldFault | 
   }
 }
 
-/** Paused: it only computes times, and never starts a timer. @throws Error for a schedule that is not valid */
+/**
+ * Parses a schedule. It is paused: it only computes times and never starts a timer. @throws Error for an invalid
+ * schedule
+ */
 export const cronOf = (schedule: string, timeZone: string) =>
   new Cron(schedule.trim(), { timezone: timeZone, paused: true })
 

@@ -4,14 +4,16 @@ import { childEnv } from './child-env.ts'
 
 export interface RunOptions {
   readonly cwd?: string
-  /** Written to the program's stdin. */
+  /** Input for the program's stdin. */
   readonly input?: string | Buffer
-  /** Added to the variables of every program (child-env.ts). */
+  /** Variables in addition to those that every program gets (child-env.ts). */
   readonly env?: Readonly<Record<string, string>>
-  /** Whether it accesses the network, and so gets the host's proxy and certificates; default: by its name. */
+  /**
+   * Whether the program accesses the network, so that it gets the host's proxy and certificates; default: by its name.
+   */
   readonly network?: boolean
   readonly timeoutMs?: number
-  /** Limit on stdout and on stderr: the end is kept. Default: 64 MiB. */
+  /** Limit on stdout and on stderr, of which the ends are kept. Default: 64 MiB. */
   readonly outputBytes?: number
   readonly signal?: AbortSignal
 }
@@ -27,12 +29,12 @@ export class CommandError extends Error {
   }
 }
 
-/** Enough for the rules of ten thousand VMs as nft lists them. */
+/** Enough for nft's list of the rules for ten thousand VMs. */
 const mostOutputBytes = 64 << 20
 
 /**
  * Runs a program without a shell and returns its stdout. Errors contain the program's name, never its arguments.
- * @throws CommandError when its exit code is not 0, AbortError, or ENOENT when it is not installed.
+ * @throws CommandError when its exit code is not 0, AbortError, or ENOENT when it is not installed
  */
 export function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
@@ -56,7 +58,7 @@ export function run(program: string, args: readonly string[], options: RunOption
   return promise
 }
 
-/** Collects the last `maxBytes` of a stream, dropping whole chunks; each chunk is handled once. */
+/** Collects the last `maxBytes` of a stream by dropping whole chunks, so that each chunk is handled once. */
 function tailOf(stream: Readable | null, maxBytes: number): () => string {
   const parts: Buffer[] = []
   let bytes = 0

@@ -1,14 +1,14 @@
 import { chmod, constants, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Returns true for the error of a system call with this code, such as `ENOENT`. */
+/** Whether this is the error of a system call with this code, such as `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
 
 /**
- * Ensures a directory that only its owner can enter, also if it exists with another mode. Without root the mode stays:
- * child processes have the same user, and the directory may be shared with others.
+ * Creates a directory that only its owner can enter, and restricts an existing one. Without root, modes are not changed:
+ * child processes run as the same user, and the directory may be shared with other users.
  */
 export async function privateDir(path: string): Promise<void> {
   const isRoot = process.getuid?.() === 0
@@ -17,8 +17,9 @@ export async function privateDir(path: string): Promise<void> {
 }
 
 /**
- * Replaces the file atomically: readers, and a crash of this process, see the old or the new content. With `durable`
- * (the default) the new content survives a power failure once this resolves; without, the file may be empty.
+ * Replaces the file atomically: readers find the old or the new content, even after a crash of this process. With
+ * `durable` (the default), the new content survives a power failure once this resolves; without it, the file may be
+ * empty afterwards.
  */
 export async function writeFileAtomic(
   path: string,
@@ -39,7 +40,9 @@ export async function writeFileAtomic(
   if (durable) await withFile(dirname(path), 'r', undefined, dir => dir.sync())
 }
 
-/** Flushes the files of the directory and makes them read-only, before the directory gets its final name. */
+/**
+ * Flushes the files in the directory to disk and makes them read-only. Called before the directory gets its final name.
+ */
 export async function sealFiles(dir: string): Promise<void> {
   for (const name of await readdir(dir)) {
     const path = join(dir, name)
@@ -62,7 +65,7 @@ export async function readRegular(path: string, maxBytes: number): Promise<strin
   }
 }
 
-/** Returns the file's text, or undefined if the file does not exist. */
+/** Returns the file's text; undefined if the file does not exist. */
 export async function readIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createGenerationalCache } from './generational-cache.ts'
 
-it('keeps recently used values, within its limit', () => {
+it('recently used values are kept, up to the limit', () => {
   const cached = createGenerationalCache<number>(100)
   for (let n = 0; n < 1000; n++) {
     cached.set(`key ${n}`, n)
@@ -11,7 +11,7 @@ it('keeps recently used values, within its limit', () => {
   expect(kept.length).toBeLessThanOrEqual(100)
 })
 
-it('removes values', () => {
+it('a deleted value is not returned any more', () => {
   const cached = createGenerationalCache<number>(4)
   for (const key of ['a', 'b', 'c']) cached.set(key, 1)
   for (const key of ['a', 'b', 'c']) cached.forget(key)

@@ -6,8 +6,8 @@ export interface GenerationalCache<Value> {
 }
 
 /**
- * @param most maximum number of values. They are kept in two generations of half the size: a full one replaces the
- * other, and values unused since then are dropped with it, so that each lookup has constant cost.
+ * @param most maximum number of values. They are kept in two generations of half the size. When the recent one is full,
+ * it replaces the former one, whose unused values are dropped. So each lookup has constant cost.
  */
 export function createGenerationalCache<Value>(most: number): GenerationalCache<Value> {
   let recent = new Map<string, Value>()

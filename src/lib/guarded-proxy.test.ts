@@ -12,7 +12,7 @@ import { guardedProxy } from './guarded-proxy.ts'
 
 const loopback = [parseCidr('127.0.0.0/8')].filter(cidr => cidr !== undefined)
 
-/** A server that greets every client and counts them. */
+/** Starts a server that greets every client and counts them. */
 async function inside() {
   let visitors = 0
   const server = createServer(socket => {
@@ -27,7 +27,7 @@ async function inside() {
   }
 }
 
-/** Returns the answer to a CONNECT: the status, and the data that follows. */
+/** Sends a CONNECT request. Returns the status of the response, and the data that follows. */
 async function ask(proxy: URL, target: string, login = true): Promise<[number, string]> {
   const authorization = `Basic ${Buffer.from(`${proxy.username}:${proxy.password}`).toString('base64')}`
   const headers = login ? { 'proxy-authorization': authorization } : {}
@@ -40,7 +40,7 @@ async function ask(proxy: URL, target: string, login = true): Promise<[number, s
   return [response.statusCode, text]
 }
 
-it('connects to allowed hosts at the checked address', async () => {
+it('the proxy connects to an allowed host at the address that it checked', async () => {
   using server = await inside()
   const asked: string[] = []
   await using proxy = await guardedProxy({ allowed: loopback }, async name => {
@@ -54,7 +54,7 @@ it('connects to allowed hosts at the checked address', async () => {
 })
 
 it.each(['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[fd00::1]', '[::ffff:127.0.0.1]', 'inside.example'])(
-  'does not lead to %s',
+  'the proxy refuses to connect to %s',
   async host => {
     using server = await inside()
     await using proxy = await guardedProxy(undefined, async () => ['127.0.0.1'])
@@ -65,7 +65,7 @@ it.each(['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[fd00::1]', '[::f
   },
 )
 
-it('requires its password, and allows only tunnels', async () => {
+it('the proxy requires its password and only accepts CONNECT', async () => {
   using server = await inside()
   await using proxy = await guardedProxy({ allowed: loopback })
   const url = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
@@ -75,14 +75,14 @@ it('requires its password, and allows only tunnels', async () => {
   expect(server.visitors()).toBe(0)
 })
 
-it('delivers everything to a slow reader, also after the other end has closed', async () => {
+it('a slow client gets all data, even after the server has closed the connection', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mote-proxy-'))
   try {
     const socketPath = join(dir, 'proxy.sock')
     await using proxy = await guardedProxy({ allowed: loopback }, undefined, { socket: socketPath, port: 3128 })
     const { username, password } = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
     const headers = { 'proxy-authorization': `Basic ${btoa(`${username}:${password}`)}` }
-    // A unix socket buffers 200 KiB, so with some of these sizes a rest stays in the proxy.
+    // A unix socket buffers 200 KiB, so with some of these sizes a part of the data remains in the proxy.
     for (let bytes = 100_000; bytes < 600_000; bytes += 15_000) {
       const server = createServer(
         socket =>
@@ -96,7 +96,7 @@ it('delivers everything to a slow reader, also after the other end has closed', 
       const path = `127.0.0.1:${(server.address() as AddressInfo).port}`
       const asked = request({ socketPath, method: 'CONNECT', path, headers }).end()
       const [, client, head] = (await once(asked, 'connect')) as [unknown, Duplex, Buffer]
-      // Gives the proxy time to notice that the other end has closed.
+      // Gives the proxy time to notice that the server has closed the connection.
       for (let turn = 0; turn < 200; turn++) await setImmediate()
       let got = head.length
       client.on('data', (data: Buffer) => (got += data.length))

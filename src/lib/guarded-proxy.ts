@@ -1,7 +1,7 @@
 /**
- * Internet access for a program that resolves names itself: an HTTP proxy (CONNECT, RFC 9110 9.3.6) that resolves a
- * name once, checks its addresses and connects to a checked one. Redirects and names that change their address go
- * through the same check. The program must have no other network access: see `environment`.
+ * Internet access for a program that resolves names itself: an HTTP proxy (CONNECT, RFC 9110 9.3.6) that resolves each
+ * name once, checks the addresses, and connects to a checked one. So redirects and names whose address changes are
+ * checked, too. The program must have no other network access; see `environment`.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,24 +13,24 @@ import { checkPublicHost, internetOnly, type HostPolicy, type Lookup, PrivateHos
 
 export interface GuardedProxy extends AsyncDisposable {
   /**
-   * For the program. Go's HTTP client connects to loopback addresses directly even with these settings: give it its own
-   * loopback.
+   * Environment for the program. Go's HTTP client connects to loopback addresses directly even with these variables, so
+   * give such a program its own loopback device.
    */
   readonly environment: Readonly<Record<string, string>>
-  /** Refused host names, in the order of the requests. */
+  /** Hostnames that were refused, in the order of the requests. */
   readonly refused: readonly string[]
 }
 
 const connectLimitMs = 10_000
 /**
- * Time for the second direction of a tunnel after the first has ended: a large layer may still be transferred over a
- * slow line.
+ * Once one direction of a tunnel has ended, how long the other one may continue: a large layer may still be transferred
+ * over a slow line.
  */
 const lingerMs = 600_000
 
 /**
- * Where a program in its own network namespace finds the proxy: a relay in the namespace forwards the port to the
- * socket.
+ * For a program in its own network namespace: the unix socket on which the proxy listens, and the port in the namespace
+ * from which a relay forwards connections to the socket.
  */
 export interface InsidePlace {
   readonly socket: string
@@ -85,7 +85,7 @@ export async function guardedProxy(
   }
 }
 
-/** Returns the proxy variables in all spellings that programs read. */
+/** Returns the proxy variables in upper and lower case, because programs differ in which they read. */
 export const proxyEnvironment = (url: string): Readonly<Record<string, string>> => ({
   HTTPS_PROXY: url,
   HTTP_PROXY: url,
@@ -95,7 +95,7 @@ export const proxyEnvironment = (url: string): Readonly<Record<string, string>> 
   no_proxy: '',
 })
 
-/** Forwards connections on a unix socket to that host. */
+/** Forwards connections from a unix socket to this host and port. */
 export async function tunnelTo({ hostname, port }: URL, socket: string): Promise<AsyncDisposable> {
   const open = new Set<Duplex>()
   const server = createTcp({ allowHalfOpen: true }, client => {
@@ -125,12 +125,12 @@ function deny(client: Duplex, status: number): void {
   client.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
-/** Connects to the first of the addresses that answers. */
+/** Connects to the first address that accepts the connection. */
 async function connectTo(addresses: readonly string[], port: number): Promise<Socket> {
   let failure: unknown = new Error('no address')
   for (const host of addresses)
     try {
-      // Half-open: data that the server sent before it closed may still have to be delivered to the client.
+      // With half-open connections, data that the server sent before it closed can still be delivered to the client.
       const socket = connect({ host, port, allowHalfOpen: true })
       await once(socket, 'connect', { signal: AbortSignal.timeout(connectLimitMs) })
       return socket

@@ -7,9 +7,9 @@ export interface HeldLock {
 }
 
 /**
- * Takes a lock among all processes of this host (of one network namespace) by binding an abstract unix socket. The
+ * Takes a lock among all processes of this host (in one network namespace) by binding an abstract unix socket. The
  * kernel releases it when the holder dies, so there are no stale locks (unix(7), "abstract").
- * @returns undefined when another process holds it.
+ * @returns undefined when another process holds the lock
  */
 export async function tryHostLock(name: string): Promise<HeldLock | undefined> {
   const server = createServer(socket => {
@@ -28,7 +28,7 @@ export async function tryHostLock(name: string): Promise<HeldLock | undefined> {
   }
 }
 
-/** Waits for the lock: a waiter connects to the holder's socket, which closes when the lock is released. */
+/** Waits for the lock. A waiting process connects to the holder's socket, which closes when the lock is released. */
 export async function hostLock(name: string, signal?: AbortSignal): Promise<HeldLock> {
   for (;;) {
     signal?.throwIfAborted()

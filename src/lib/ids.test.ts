@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { isUuid, newId } from './ids.ts'
 
-it('creates UUIDs of version 7 that start with the time', () => {
+it('ids are UUIDs of version 7 that begin with the time', () => {
   const before = Date.now()
   const id = newId()
   expect(isUuid(id)).toBe(true)
@@ -11,7 +11,7 @@ it('creates UUIDs of version 7 that start with the time', () => {
   expect(ms).toBeLessThan(before + 1_000)
 })
 
-it('ids increase within a millisecond and after the clock is set back', () => {
+it('ids increase within a millisecond and even after the clock is set back', () => {
   const ids = Array.from({ length: 20_000 }, newId)
   expect(new Set(ids).size).toBe(ids.length)
   expect(ids.toSorted()).toEqual(ids)

@@ -8,8 +8,8 @@ const mostPerMs = 0x1000
 
 /**
  * Creates a UUID of version 7 (RFC 9562, 5.7): 48 bits of milliseconds, a 12-bit counter (6.2, method 1), then 62
- * random bits. Later ids of one process are larger, so that primary keys are appended to their index and "newest first"
- * needs no second column. If the clock is set back, the ids continue from the last one.
+ * random bits. Later ids of a process are larger, so that primary keys are appended to their index, and sorting by
+ * creation needs no second column. If the clock is set back, ids continue from the last one.
  */
 export function newId(): string {
   const nowMs = Date.now()

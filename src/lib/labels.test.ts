@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { faultOfLabels, labelsText, mostLabels, parseLabels } from './labels.ts'
 
-describe('labels of hosts', () => {
-  it('are read from a setting, and written as text', () => {
+describe('host labels', () => {
+  it('are parsed from a setting and formatted as text', () => {
     expect(parseLabels('')).toEqual({})
     expect(parseLabels(' region=eu-1, disk=nvme ')).toEqual({ region: 'eu-1', disk: 'nvme' })
     expect(labelsText({ region: 'eu-1', disk: 'nvme' })).toBe('region=eu-1, disk=nvme')
@@ -16,7 +16,7 @@ describe('labels of hosts', () => {
     ['region=a b', 'the value of region'],
     [`region=${'a'.repeat(64)}`, 'the value of region'],
     ['-a=b', 'is not a name'],
-  ])('%j is refused', (text, why) => {
+  ])('are refused if the setting is %j', (text, why) => {
     expect(() => parseLabels(text)).toThrow(why)
   })
 

@@ -1,4 +1,4 @@
-/** Labels of hosts: names with values, such as `region=eu`. */
+/** Labels of hosts, by name, such as `region=eu`. */
 export type Labels = Readonly<Record<string, string>>
 
 export const mostLabels = 32
@@ -20,7 +20,7 @@ export function faultOfLabels(labels: Labels): string | undefined {
   return undefined
 }
 
-/** Reads `region=eu,disk=nvme`. @throws Error */
+/** Parses labels such as `region=eu,disk=nvme`. @throws Error */
 export function parseLabels(text: string): Labels {
   const pairs = text
     .split(',')

@@ -13,7 +13,7 @@ const reader = (maxBytes: number) => {
   return { lines, read, over: () => over }
 }
 
-it('returns the same lines however the stream is split, also within a character', () => {
+it('lines are the same however the stream is split, even within a character', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), fc.integer({ min: 1, max: 20 }), (text, cut) => {
       const data = Buffer.from(`${text}\nend\n`)
@@ -29,14 +29,14 @@ it.each([
   ['in one part', ['123456789\n']],
   ['in many', ['123', '456', '789']],
   ['behind others', ['a\nb\n123456789\nc\n']],
-])('reports once that a line is too long, %s, and stops reading', (_, parts) => {
+])('a line that is too long, %s, is reported once and ends reading', (_, parts) => {
   const { lines, read, over } = reader(8)
   for (const part of [...parts, 'more\n', 'x'.repeat(100)]) read(Buffer.from(part))
   expect(over()).toBe(1)
   expect(lines).toEqual(parts.length === 1 && parts[0]?.startsWith('a') ? ['a', 'b'] : [])
 })
 
-it('returns how many lines ended in a part', () => {
+it('the reader returns how many lines ended in a chunk', () => {
   const { read } = reader(8)
   expect([read(Buffer.from('a')), read(Buffer.from('b\n\nc')), read(Buffer.from('\n'))]).toEqual([0, 2, 1])
 })

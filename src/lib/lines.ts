@@ -1,6 +1,7 @@
 /**
- * Splits a stream into lines, however it is chunked. Each byte is processed once; empty lines are skipped.
- * @param maxBytes of a line without its end
+ * Creates a reader that splits a stream into lines, however it is chunked. Each byte is processed once, and empty lines
+ * are skipped.
+ * @param maxBytes maximum length of a line, without its line break
  * @param tooLong called once for a longer line; reading stops then
  * @returns a function that takes a chunk and returns how many lines ended in it
  */
@@ -32,7 +33,7 @@ export function lineReader(
     const whole = Buffer.concat([...held, part.subarray(0, last)])
     held = []
     heldBytes = 0
-    // Converted together, because a chunk may have thousands of lines.
+    // Decoded all at once, because a chunk may have thousands of lines.
     const lines = whole.toString('utf8').split('\n')
     for (const line of lines) {
       if (line.length > maxBytes) {
@@ -47,8 +48,8 @@ export function lineReader(
 }
 
 /**
- * Like `lineReader`, with lines as bytes. A line is valid only during the call of `onLine`, which may change it, and a chunk
- * only during the call of the returned function.
+ * Like `lineReader`, but with lines as bytes. A line is only valid during the call of `onLine`, which may change it,
+ * and a chunk only during the call of the returned function.
  * @returns a function that takes a chunk and returns how many lines ended in it
  */
 export function byteLineReader(
@@ -56,7 +57,7 @@ export function byteLineReader(
   onLine: (line: Buffer) => void,
   tooLong: () => void,
 ): (part: Buffer) => number {
-  // The beginning of a line whose end did not arrive yet. Its memory is used again.
+  // The beginning of a line whose end has not arrived yet. The buffer is reused.
   let held: Buffer = Buffer.alloc(0)
   let heldBytes = 0
   let over = false
@@ -91,7 +92,10 @@ export function byteLineReader(
   }
 }
 
-/** A copy with at least twice the room, as most lines are short. */
+/**
+ * Returns a larger copy of the buffer, at least twice as large so that growing is rare. Begins small, because most
+ * lines are short.
+ */
 function grown(held: Buffer, used: number, wanted: number, most: number): Buffer {
   const larger = Buffer.allocUnsafe(Math.min(most, Math.max(wanted, 2 * held.length, 512)))
   held.copy(larger, 0, 0, used)

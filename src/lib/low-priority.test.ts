@@ -10,7 +10,7 @@ console.log((await import('node:os')).getPriority(0))`
 test.each([
   ['as usual', [], '10'],
   ['under nice 19 and without the right to raise a priority', ['nice', '-n', '19'], '19'],
-])('a thread lowers its priority %s', (_title, before, niceness) => {
+])('a thread has low priority after lowering it, started %s', (_title, before, niceness) => {
   const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_nice', '--inh-caps=-sys_nice'] : []
   const [program = '', ...args] = [...before, ...unprivileged, process.execPath, '--input-type=module', '-e', script]
   const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })

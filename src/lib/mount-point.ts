@@ -3,10 +3,10 @@
 /** Directories that the guest's own files need; a volume mounted over them would prevent the start. */
 const systemTrees = ['/bin', '/boot', '/dev', '/lib', '/lib32', '/lib64', '/libx32', '/mote', '/proc'].concat([
   ...['/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'],
-  // The guest reads or writes these files; a volume may be any other directory of /etc.
+  // Files that the guest reads or writes. Other directories in /etc may be mount points.
   ...['/etc/group', '/etc/hostname', '/etc/hosts', '/etc/machine-id', '/etc/mote', '/etc/passwd', '/etc/resolv.conf'],
 ])
-/** Only these directories themselves are reserved; their subdirectories may be used. */
+/** Directories that are reserved themselves, while their subdirectories may be mount points. */
 const systemRoots = ['/', '/etc', '/home', '/opt', '/run', '/tmp', '/usr', '/usr/local', '/usr/share', '/var'].concat([
   ...['/var/cache', '/var/lib', '/var/log', '/var/run', '/var/tmp'],
 ])

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { once } from './once.ts'
 
-it('creates the value once for all callers, and again after a failure', async () => {
+it('a value is created once for all callers, and again after a failure', async () => {
   let tries = 0
   const get = once(async () => {
     tries += 1

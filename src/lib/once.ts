@@ -1,12 +1,12 @@
-/** Creates a value at first use and keeps it. */
+/** Creates a value at first use and remembers it. */
 export function lazily<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined
   return () => (made ??= { value: make() }).value
 }
 
 /**
- * Creates a value asynchronously at first use and keeps it: loading rarely used libraries at startup would cost time
- * and memory. A failure is not kept: the next caller tries again.
+ * Creates a value asynchronously at first use and remembers it, for example a rarely used library that would cost time
+ * and memory at startup. After a failure, the next caller tries again.
  */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined

@@ -1,6 +1,6 @@
 /**
- * Returns whether a request has more than one `Host` field. RFC 9112, 3.2 requires a 400: Node keeps the first, but a
- * proxy in front may have used the last.
+ * Whether a request has more than one `Host` field, for which RFC 9112, 3.2 requires the response 400. Node uses the
+ * first one, but a proxy in front may have used the last one.
  * @param rawHeaders names and values alternating, as Node lists them
  */
 export function hasSeveralHosts(rawHeaders: readonly string[]): boolean {

@@ -4,7 +4,7 @@ export interface PortRange {
   readonly last: number
 }
 
-/** Reads `20000-20999`; undefined when empty. @throws Error */
+/** Parses a range such as `20000-20999`; undefined if the text is empty. @throws Error */
 export function parsePortRange(text: string): PortRange | undefined {
   if (text === '') return undefined
   const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(text) ?? []

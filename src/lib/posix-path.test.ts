@@ -7,11 +7,11 @@ const paths = names.flatMap(one =>
   names.flatMap(two => names.flatMap(three => [[one, two, three].join('/'), `/${one}/${two}`, `${one}/${two}/`, one])),
 )
 
-it('gives the same paths as Node', () => {
+it('paths are the same as with node:path', () => {
   for (const path of new Set(paths)) {
     expect([normalize(path), isAbsolute(path)], path).toEqual([node.normalize(path), node.isAbsolute(path)])
     for (const other of names) expect(join(path, other), `${path} ${other}`).toBe(node.join(path, other))
-    // Node keeps a slash more before a repeated one, which normalizes to the same folder.
+    // Before a repeated slash, Node keeps one slash more, which normalizes to the same folder.
     expect(normalize(dirname(path)), path).toBe(node.normalize(node.dirname(path)).replace(/(.)\/$/, '$1'))
   }
 })

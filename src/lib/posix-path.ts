@@ -1,10 +1,10 @@
-/** The functions of `node:path/posix` that planning needs, for browsers too. */
+/** The functions of `node:path/posix` that planning a deployment needs, which also work in browsers. */
 
 export const isAbsolute = (path: string): boolean => path.startsWith('/')
 
 export const join = (...parts: readonly string[]): string => normalize(parts.filter(part => part !== '').join('/'))
 
-/** Removes `.`, `..` and repeated slashes; keeps a slash at the end. */
+/** Removes `.`, `..` and repeated slashes. A slash at the end is kept. */
 export function normalize(path: string): string {
   const names: string[] = []
   for (const name of path.split('/')) {

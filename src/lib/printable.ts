@@ -1,9 +1,11 @@
 /**
- * Makes untrusted text safe for a terminal, a mail or a log: names, messages and log lines must not move the cursor,
+ * Makes untrusted text safe for a terminal, an email or a log: names, messages and log lines must not move the cursor,
  * set a title, hide text or reverse its direction (CVE-2021-42574).
  */
 
-/** Controls (C0, DEL, C1), line and paragraph separators, and characters that override the direction of text. */
+/**
+ * Control characters (C0, DEL, C1), line and paragraph separators, and characters that override the direction of text.
+ */
 const controls = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u
 const controlsInLines = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
 
@@ -11,18 +13,18 @@ export const hasControls = (text: string): boolean => controls.test(text)
 
 const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Escapes control characters as `\u001b`, which JSON decodes again. Tabs and line breaks stay. */
+/** Escapes control characters as `\u001b`, which JSON decodes again. Tabs and line breaks are kept. */
 export const printable = (text: string): string =>
   controls.test(text) ? text.replace(controlsInLines, one => (one === '\n' || one === '\t' ? one : escape(one))) : text
 
-/** Escapes line breaks and tabs too, so that the text stays on one line. */
+/** Escapes line breaks and tabs, too, so that the text is one line. */
 export const printableLine = (text: string): string =>
   controls.test(text) ? text.replace(controlsInLines, escape) : text
 
-// ECMA-48 SGR, except 8, which hides text.
+// ECMA-48 SGR sequences, except those with 8, which hides text.
 const color = new RegExp(`${String.fromCharCode(27)}\\[(?!(?:\\d+;)*0?8(?:[;m]))[\\d;]{0,32}m`, 'g')
 
-/** Like `printable`, for a terminal: color sequences stay. */
+/** Like `printable`, for a terminal: color sequences are kept. */
 export function printableInColour(text: string): string {
   if (!controls.test(text)) return text
   let shown = ''

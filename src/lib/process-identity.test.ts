@@ -10,7 +10,7 @@ import { run } from './exec.ts'
 import { identifyProcess, isRunning } from './process-identity.ts'
 import { hasProgram } from './programs.ts'
 
-test('a process keeps its identity until it has ended', async () => {
+test('a process counts as running until it exits, and another one with the same pid does not', async () => {
   const child = spawn('sleep', ['60'])
   const identity = identifyProcess(child.pid ?? 0)
   if (!identity) throw new Error('it runs')
@@ -21,7 +21,7 @@ test('a process keeps its identity until it has ended', async () => {
   expect(isRunning(identity)).toBe(false)
 })
 
-/** Its first thread ends; the other one runs until the test ends it. */
+/** A program whose first thread exits at once. The other one runs until the test closes its input. */
 const source = `#include <pthread.h>
 #include <unistd.h>
 static void *rest(void *unused) { char byte; read(0, &byte, 1); return unused; }
@@ -35,7 +35,7 @@ int main(void) {
 const hasCompiler = await hasProgram('cc')
 
 test.skipIf(!hasCompiler)(
-  `a process whose first thread is a zombie runs until its last thread ends ${hasCompiler ? '' : 'skipped, missing: cc'}`,
+  `a process whose first thread is a zombie counts as running until its last thread exits ${hasCompiler ? '' : 'skipped, missing: cc'}`,
   async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mote-threads-'))
     try {

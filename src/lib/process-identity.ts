@@ -8,7 +8,7 @@ export interface ProcessIdentity {
 
 /**
  * Returns the identity of the process with this pid; undefined if there is none, or only a zombie. A killed process
- * keeps its files and devices until its last thread has ended, while its first thread may already be a zombie.
+ * keeps its files and devices until its last thread has exited, while its first thread may already be a zombie.
  */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const fields = statFields(pid)
@@ -20,7 +20,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.startTicks === identity.startTicks
 }
 
-/** Returns the process's user and system time in seconds; undefined if it has ended. */
+/** Returns the process's user and system time in seconds; undefined if it has exited. */
 export function cpuSeconds(pid: number): number | undefined {
   const fields = statFields(pid)
   // USER_HZ is 100 on every Linux architecture that Node runs on.
@@ -28,8 +28,8 @@ export function cpuSeconds(pid: number): number | undefined {
 }
 
 /**
- * Returns the fields of /proc/<pid>/stat from the third (state) on: the second, the name, may contain spaces and
- * parentheses.
+ * Returns the fields of /proc/<pid>/stat from the third one (state) on. The second one is the process name, which may
+ * contain spaces and parentheses.
  */
 function statFields(pid: number): string[] | undefined {
   try {

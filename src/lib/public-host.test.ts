@@ -4,7 +4,7 @@ import { checkPublicHost, type HostPolicy, internetOnly, isPublicAddress } from 
 
 const loopback: HostPolicy = { allowed: [parseCidr('127.0.0.0/8')].flatMap(cidr => cidr ?? []) }
 
-it.each(['8.8.8.8', '1.1.1.1', '2606:4700::1111', '::ffff:8.8.8.8'])('%s is public', address =>
+it.each(['8.8.8.8', '1.1.1.1', '2606:4700::1111', '::ffff:8.8.8.8'])('%s is a public address', address =>
   expect(isPublicAddress(address)).toBe(true),
 )
 it.each([
@@ -21,9 +21,9 @@ it.each([
     'ff02::1',
   ],
   ...['', 'localhost', '2130706433', '0x7f.1'],
-])('%j is not', address => expect(isPublicAddress(address)).toBe(false))
+])('%j is not a public address', address => expect(isPublicAddress(address)).toBe(false))
 
-it('returns only the public addresses of a name', async () => {
+it('only the public addresses of a name are returned, and a name without any is refused', async () => {
   const lookup = async () => ['10.0.0.1', '8.8.8.8', '::1']
   expect(await checkPublicHost('mixed.example', internetOnly, lookup)).toEqual(['8.8.8.8'])
   await expect(checkPublicHost('inside.example', internetOnly, async () => ['10.0.0.1'])).rejects.toThrow(

@@ -1,13 +1,13 @@
 /**
- * Prevents requests on behalf of users to internal addresses (SSRF): a host is resolved once, its addresses are
+ * Prevents requests to internal addresses on behalf of users (SSRF): a host is resolved once, its addresses are
  * checked, and the connection uses a checked address.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import { type Cidr, contains, type Ip, parseCidr, parseIp, unmapped } from './cidr.ts'
 
 /**
- * Networks that are not on the internet: IANA's special-purpose registries (RFC 6890), and ranges that translate to
- * them.
+ * Networks that are not on the public internet: IANA's special-purpose registries (RFC 6890), and ranges that translate
+ * to such networks.
  */
 const privateNetworks = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
@@ -16,9 +16,9 @@ const privateNetworks = [
   ...['fc00::/7', 'fe80::/10', 'fec0::/10', 'ff00::/8'],
 ].flatMap(text => parseCidr(text) ?? [])
 
-/** Networks that an operator allows in addition to the internet. */
+/** Which networks an operator allows in addition to the public internet. */
 export interface HostPolicy {
-  /** Allowed networks; `everything` for tests and closed installations. */
+  /** Allowed networks. Tests and closed installations allow `everything`. */
   readonly allowed: readonly Cidr[]
 }
 
@@ -32,7 +32,7 @@ export type Lookup = (host: string) => Promise<readonly string[]>
 
 const lookupAll: Lookup = async host => (await systemLookup(host, { all: true })).map(({ address }) => address)
 
-/** Returns whether the address is a public or allowed one; false for an invalid address. */
+/** Whether the address is public or allowed; false for an invalid address. */
 export function isPublicAddress(address: string, { allowed }: HostPolicy = internetOnly): boolean {
   const ip = parseIp(address)
   return ip !== undefined && isUsable(unmapped(ip), allowed)
@@ -42,7 +42,8 @@ const isUsable = (ip: Ip, allowed: readonly Cidr[]) =>
   allowed.some(network => contains(network, ip)) || !privateNetworks.some(network => contains(network, ip))
 
 /**
- * Returns the only addresses to connect to: another lookup could return different ones (DNS rebinding).
+ * Resolves a host and returns its checked addresses. Connect only to these, because another lookup could return
+ * different ones (DNS rebinding).
  * @param host a name or an address, IPv6 with or without brackets
  * @throws PrivateHostError when all addresses are private; errors of `lookup` for an unknown name
  */

@@ -1,12 +1,18 @@
-/** Other names of Docker Hub, which clients treat as equal. */
+/** Other hostnames of Docker Hub. Docker's clients treat them as the same registry. */
 const dockerHub = /^(?:(?:index|registry-1|www)\.docker\.io|registry\.hub\.docker\.com)$/
 
-/** Returns the one spelling of a registry (`host[:port]`) that credentials are stored under. */
+/**
+ * Returns the normalized name of a registry (`host[:port]`), under which its credentials are stored: in lower case, and
+ * `docker.io` for all names of Docker Hub.
+ */
 export function registryHost(host: string): string {
   const lower = host.toLowerCase()
   return dockerHub.test(lower) ? 'docker.io' : lower
 }
 
-/** A registry as image references name it. Without a dot or a port it would be the first part of a path. */
+/**
+ * Matches a registry in an image reference. It needs a dot, a port or the name `localhost`; otherwise the reference's
+ * first part would be a part of the repository path.
+ */
 export const registryHostPattern =
   '^(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?\\.)+[a-zA-Z0-9-]+(?::\\d{1,5})?|localhost(?::\\d{1,5})?|[a-zA-Z0-9-]+:\\d{1,5}|\\[[0-9a-fA-F:]+\\](?::\\d{1,5})?)$'

@@ -1,9 +1,15 @@
-/** The app that a first run deploys. Every host makes its image by itself, so it needs no registry and no internet. */
+/**
+ * The sample app for the first deployment. Every host makes its image itself, so it needs no registry and no internet
+ * access.
+ */
 
-/** Reserved reference: images of builds are named `app-<id>`, and those of Mote itself `mote-<name>`. */
+/**
+ * Image reference of the sample. It cannot clash with others: images from builds are named `app-<id>`, and those of
+ * Mote itself `mote-<name>`.
+ */
 export const sampleImage = 'oci:mote-sample'
 
-/** The app as the dashboard and `mote launch --sample` create it. */
+/** Settings with which the dashboard and `mote launch --sample` create the app. */
 export const sampleApp = {
   name: 'hello',
   git_url: '',

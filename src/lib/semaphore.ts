@@ -1,8 +1,8 @@
-/** At most `limit` concurrent holders, first come, first served. */
+/** Allows at most `limit` concurrent holders, in the order of their calls. */
 export interface Semaphore {
   /**
-   * Waits for a slot, and resolves with a function that releases it. @throws the signal's reason when aborted while
-   * waiting.
+   * Waits for a slot. Resolves with a function that releases it.
+   * @throws the signal's reason when aborted while waiting
    */
   take(signal?: AbortSignal): Promise<() => void>
 }

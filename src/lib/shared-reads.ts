@@ -1,13 +1,13 @@
-/** Reading sockets without an allocation for each chunk. */
+/** Reads sockets without allocating memory for each chunk. */
 import type { OnReadOpts } from 'node:net'
 
-/** A read and the handling of its bytes are one step, so that all sockets of this thread can share the memory. */
+/** All sockets of this thread share this memory, because each chunk is handled before the next one is read. */
 const memory = Buffer.allocUnsafeSlow(1 << 18)
 
 /**
- * Option `onread` of a socket that passes its bytes to `take` and emits no `data`. The bytes are valid only during the call.
- * Chunks of their own are garbage outside of the heap, and each 64 MiB of it cost a collection of the whole heap: half of the
- * time of an agent that moves the bytes of a session.
+ * Returns the socket option `onread`, which passes received bytes to `take` instead of emitting `data`. The bytes are
+ * only valid during the call. Otherwise each 64 MiB of chunks, which are garbage outside the heap, would cause a
+ * collection of the whole heap. This took half of the CPU time of an agent that forwards the data of a session.
  */
 export const sharedReads = (take: (bytes: Buffer) => void): OnReadOpts => ({
   buffer: memory,

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { connectIn } from './short-socket.ts'
 
-it('a peer that resets the connection before anybody listens for errors does not end the process', async () => {
+it('a peer that resets the connection before the caller listens for errors does not crash the process', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mote-socket-'))
-  // Closing a socket with unread data resets the connection.
+  // Closing a socket with unread data resets its connection.
   const server = createServer({ pauseOnConnect: true }, socket => setImmediate(() => socket.destroy()))
   try {
     server.listen(join(dir, 'a.sock'))
@@ -31,11 +31,11 @@ it('a peer that resets the connection before anybody listens for errors does not
   }
 })
 
-it('rejects when nothing listens', async () => {
+it('connecting to a socket on which nothing listens is rejected', async () => {
   await expect(connectIn(tmpdir(), 'nothing-listens-here.sock')).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
-it('with shared memory, bytes wait until the socket is resumed, also between two of them', async () => {
+it('with shared memory, a paused socket delivers no data until it is resumed, and none is lost', async () => {
   await using dir = await mkdtempDisposable(join(tmpdir(), 'mote-socket-'))
   const sent = Buffer.from(Array.from({ length: 600_000 }, (_, n) => n % 251))
   const server = createServer(socket => socket.end(sent))

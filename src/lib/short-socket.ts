@@ -3,10 +3,11 @@ import { connect, type Socket } from 'node:net'
 import { sharedReads } from './shared-reads.ts'
 
 /**
- * Connects to the unix socket `name` in the directory, even if its path exceeds the 107 bytes of a socket address: the
- * directory is addressed through /proc/self/fd. The peer may end at any time, so an error of the open socket is not
- * thrown before the caller listens; the socket closes then.
- * @param options.sharesMemory bytes of `data` are valid only during the event, and the socket is paused: call `resume`
+ * Connects to the unix socket `name` in a directory, even if its path exceeds the 107 bytes of a socket address: the
+ * directory is addressed through /proc/self/fd. The peer may disconnect at any time; an error before the caller listens
+ * for errors only closes the socket.
+ * @param options.sharesMemory the bytes of `data` events are only valid during the event, and the socket is paused at
+ * first: call `resume`
  */
 export function connectIn(
   dir: string,

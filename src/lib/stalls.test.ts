@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { type Stall, watchStalls } from './stalls.ts'
 
-/** Blocks the event loop, and uses this much CPU time meanwhile. */
+/** Blocks the event loop by using this much CPU time. */
 const compute = (ms: number) => {
   const began = process.threadCpuUsage()
   for (let used = 0; used < ms * 1000; ) {
@@ -14,13 +14,13 @@ const compute = (ms: number) => {
     used = user + system
   }
 }
-/** Blocks the event loop without using a processor, as a slow disk does. */
+/** Blocks the event loop without using CPU time, like a slow disk. */
 const hang = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 async function stallOf(block: (ms: number) => void): Promise<Stall> {
   const reported: Stall[] = []
   const watch = watchStalls({ thresholdMs: 250, onStall: stall => reported.push(stall) })
-  // The first wake-up starts the measurement.
+  // The measurement starts with the first wake-up.
   await sleep(50)
   watch.longestMs()
   await sleep(50)
@@ -37,16 +37,16 @@ async function stallOf(block: (ms: number) => void): Promise<Stall> {
   return stall
 }
 
-it('reports the longest stall of the event loop once, with the computation in it', async () => {
+it('a stall by computation is reported once, with its CPU time', async () => {
   expect((await stallOf(compute)).cpuMs).toBeGreaterThan(350)
 })
 
-it('a stall in which the thread only waits has no computation', async () => {
+it('a stall in which the thread only waits has little CPU time', async () => {
   expect((await stallOf(hang)).cpuMs).toBeLessThan(200)
 })
 
 it.skipIf(!existsSync('/usr/bin/taskset') || process.platform !== 'linux')(
-  'a thread that shares its processor with another one waits for it (needs taskset)',
+  'the time in which another process has the core counts as waiting (needs taskset)',
   async () => {
     const module = fileURLToPath(new URL('thread-times.ts', import.meta.url))
     const race = `
@@ -64,7 +64,7 @@ it.skipIf(!existsSync('/usr/bin/taskset') || process.platform !== 'linux')(
       await once(child, 'close')
       return Number(text)
     })
-    // At least the one that begins later shares the processor for all of its 300 ms, unless the other one has ended.
+    // At least the process that begins later shares the core for its whole 300 ms, unless the other one has exited.
     const waited = await Promise.all(both)
     expect(Math.max(...waited)).toBeGreaterThan(20)
   },

@@ -1,4 +1,4 @@
-/** Measures stalls of the event loop, during which no request is served. */
+/** Measures stalls of the event loop, during which the process serves no requests. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { seconds } from './duration.ts'
 import { openThreadClock } from './thread-times.ts'
@@ -8,32 +8,32 @@ export interface StallWatch {
   longestMs(): number
   /** Number of one-second intervals with a stall above the threshold, since the start. */
   readonly stalls: () => number
-  /** Time since the start in which the main thread was ready to run but had no processor, ms. */
+  /** Returns the time since the start in which the main thread was runnable but had no CPU, ms. */
   waitedMs(): number
   stop(): void
 }
 
 /**
- * A stall, and what the main thread did in the second in which it ended. The rest is neither: it waited for a disk, for the
- * start of a program, or for threads of the garbage collector.
+ * A stall, and how the main thread spent the second in which it ended. The time in neither `cpuMs` nor `waitedMs` was
+ * spent waiting for a disk, for the start of a program, or for threads of the garbage collector.
  */
 export interface Stall {
-  /** Duration. */
+  /** Duration of the stall. */
   readonly ms: number
-  /** CPU time: as much of the stall may be computation of the program. */
+  /** CPU time. At most this much of the stall is computation of this program. */
   readonly cpuMs: number
-  /** Time without a processor: as much of the stall may be due to other processes. */
+  /** Time in which the thread was runnable but had no CPU. At most this much of the stall is due to other processes. */
   readonly waitedMs: number
 }
 
 export interface StallOptions {
-  /** Minimum duration of a stall that is counted. */
+  /** Minimum duration of a stall that is counted and reported. */
   readonly thresholdMs?: number
   /** All times are whole milliseconds. */
   readonly onStall?: (stall: Stall) => void
 }
 
-/** Wakes up 50 times per second; a stall is measured up to this much too short. */
+/** Interval of the wake-ups that measure the delay. A stall is measured up to this much too short. */
 const resolutionMs = 20
 const checkMs = seconds(1)
 
@@ -46,13 +46,13 @@ export function watchStalls({ thresholdMs = 200, onStall = () => undefined }: St
   let longest = 0
   let stalls = 0
   const check = () => {
-    // The histogram contains the time between wake-ups; without a wake-up it is empty.
+    // The histogram contains the times between wake-ups. It is empty if there was no wake-up.
     const ms = histogram.count > 0 ? Math.max(0, histogram.max / 1e6 - resolutionMs) : 0
     const before = last
     last = clock.read()
     longest = Math.max(longest, ms)
     if (ms < thresholdMs) return
-    // Reset only here, because a reset histogram is blind until its next wake-up.
+    // Not reset in each check, because a reset histogram measures nothing until its next wake-up.
     histogram.reset()
     stalls += 1
     const [cpuMs, waitedMs] = [last.cpuMs - before.cpuMs, last.waitedMs - before.waitedMs]

@@ -1,7 +1,7 @@
 /** Counters by name, shared between the code that counts and the code that reports. */
 export interface Tally {
   add(name: string, count: number): void
-  /** The counts so far. */
+  /** Returns the current counts. */
   counts(): ReadonlyMap<string, number>
 }
 

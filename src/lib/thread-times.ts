@@ -1,20 +1,20 @@
-/** How long the main thread of this process computed, and how long it waited for a processor. */
+/** Measures how long this process's main thread computed, and how long it waited for a CPU. */
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export interface ThreadTimes {
   /** CPU time, ms. */
   readonly cpuMs: number
-  /** Time in which the thread was ready to run but had no processor, ms; 0 except on Linux. */
+  /** Time in which the thread was runnable but had no CPU, ms; 0 except on Linux. */
   readonly waitedMs: number
 }
 
 export interface ThreadClock {
-  /** Times since the start of the thread. Takes a few microseconds. */
+  /** Returns the times since the start of the thread. A call takes a few microseconds. */
   read(): ThreadTimes
   close(): void
 }
 
-/** Format: Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`. The fields are in nanoseconds. */
+/** Opens `/proc/<pid>/schedstat`, whose fields are in nanoseconds (Documentation/scheduler/sched-stats.rst). */
 export function openThreadClock(): ThreadClock {
   const fd = openSchedstat()
   if (fd === undefined) return { read: withoutWaiting, close: () => undefined }
@@ -28,10 +28,10 @@ export function openThreadClock(): ThreadClock {
   }
 }
 
-/** Returns undefined on other systems, and on Linux without CONFIG_SCHED_INFO. */
+/** Returns undefined on other systems than Linux, and on Linux without CONFIG_SCHED_INFO. */
 function openSchedstat(): number | undefined {
   try {
-    // The id of the main thread is that of the process.
+    // The main thread has the id of the process.
     return openSync(`/proc/self/task/${process.pid}/schedstat`, 'r')
   } catch {
     return undefined

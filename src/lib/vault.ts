@@ -1,27 +1,30 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
 /**
- * All operations that need the installation's secret. Keys are derived from it per purpose (HKDF-SHA-256, RFC 5869), so
- * that no key has two uses. For key rotation several secrets may be given: the first one encrypts and signs, all of
- * them decrypt and verify.
+ * All operations that need the installation's secret. A separate key is derived for each purpose (HKDF-SHA-256, RFC
+ * 5869). For key rotation, several secrets may be given: the first one encrypts and signs, all of them decrypt and
+ * verify.
  */
 export interface Vault {
   /**
-   * Encrypts with AES-256-GCM (NIST SP 800-38D), bound to `purpose`. Layout: version 1, key id 4, nonce 12, tag 16,
-   * ciphertext.
+   * Encrypts with AES-256-GCM (NIST SP 800-38D), bound to `purpose`. Layout in bytes: version 1, key id 4, nonce 12,
+   * tag 16, ciphertext.
    */
   seal(purpose: string, plain: string): Buffer
-  /** @throws Error when the box was modified, belongs to another purpose, or its key is unknown. */
+  /** Decrypts. @throws Error when the box was modified, belongs to another purpose, or its key is unknown */
   open(purpose: string, box: Buffer): string
-  /** True if the box was sealed with the current key; false if it is due for re-encryption. */
+  /** Whether the box was encrypted with the current key. If not, it should be encrypted again. */
   isCurrent(box: Buffer): boolean
-  /** HMAC-SHA-256 of values that are stored only for comparison: tokens, captcha answers. 32 bytes. */
+  /**
+   * Returns the HMAC-SHA-256 (32 bytes) of a value that is stored only for comparison, such as a token or a captcha
+   * solution.
+   */
   hash(purpose: string, value: string): Buffer
-  /** Signing keys of a purpose by key id, current one first. */
+  /** Returns the signing keys for a purpose with their ids, current key first. */
   signingKeys(purpose: string): readonly { readonly kid: string; readonly key: Buffer }[]
 }
 
-/** @param secrets each at least 32 characters, the current one first. */
+/** @param secrets each with at least 32 characters, current one first */
 export function createVault(secrets: readonly string[]): Vault {
   if (secrets.length === 0) throw new Error('BUG: a vault needs at least one secret')
   const rings = secrets.map(secret => {
@@ -52,7 +55,7 @@ export function createVault(secrets: readonly string[]): Vault {
       return Buffer.concat([decipher.update(box.subarray(33)), decipher.final()]).toString('utf8')
     },
     isCurrent: box => box[0] === 1 && current.id.equals(box.subarray(1, 5)),
-    // Hashes use the oldest secret: they cannot be recomputed, so a rotation must not invalidate them.
+    // Uses the oldest secret: hashes cannot be computed again from stored data, so a rotation must not invalidate them.
     hash: (purpose, value) =>
       createHmac('sha256', rings.at(-1)!.key(`hash:${purpose}`))
         .update(value)

@@ -1,4 +1,7 @@
-/** Where the file of further programs of a VM is (docs/compute.md), and its limits, which those of the guest's init are. */
+/**
+ * The file in a VM that lists additional programs to run (docs/compute.md), and limits, which must equal those of the
+ * guest's init.
+ */
 
 export const programsPath = '/etc/mote/programs.json'
 export const maxPrograms = 16

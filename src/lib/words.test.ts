@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { decodeWord, encodeWord } from './words.ts'
 
-it('encoding and decoding preserves any text', () => {
+it('any text is the same after encoding and decoding', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('a', ' ', '%', '\n', '\u0001', 'é', '漢', '😀'), minLength: 1 }),
@@ -13,7 +13,7 @@ it('encoding and decoding preserves any text', () => {
   )
 })
 
-it('any input of a guest is decoded as by the regular expression', () => {
+it('any input from a guest is decoded like with a regular expression', () => {
   const pattern = (text: string) =>
     Buffer.from(
       text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),

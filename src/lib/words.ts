@@ -1,5 +1,6 @@
 /**
- * Encodes an argument of a control line: percent-encodes bytes such as spaces and newlines. An empty one becomes `%00`.
+ * Encodes an argument of a control line by percent-encoding bytes such as spaces and newlines. An empty argument
+ * becomes `%00`.
  */
 export function encodeWord(text: string): string {
   if (text === '') return '%00'
@@ -13,8 +14,8 @@ const plain = (byte: number) => byte > 0x20 && byte < 0x7f && byte !== 0x25
 const hex = (byte: number) => `%${byte.toString(16).padStart(2, '0')}`
 
 /**
- * Decodes an argument. A percent sign without two digits is literal. Not implemented with `replace`, which blocked the
- * event loop for 0.4 s on a fully escaped output of 1 MiB.
+ * Decodes an argument. A percent sign without two hexadecimal digits is literal. Not implemented with `replace`, which
+ * blocked the event loop for 0.4 s on a fully escaped output of 1 MiB.
  */
 export function decodeWord(text: string): Buffer {
   const bytes = Buffer.allocUnsafe(text.length)
@@ -31,7 +32,7 @@ export function decodeWord(text: string): Buffer {
 
 const percent = 0x25
 
-/** Returns the value of a lowercase hexadecimal digit, the only kind that the guest writes; otherwise -1. */
+/** Returns the value of a lower-case hexadecimal digit, the only kind that guests write; otherwise -1. */
 function digitAt(text: string, at: number): number {
   const code = text.charCodeAt(at)
   if (code >= 0x30 && code <= 0x39) return code - 0x30

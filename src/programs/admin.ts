@@ -1,4 +1,4 @@
-/** Opens the database of an installation, running or not, for `mote admin`. */
+/** Opens an installation's database for `mote admin`, whether the installation is running or not. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Logger, pino } from 'pino'
@@ -14,20 +14,20 @@ export interface Visit {
   readonly db: Db
   /** The data directory. */
   readonly data: string
-  /** @throws Error if no secret is configured */
+  /** Returns the vault with the installation's secret. @throws Error if no secret is configured */
   vault(): Vault
-  /** @throws Error if the configuration is invalid */
+  /** Returns the public address of the API. @throws Error if the configuration is invalid */
   publicUrl(): string
-  /** Plan of new projects. @throws Error if the configuration is invalid */
+  /** Returns the plan for new projects. @throws Error if the configuration is invalid */
   defaultPlan(): string
 }
 
 export type VisitSettings = Pick<ProgramSettings, 'data' | 'databaseUrl'>
 
 /**
- * Connects to `DATABASE_URL`, or else to the private server below `data`: to the one of a running `mote up`, or one
- * that is started now and stopped afterwards. Never migrates.
- * @throws Error with advice if there is no such installation or its schema belongs to another version
+ * Connects to `DATABASE_URL`, or otherwise to the private PostgreSQL server in `data`: to that of a running `mote up`,
+ * or to one that is started now and stopped afterwards. Never migrates the schema.
+ * @throws Error with advice if there is no such installation, or its schema belongs to another version
  */
 export async function visit<T>(
   settings: VisitSettings,

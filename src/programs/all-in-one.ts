@@ -1,4 +1,4 @@
-/** `mote up`: runs every program in one process with embedded defaults, each replaceable by a setting. */
+/** `mote up`: runs all programs in one process with embedded defaults, each of which a setting can replace. */
 import type { Logger } from 'pino'
 import { createTally } from '../lib/tally.ts'
 import type { HypervisorOffer } from '../contract/agent.ts'
@@ -13,8 +13,8 @@ export interface AllInOne {
   readonly apiPort: number
   readonly gatewayPort: number
   /**
-   * Resolves when this host has a usable hypervisor. The first time it also builds the guest kernel.
-   * @throws Error with the reason if it has none
+   * Resolves when this host has a usable hypervisor. At the first start, it also builds the guest kernel.
+   * @throws Error with the reason if the host has none
    */
   hostReady(): Promise<readonly HypervisorOffer[]>
   /** Number of VMs on this host, in any state. */
@@ -24,13 +24,13 @@ export interface AllInOne {
 }
 
 export interface Progress {
-  /** Runs a named step and reports its start and its duration. */
+  /** Runs a named step, and reports when it starts and how long it took. */
   step<T>(name: string, work: () => Promise<T>): Promise<T>
 }
 
 const quiet: Progress = { step: (_name, work) => work() }
 
-/** @throws Error if a part cannot start; the other parts are stopped before that. */
+/** Starts all programs. @throws Error if one cannot start; the others are stopped before that */
 export async function startAllInOne(
   settings: ProgramSettings,
   env: Readonly<Record<string, string | undefined>>,

@@ -9,6 +9,6 @@ it.each([
   ['NO_COLOR on a terminal', { NO_COLOR: '1' }, true, false],
   ['FORCE_COLOR in a pipe', { FORCE_COLOR: '1' }, false, true],
   ['FORCE_COLOR=0 on a terminal', { FORCE_COLOR: '0' }, true, false],
-])('%s', (_, env, isTerminal, expected) => {
+])('output is colored only where it is wanted: %s', (_, env, isTerminal, expected) => {
   expect(wantsColours(env, isTerminal)).toBe(expected)
 })

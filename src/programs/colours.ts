@@ -1,10 +1,13 @@
 /**
- * Uses colors on terminals only: piped output stays plain even if `CI` is set, which picocolors treats as a request for
- * color.
+ * Colors output on terminals only. Piped output stays plain even if `CI` is set, which picocolors treats as a request
+ * for color.
  */
 import picocolors from 'picocolors'
 
-/** <https://no-color.org>, then <https://force-color.org>, then whether the output is a terminal. */
+/**
+ * Whether to color output: decided by <https://no-color.org>, then <https://force-color.org>, then whether the output
+ * is a terminal.
+ */
 export const wantsColours = (env: NodeJS.ProcessEnv, isTerminal: boolean): boolean =>
   !env.NO_COLOR && (env.FORCE_COLOR ? env.FORCE_COLOR !== '0' : isTerminal && env.TERM !== 'dumb')
 

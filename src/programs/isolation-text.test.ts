@@ -14,4 +14,5 @@ it.each([
   expect(offer && isolationText(offer)).toContain(text)
 })
 
-it('a host without any hypervisor has none', () => expect(preferred([{ ...qemu, available: false }])).toBeUndefined())
+it('a host without an available hypervisor has no preferred one', () =>
+  expect(preferred([{ ...qemu, available: false }])).toBeUndefined())

@@ -2,7 +2,7 @@ import type { AgentConfig } from '../agent/base/config.ts'
 import { days } from '../lib/duration.ts'
 import { limitOf, type ProgramSettings, programSettings } from './settings.ts'
 
-/** @throws Error naming the invalid setting */
+/** Returns the limits on the logs of removed VMs. @throws Error naming the invalid setting */
 export function logRetentionOf(settings: ProgramSettings): AgentConfig['logRetention'] {
   const bytes = (name: 'logAppMib' | 'logHostMib') => limitOf(programSettings[name], settings[name], 1 << 24) * 2 ** 20
   return {

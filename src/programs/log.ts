@@ -5,11 +5,11 @@ import { pc } from './colours.ts'
 
 export interface LogOptions {
   readonly level: string
-  /** Log to a file instead of standard error. */
+  /** A file to log to, instead of standard error. */
   readonly file?: string
 }
 
-/** Redacted members of log lines, as a safeguard against logging secrets by mistake. */
+/** Members of log lines that are redacted, as a safeguard against logging secrets by mistake. */
 const secrets = [
   'password',
   'token',

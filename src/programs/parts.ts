@@ -1,6 +1,6 @@
 /**
- * Opens the parts of a program from the settings. Each part registers its release as soon as it is open, so a later
- * failure releases everything.
+ * Opens the parts of a program from its settings. Each part registers its release as soon as it is open, so that a
+ * later failure releases everything.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -42,7 +42,7 @@ import { vmmProgramsOf } from './vmm-programs.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** Opens and migrates the database: `DATABASE_URL`, or a private server in the data directory. */
+/** Opens and migrates the database: `DATABASE_URL`, or a private PostgreSQL server in the data directory. */
 export async function openDatabase(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<Db> {
   const url = settings.databaseUrl || (await openEmbedded(scope, settings, log))
   const applied = await whileAnswering(url, () => migrate({ url }))
@@ -65,7 +65,7 @@ export async function openBus(
   name: 'mote' | 'control' | 'agent' | 'gateway',
   log: Logger,
 ): Promise<Bus> {
-  // Only a control plane may create streams: hosts and gateways have no permission for it.
+  // Only a control plane may create streams. Agents and gateways lack the permission.
   const manageStreams = name === 'control' || name === 'mote'
   const bus = settings.natsUrl
     ? await connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
@@ -83,7 +83,7 @@ function memoryBus(settings: ProgramSettings, log: Logger): Bus {
 
 const secretFile = (settings: ProgramSettings) => join(resolve(settings.data), 'secret.key')
 
-/** Creates the secret of the all-in-one on its first start, so that every installation has its own. */
+/** Returns the file with the installation's secret, and creates a random one at the first start of `mote up`. */
 export async function ensureSecret(settings: ProgramSettings): Promise<string> {
   const file = secretFile(settings)
   if (!existsSync(file)) {
@@ -119,7 +119,7 @@ export async function openControl(
   )
   const registry = await openRegistry(scope, settings, { config: given, db: parts.db, log: parts.log })
   const config = { ...given, registryUrl: registry.url }
-  // Each program is imported when it is started: imports take two thirds of the start time.
+  // Imported only when it is started, because imports take two thirds of the start time.
   const { startControl } = await import('../control/main.ts')
   const metrics: { metricsPort?: number } = settings.metricsPort
     ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) }
@@ -136,8 +136,8 @@ export async function openControl(
 }
 
 /**
- * Monitors a process without a control plane (which monitors its own): stalls of its event loop, and its metrics.
- * @param refused what VMs of its agent were refused, by kind
+ * Monitors a process without a control plane (which monitors its own process): stalls of its event loop, and metrics.
+ * @param refused number of guest requests that its agent has refused, by kind
  */
 export async function openWatch(
   scope: AsyncDisposableStack,
@@ -151,7 +151,7 @@ export async function openWatch(
   scope.defer(() => watch.stop())
 }
 
-/** @throws Error naming the setting */
+/** Parses the setting with the pools. @throws Error naming the setting */
 function poolsOf(text: string): AgentConfig['pools'] {
   try {
     return parsePools(text)
@@ -161,7 +161,7 @@ function poolsOf(text: string): AgentConfig['pools'] {
   }
 }
 
-/** @throws Error naming the setting */
+/** Parses the setting with the host's labels. @throws Error naming the setting */
 function labelsOf(text: string): AgentConfig['labels'] {
   try {
     return { ...parseLabels(text) }
@@ -173,7 +173,7 @@ function labelsOf(text: string): AgentConfig['labels'] {
 
 const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake'] as const
 
-/** @param stopVms called at shutdown: whether the VMs stop too */
+/** @param stopVms called at shutdown; returns whether to stop the VMs, too */
 export async function openAgent(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
@@ -214,7 +214,7 @@ export async function openAgent(
   return agent
 }
 
-/** @throws Error naming the invalid setting */
+/** Returns the limits on the network and disk use of VMs. @throws Error naming the invalid setting */
 export function guestLimitsOf(settings: ProgramSettings): Pick<AgentConfig, 'guestLimits' | 'diskLimits'> {
   const limit = (name: ProgramSettingName, most?: number) => limitOf(programSettings[name], settings[name], most)
   return {
@@ -236,7 +236,7 @@ export async function openGateway(
   env: Env = process.env,
 ): Promise<Gateway> {
   const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
-  // The host key persists, because clients refuse a changed key.
+  // The SSH host key is stored, because clients refuse a changed key.
   const bastion = settings.sshPort
     ? {
         host: settings.listen,
@@ -256,7 +256,7 @@ export async function openGateway(
   return gateway
 }
 
-/** @throws Error naming the setting */
+/** Checks the setting with the guest kernel. @throws Error naming the setting */
 function kernelOf(value: string): string {
   if (value === 'shipped' || value === 'distribution') return value
   if (!existsSync(join(value, 'vmlinux')))

@@ -1,4 +1,4 @@
-/** Which registry a control plane starts by default. */
+/** Tests which registry a control plane starts by default. */
 import { existsSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import { readSettings } from './settings.ts'
 
 const missing = existsSync('/usr/bin/docker-registry') ? '' : ' (needs docker-registry)'
 
-describe.skipIf(missing !== '')(`the registry of a control plane${missing}`, { timeout: 30_000 }, () => {
+describe.skipIf(missing !== '')(`the default registry of a control plane${missing}`, { timeout: 30_000 }, () => {
   let database: TestDatabase
   let dir: Awaited<ReturnType<typeof testDir>>
   let scope: AsyncDisposableStack
@@ -40,19 +40,19 @@ describe.skipIf(missing !== '')(`the registry of a control plane${missing}`, { t
   }
   const answers = async () => (await fetch(`http://127.0.0.1:${port}/v2/`).catch(() => undefined))?.status === 401
 
-  it('is started by the first one, and used by the others', async () => {
+  it('is started by the first control plane and used by the others', async () => {
     const url = `http://localhost:${port}`
     expect(await open('first')).toEqual({ url })
     expect(await answers()).toBe(true)
     expect(await open('second')).toEqual({ url })
   })
 
-  it('has the name of the API if it listens where that does', async () => {
+  it('has the hostname of the API if it listens on more than loopback', async () => {
     const env = { MOTE_PUBLIC_URL: 'https://cloud.example.com' }
     expect(await open('one', { listen: '0.0.0.0' }, env)).toEqual({ url: `http://cloud.example.com:${port}` })
   })
 
-  it('is left out with a sentence if the default port is in use, and again there at the next start', async () => {
+  it('is left out with a reason if the default port is in use, and started the next time', async () => {
     const server = createServer().listen(port, '127.0.0.1')
     await once(server, 'listening')
     expect(await open('one')).toEqual({
@@ -69,7 +69,7 @@ describe.skipIf(missing !== '')(`the registry of a control plane${missing}`, { t
     [{ registryPort: '' }, {}, ''],
     [{}, { MOTE_REGISTRY: 'registry.example/apps' }, ''],
     [{}, { MOTE_REGISTRY_URL: 'https://registry.example' }, 'https://registry.example'],
-  ])('is none with %j and %j', async (flags, env, url) => {
+  ])('is not started with the flags %j and the environment %j', async (flags, env, url) => {
     expect(await open('one', flags, env)).toEqual({ url })
     expect(await answers()).toBe(false)
   })

@@ -1,4 +1,4 @@
-/** Image registries in the settings of the programs, and the start of the installation's own one. */
+/** Image registries in the settings of the programs, and the start of the installation's own registry. */
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -12,14 +12,14 @@ import { createVault } from '../lib/vault.ts'
 import { namingPorts, startFailure } from './start-failure.ts'
 import { portOf, type ProgramSettings, programSettings } from './settings.ts'
 
-/** The service of Debian's package listens on 5000. */
+/** Port of the default registry. It differs from 5000, on which the service in Debian's package listens. */
 const defaultPort = 7050
 
-/** The registry of the installation, as its control plane uses it. */
+/** The installation's registry for images that users push, as its control plane uses it. */
 export interface OpenedRegistry {
-  /** Empty: there is none. */
+  /** Address of the registry; empty if there is none. */
   readonly url: string
-  /** Why this program has not started one by default, in one sentence. */
+  /** One sentence with the reason why the default registry was not started; absent if it was, or was not needed. */
   readonly note?: string
 }
 
@@ -30,9 +30,9 @@ interface Parts {
 }
 
 /**
- * Starts the registry that the settings ask for. By default that is one on port 7050, unless the operator names another
- * registry, or another control plane has started one: nothing then prevents the start of this program.
- * @throws Error if it was asked for and does not start
+ * Starts the registry for which the settings ask. The default is one on port 7050, unless the operator names another
+ * registry or another control plane has started one. If the default cannot be started, the program starts without it.
+ * @throws Error if the settings name a port and the registry does not start
  */
 export async function openRegistry(
   scope: AsyncDisposableStack,
@@ -78,7 +78,7 @@ async function openDefault(
 }
 
 const ownRegistry = statement<{ id: string; url: string }>('programs.ownRegistry', `SELECT id, url FROM own_registry`)
-// The first control plane wins; it may change its address.
+// The first control plane claims the registry. Later, only that one may change the address.
 const claimRegistry = statement<{ id: string; url: string }>(
   'programs.claimRegistry',
   `INSERT INTO own_registry (id, url) VALUES ($1, $2)
@@ -88,7 +88,7 @@ const claimRegistry = statement<{ id: string; url: string }>(
 
 const dirOf = (settings: ProgramSettings) => join(resolve(settings.data), 'registry')
 
-/** The id of the directory of images. */
+/** Returns the id of this control plane's registry directory, and creates it at the first call. */
 async function registryId(settings: ProgramSettings): Promise<string> {
   const file = join(dirOf(settings), 'id')
   const known = await readIfExists(file)
@@ -99,7 +99,10 @@ async function registryId(settings: ProgramSettings): Promise<string> {
   return id
 }
 
-/** The name by which clients and hosts reach the API, if the registry listens there too. */
+/**
+ * Returns the hostname by which clients and hosts reach the registry: that of the API, unless both only listen on
+ * loopback.
+ */
 function hostIn({ listen }: ProgramSettings, { publicUrl }: ControlConfig): string {
   const isLocal = listen === 'localhost' || listen === '::1' || listen.startsWith('127.')
   return isLocal ? 'localhost' : new URL(publicUrl).hostname
@@ -126,7 +129,7 @@ async function start(
   scope.defer(() => registry.stop())
 }
 
-/** @param own address of the registry of this installation; empty: none */
+/** Returns the configured registries. @param own address of the installation's registry; empty: none */
 export function registriesOf(settings: ProgramSettings, own = ''): AgentConfig['registries'] {
   const texts = `${settings.privateRegistries},${own}`.split(',').map(text => text.trim())
   return texts.filter(Boolean).map(text => {

@@ -1,4 +1,4 @@
-/** Cleaning the installation's own registry, with a real docker-registry and skopeo. */
+/** Cleans the installation's own registry, with a real docker-registry and skopeo. */
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +19,9 @@ const projectsLeft = statement<{ n: number }>(
 )
 
 describe.skipIf(missing.length > 0)(`cleaning the registry (needs ${missing.join(' ') || 'nothing'})`, () => {
-  it('removes what no project or app has, and only while the registry does not run', { timeout: 60_000 }, async () => {
+  it('removes images of deleted projects and apps, and only while the registry is stopped', {
+    timeout: 60_000,
+  }, async () => {
     await using own = await registrySystem()
     await using dir = await testDir()
     const { db } = own.system.database
@@ -64,7 +66,7 @@ describe.skipIf(missing.length > 0)(`cleaning the registry (needs ${missing.join
     expect((await cleanRegistry(db, own.system.dir)).removed).toEqual([])
   })
 
-  it('fails where there is no registry', async () => {
+  it('fails if the data directory has no registry', async () => {
     await using own = await registrySystem()
     await expect(cleanRegistry(own.system.database.db, '/nowhere')).rejects.toThrow('there is no registry in /nowhere')
   })

@@ -1,4 +1,4 @@
-/** Removes images of deleted projects and apps from the installation's own registry, and layers that no image has. */
+/** Removes images of deleted projects and apps from the installation's own registry, and layers that no image uses. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -11,7 +11,7 @@ import { isUuid } from '../lib/ids.ts'
 import { accepts, asAccount, registryAccount } from './registry.ts'
 
 export interface Cleaned {
-  /** Repositories, or all of a project. */
+  /** Names of the removed directories: a repository, or all repositories of a project. */
   readonly removed: readonly string[]
   readonly bytesBefore: number
   readonly bytesAfter: number
@@ -20,10 +20,10 @@ export interface Cleaned {
 const Config = Type.Object({ http: Type.Object({ addr: Type.String() }) })
 
 /**
- * Works on the files of the registry, which must not run: a push during the collection would lose layers. Images
- * without a tag stay, because deployments name images by digest.
- * @param data directory of the control plane that has the registry
- * @throws Error if there is no registry, or if it runs
+ * Cleans the files of the registry, which must be stopped, because a push during the garbage collection would lose
+ * layers. Images without a tag are kept: deployments refer to images by digest.
+ * @param data data directory of the control plane that started the registry
+ * @throws Error if there is no registry, or if it is running
  */
 export async function cleanRegistry(db: Db, data: string): Promise<Cleaned> {
   const dir = join(resolve(data), 'registry')
@@ -58,7 +58,10 @@ const apps = statement<{ id: string }>(
   `SELECT id FROM app WHERE id = ANY((SELECT $1::uuid[])::uuid[])`,
 )
 
-/** The database is asked after the directories are listed, so what is pushed in between stays. */
+/**
+ * Returns the repositories of deleted projects and apps. The database is queried after listing the directories, so that
+ * repositories of newer projects are kept.
+ */
 async function unreachable(db: Db, repositories: string): Promise<string[]> {
   const names = await namesIn(repositories)
   const built = (await namesIn(join(repositories, builtPath))).filter(isUuid)

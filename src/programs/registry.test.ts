@@ -1,4 +1,4 @@
-/** The installation's own registry behind the tokens of the control plane, with a real docker-registry and skopeo. */
+/** The installation's own registry with the control plane's tokens, with a real docker-registry and skopeo. */
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ const insertBuild = statement(
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 describe.skipIf(missing.length > 0)(
-  `the registry of the installation (needs ${missing.join(' ') || 'nothing'})`,
+  `the installation's own registry (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   () => {
     let own: RegistrySystem
@@ -68,14 +68,14 @@ describe.skipIf(missing.length > 0)(
     const remove = (token: string, name: string) =>
       skopeo('delete', '--tls-verify=false', '--creds', `ci:${token}`, `docker://${own.host}/${name}`)
 
-    it('has no secret of its parent in its environment', () => {
+    it('has no secrets of its parent process in its environment', () => {
       const registry = startedProcesses().filter(({ name }) => name === 'docker-registry')
       expect(registry).toHaveLength(1)
       expect(registry[0]?.environ).toContain('PATH=')
       expect(registry[0]?.environ).not.toContain('hunter2')
     })
 
-    it('takes images of a project with a token that may deploy, and gives them to readers', async () => {
+    it('lets access tokens with the permission to deploy push images of the project, and tokens of readers pull them', async () => {
       const image = `${ann.project}/shop:v1`
       const deployer = await accessToken(ann, ['deploy'])
       const reader = await accessToken(ann, ['read'])
@@ -88,7 +88,7 @@ describe.skipIf(missing.length > 0)(
       await expect(read(reader, `${ann.project}/team/part:v1`)).rejects.toThrow(/manifest unknown/)
     })
 
-    it('gives and takes nothing of other projects, and nothing without an access token', async () => {
+    it("refuses pulls and pushes of other projects' images, and all requests without an access token", async () => {
       await push(await accessToken(ann, ['deploy']), `${ann.project}/secret:v1`)
       const strange = await accessToken(bob, ['admin'])
       await expect(read(strange, `${ann.project}/secret:v1`)).rejects.toThrow(/denied|unauthorized/i)
@@ -96,7 +96,7 @@ describe.skipIf(missing.length > 0)(
       const id = (await ann.get('/v1/projects')).body[0].id
       for (const name of [`${id}/x:v1`, 'mote_builds/x:v1', 'x:v1'])
         await expect(push(await accessToken(ann, ['admin']), name), name).rejects.toThrow(/denied|unauthorized/i)
-      // A session is no access token.
+      // A session token is not accepted as an access token.
       for (const guess of ['wrong', ann.token ?? ''])
         await expect(read(guess, `${ann.project}/secret:v1`)).rejects.toThrow(/unauthorized/)
       const bare = await fetch(`http://${own.host}/v2/${ann.project}/secret/tags/list`)
@@ -104,7 +104,7 @@ describe.skipIf(missing.length > 0)(
       expect(bare.headers.get('www-authenticate')).toContain(`realm="${own.system.control.url}/v1/registry/token"`)
     })
 
-    it('respects the project of a token, and the role of its owner', async () => {
+    it('limits a token to its project and to the role of its owner', async () => {
       const made = (await ann.post('/v1/projects', { name: 'Second' })).body
       const bound = await accessToken(ann, ['admin'], { project: made.id })
       await push(bound, `${made.tenant_id}/app:v1`)
@@ -120,7 +120,7 @@ describe.skipIf(missing.length > 0)(
       await expect(push(viewer, `${made.tenant_id}/app:v2`)).rejects.toThrow(/denied|unauthorized/i)
     })
 
-    it('gives a host the image of its VM with a ticket for that repository only', async () => {
+    it('lets a host pull the image of its VM with a ticket for that repository only', async () => {
       const image = `${own.host}/${ann.project}/shop@${digest}`
       await push(await accessToken(ann, ['deploy']), `${ann.project}/shop:v2`)
       await ann.post('/v1/deploy', { app_name: 'shop', image })
@@ -145,14 +145,14 @@ describe.skipIf(missing.length > 0)(
       await expect(store.base(other, context(), user)).rejects.toMatchObject({ code: 'image_not_found' })
       const login = await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))
       await expect(push(login?.password ?? '', `${ann.project}/shop:v3`)).rejects.toThrow(/denied|unauthorized/i)
-      // The image of another project, by its digest.
+      // The control plane must not give out the ticket for another project's image.
       await bob.post('/v1/deploy', { app_name: 'thief', image })
       const isThief = async () => (vm = await own.system.database.db.maybe(vmOf))?.id !== user.signsInFor
       await until(isThief, { what: 'the other VM', timeoutMs: 20_000 })
       expect(await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))).toBeUndefined()
     })
 
-    it('takes the image of a build from its host, and gives it to hosts of VMs of the project only', async () => {
+    it("lets a build's host push its image, and only hosts with VMs of the project pull it", async () => {
       const appOf = async (user: TestUser, name: string): Promise<string> =>
         (await user.post('/v1/apps', { name, git_url: 'https://git.example/a.git' })).body.id
       const [app, sibling, foreign] = [await appOf(ann, 'made'), await appOf(ann, 'sibling'), await appOf(bob, 'other')]
@@ -189,10 +189,10 @@ describe.skipIf(missing.length > 0)(
       await expect(push(ticket, `mote.builds/${app}:v2`)).rejects.toThrow(/denied/)
     })
 
-    it('holds built images in a project of the operator, as the documents say', async () => {
+    it('stores built images in a project of the operator, as documented', async () => {
       const { tenant_id } = (await ann.post('/v1/projects', { name: 'Builds' })).body
       const password = await accessToken(ann, ['deploy'], { project: tenant_id })
-      // The second entry is the one of the all-in-one.
+      // The second entry is added by `mote up`.
       const registries = [
         { host: own.host, plainHttp: true, username: 'mote', password },
         { host: own.host, plainHttp: true },
@@ -208,7 +208,7 @@ describe.skipIf(missing.length > 0)(
       await expect(other).rejects.toMatchObject({ code: 'image_not_found' })
     })
 
-    it('keeps the name of a deleted project from others', async () => {
+    it('does not give the name of a deleted project to another project', async () => {
       const gone = (await ann.post('/v1/projects', { name: 'Short lived' })).body
       const token = await accessToken(ann, ['admin'])
       await push(token, `${gone.tenant_id}/app:v1`)
@@ -224,7 +224,7 @@ describe.skipIf(missing.length > 0)(
       expect(again.tenant_id).toMatch(/^short-lived-[0-9a-f]{4}$/)
     })
 
-    it('is started again when it ends, as an account without rights', async () => {
+    it('runs as an unprivileged account, and is started again after it was killed', async () => {
       const first = own.registry.pid()
       const status = await readFile(`/proc/${first}/status`, 'utf8')
       expect(status).toMatch(/NoNewPrivs:\t1/)

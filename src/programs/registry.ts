@@ -1,6 +1,6 @@
 /**
- * Starts and supervises the installation's own registry: the CNCF distribution (Debian package docker-registry). It
- * accepts only tokens of the control plane.
+ * Starts and supervises the installation's own registry: CNCF Distribution (Debian package docker-registry). It only
+ * accepts tokens from the control plane.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,18 +17,18 @@ import { lineReader } from '../lib/lines.ts'
 import { findProgram } from '../lib/programs.ts'
 
 export interface RegistryOptions {
-  /** Configuration and images; created if missing. */
+  /** Directory for configuration and images; created if missing. */
   readonly dir: string
   readonly host: string
   readonly port: number
-  /** Address of the control plane, as clients reach it: the registry sends them there for tokens. */
+  /** Public address of the control plane, to which the registry refers clients for tokens. */
   readonly publicUrl: string
   readonly trust: RegistryTrust
   readonly log: Logger
 }
 
 export interface Registry {
-  /** Changes when it died and was started again. */
+  /** Process id. It changes when the registry exits and is started again. */
   pid(): number
   stop(): Promise<void>
 }
@@ -41,7 +41,9 @@ interface Account {
 const startMs = 10_000
 const stopMs = 5000
 
-/** @throws Error with the reason if it is not installed, its port is in use, or it does not start */
+/**
+ * Starts the registry. @throws Error with the reason if it is not installed, its port is in use, or it does not start
+ */
 export async function startRegistry(options: RegistryOptions): Promise<Registry> {
   const program = await findProgram('docker-registry')
   if (program === undefined)
@@ -75,7 +77,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   }
 }
 
-/** Starts the registry again whenever it ends, with growing delays. */
+/** Starts the registry again whenever it exits, with increasing delays. */
 async function keepAlive(log: Logger, signal: AbortSignal, exited: () => Promise<() => void>): Promise<void> {
   for (let failures = 0; ; failures++) {
     const sinceMs = performance.now()
@@ -89,18 +91,24 @@ async function keepAlive(log: Logger, signal: AbortSignal, exited: () => Promise
   }
 }
 
-/** Images come from tenants: root starts the registry as an account that can do nothing else. */
+/**
+ * Returns the unprivileged account as which root runs the registry, because images come from tenants; undefined without
+ * root.
+ */
 export async function registryAccount(): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const lines = (await readFile('/etc/passwd', 'utf8')).split('\n')
-  // Debian's package makes the first.
+  // Debian's package creates the first one.
   const line = ['docker-registry', 'nobody'].map(name => lines.find(one => one.startsWith(`${name}:`))).find(Boolean)
   const [, , uid, gid] = (line ?? '').split(':')
   if (!uid || !gid) throw new Error('There is no account "docker-registry" or "nobody" to run the registry as.')
   return { uid: Number(uid), gid: Number(gid) }
 }
 
-/** Runs docker-registry without rights. It ends with this process, even if that is killed. */
+/**
+ * Returns the command that runs docker-registry without privileges. It is killed with this process, even if that is
+ * killed itself.
+ */
 export function asAccount(account: Account | undefined): string[] {
   const user = account
     ? ['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups', '--bounding-set', '-all']
@@ -108,7 +116,10 @@ export function asAccount(account: Account | undefined): string[] {
   return ['setpriv', ...user, '--no-new-privs', '--pdeathsig', 'KILL']
 }
 
-/** Writes what the registry reads. @returns the file of its configuration */
+/**
+ * Writes the registry's configuration and certificates, readable for its account.
+ * @returns the path of the configuration file
+ */
 async function writeFiles(options: RegistryOptions, account: Account | undefined): Promise<string> {
   const { dir, host, port, publicUrl, trust } = options
   const images = join(dir, 'images')
@@ -120,7 +131,7 @@ async function writeFiles(options: RegistryOptions, account: Account | undefined
   // JSON is YAML.
   const content = {
     version: '0.1',
-    // Refused requests are warnings, and anybody can make them.
+    // Only errors, because refused requests are warnings, and anybody can cause them.
     log: { level: 'error', formatter: 'json', accesslog: { disabled: true } },
     storage: {
       filesystem: { rootdirectory: images },
@@ -143,7 +154,7 @@ async function writeFiles(options: RegistryOptions, account: Account | undefined
   return config
 }
 
-/** @throws Error if a parent directory is closed to the account */
+/** @throws Error if the account cannot enter the directory or one of its parents */
 async function enterable(dir: string, { uid, gid }: Account): Promise<void> {
   for (let path = dir; path !== dirname(path); path = dirname(path)) {
     const found = await stat(path)
@@ -157,7 +168,7 @@ async function enterable(dir: string, { uid, gid }: Account): Promise<void> {
 
 interface Child {
   readonly process: ChildProcess
-  /** The last line that it wrote. */
+  /** Returns the last line that the registry wrote to stderr. */
   readonly said: () => string
 }
 
@@ -180,7 +191,8 @@ function start([command = '', ...args]: readonly string[], log: Logger): Child {
 }
 
 /**
- * Another program on the port would look like a registry that is ready, until the real one has failed.
+ * Checks that no other program listens on the port. It would look like a registry that is ready, until the real one has
+ * failed.
  * @throws Error EADDRINUSE
  */
 async function requireFree({ host, port }: RegistryOptions): Promise<void> {
@@ -194,7 +206,7 @@ async function answering({ process: child, said }: Child, { host, port }: Regist
   const untilMs = performance.now() + startMs
   while (child.exitCode === null && child.signalCode === null && performance.now() < untilMs) {
     if (await accepts(host === '0.0.0.0' || host === '::' ? 'localhost' : host, port)) {
-      // Another program may listen there: then this one has just ended.
+      // If another program listens on the port, the registry has exited after this delay.
       await delay(50)
       if (child.exitCode === null) return
     }
@@ -204,7 +216,7 @@ async function answering({ process: child, said }: Child, { host, port }: Regist
   throw new Error(`The registry does not start (MOTE_REGISTRY_PORT ${port}): ${reason || 'it did not answer in time'}`)
 }
 
-/** Whether a program listens there. */
+/** Whether a program accepts connections there. */
 export async function accepts(host: string, port: number): Promise<boolean> {
   const socket = connect({ host, port })
   try {

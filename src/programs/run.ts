@@ -3,9 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { StartFailed } from './start-failure.ts'
 
-/** Ctrl-C arrives from the terminal and again from npm: signals within this time count as one. */
+/** Ctrl-C sends a signal from the terminal and another one from npm. Signals within this time count as one. */
 const sameSignalMs = 1000
-/** Limits the release after a failed start: a supervisor restarts a program only after its process has ended. */
+/**
+ * Limits the release after a failed start, because a supervisor only restarts a program after its process has exited.
+ */
 const defaultReleaseMs = 5000
 const lingerMs = 500
 
@@ -15,10 +17,11 @@ export interface RunOptions {
 }
 
 /**
- * Starts a program, runs it until SIGINT or SIGTERM, then stops it. After a signal during the start the program stops
+ * Starts a program, runs it until SIGINT or SIGTERM, and stops it. After a signal during the start, the program stops
  * as soon as it is up. A second signal ends the process at once, which is safe because every program tolerates a crash.
- * @param start registers releases in `scope`; they run newest first at the end, or when it throws
- * @throws StartFailed, one sentence, if the start fails; the process then ends soon, even if something is still open
+ * @param start registers releases in `scope`; they run newest first at the end, or when `start` throws
+ * @throws StartFailed with one sentence if the start fails; the process then exits soon, even if something is still
+ * open
  */
 export async function runProgram(
   log: Logger,
@@ -57,7 +60,7 @@ async function started(
       .disposeAsync()
       .catch((error: unknown) => log.debug({ err: error }, 'could not release everything after the failed start'))
     await Promise.race([released, delay(releaseMs, undefined, { ref: false })])
-    // Unreferenced: fires only if something else keeps the process alive.
+    // The timer itself does not keep the process alive. It only fires if something else does.
     setTimeout(() => process.exit(1), lingerMs).unref()
     throw new StartFailed(cause)
   }

@@ -4,7 +4,7 @@ import { defaultLimits } from '../agent/base/network-limits.ts'
 import { guestLimitsOf } from './parts.ts'
 import { limitOf, programSettings, readSettings } from './settings.ts'
 
-it('limits of VMs have the same defaults as an agent without settings', () => {
+it("without settings, VMs have the agent's default limits", () => {
   expect(guestLimitsOf(readSettings({}, {}))).toEqual({ guestLimits: defaultLimits, diskLimits: defaultDiskLimits })
 })
 
@@ -19,7 +19,7 @@ it('each limit of VMs is set independently', () => {
   expect(values.toSorted((a, b) => a - b)).toEqual(names.map((_, n) => n + 1))
 })
 
-it.each(['0', '-1', '1.5', 'many', '', '2049'])('a limit of "%s" is refused with the name of its setting', value => {
+it.each(['0', '-1', '1.5', 'many', '', '2049'])('the limit "%s" is refused with the name of its setting', value => {
   expect(() => limitOf(programSettings.guestTrafficMib, value, 2048)).toThrow(
     /^MOTE_GUEST_TRAFFIC_MIB .*from 1 to 2048$/,
   )

@@ -1,6 +1,6 @@
 /**
  * Settings of the programs: addresses, directories and connections. Each is a flag and an environment variable; the
- * flag takes precedence. `mote up --help` and docs/operating.md print this table.
+ * flag takes precedence. `mote up --help` and docs/operating.md show this table.
  */
 export interface ProgramSetting {
   readonly flag: string
@@ -65,7 +65,7 @@ export const programSettings = {
     flag: '--migration-host <address>',
     env: 'MOTE_MIGRATION_HOST',
     fallback: '127.0.0.1',
-    help: 'address at which other hosts reach this one for live migration; in a mesh its own there, unless set (elsewhere nothing is encrypted: a private network)',
+    help: 'address at which other hosts reach this one for live migration; in a mesh, the mesh address unless set (without a mesh, migration is not encrypted: use a private network)',
   },
   meshEndpoint: {
     flag: '--mesh-endpoint <address:port>',
@@ -77,7 +77,7 @@ export const programSettings = {
     flag: '--guest-subnet <network>',
     env: 'MOTE_GUEST_SUBNET',
     fallback: '',
-    help: 'IPv4 /16 of the VMs on this host, no part of which another host of the mesh may have; when empty, one of 10.213.0.0/16 or, in a mesh, what the control plane gives it (MOTE_GUEST_NETWORK)',
+    help: 'IPv4 /16 of the VMs on this host, which must not overlap with that of another host in the mesh; when empty, a /20 of 10.213.0.0/16 or, in a mesh, the network that the control plane assigns (MOTE_GUEST_NETWORK)',
   },
   labels: {
     flag: '--labels <labels>',
@@ -203,7 +203,7 @@ export const programSettings = {
     flag: '--base-mib <MiB>',
     env: 'MOTE_BASE_MIB',
     fallback: '10240',
-    help: 'disk for unpacked images in the cache; those that a VM or snapshot of this computer needs stay',
+    help: 'disk for unpacked images in the cache; those that a VM or snapshot on this host needs are never removed',
   },
   toolchainMib: {
     flag: '--toolchain-mib <MiB>',
@@ -227,7 +227,7 @@ export const programSettings = {
     flag: '--bus-mib <MiB>',
     env: 'MOTE_BUS_MIB',
     fallback: '64',
-    help: 'memory for log lines of the last day in the in-process bus, 1 to 1024; the oldest go first',
+    help: 'memory for log lines of the last day in the in-process bus, 1 to 1024; the oldest are dropped first',
   },
   logDays: {
     flag: '--log-days <days>',
@@ -239,7 +239,7 @@ export const programSettings = {
     flag: '--log-app-mib <MiB>',
     env: 'MOTE_LOG_APP_MIB',
     fallback: '64',
-    help: 'disk space of a host for the log lines of removed VMs of one app; the oldest go first',
+    help: 'disk space of a host for the log lines of removed VMs of one app; the oldest are removed first',
   },
   logHostMib: {
     flag: '--log-host-mib <MiB>',
@@ -258,7 +258,10 @@ export const programSettings = {
 export type ProgramSettingName = keyof typeof programSettings
 export type ProgramSettings = { readonly [K in ProgramSettingName]: string }
 
-/** @param flags from the command line, by setting name */
+/**
+ * Returns all settings: from flags, otherwise from environment variables, otherwise the defaults.
+ * @param flags from the command line, by setting name
+ */
 export function readSettings(
   flags: Readonly<Partial<Record<ProgramSettingName, string | undefined>>>,
   env: Readonly<Record<string, string | undefined>>,
@@ -270,7 +273,7 @@ export function readSettings(
   return Object.freeze(Object.fromEntries(entries))
 }
 
-/** @throws Error naming the setting if it is not a port */
+/** Parses a port. @throws Error naming the setting */
 export function portOf(setting: ProgramSetting, value: string): number {
   const port = Number(value)
   if (!Number.isInteger(port) || port < 0 || port > 65_535)

@@ -2,7 +2,7 @@
 
 import type { ProgramSetting } from './settings.ts'
 
-/** The message is the sentence; the cause is logged. */
+/** The message is the explanation in one sentence; the cause is only logged. */
 export class StartFailed extends Error {
   constructor(cause: unknown) {
     super(startFailure(cause), { cause })
@@ -35,7 +35,7 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
   EROFS: error => `${place(error)} is on a read-only file system: ${elsewhere}.`,
   ENOSPC: error => `No space is left for ${place(error)}: free some, or ${elsewhere}.`,
   EDQUOT: error => `The disk quota for ${place(error)} is used up: raise it, or ${elsewhere}.`,
-  // Missing parent directories are created, so ENOENT of mkdir means that this is not possible here.
+  // Missing parent directories are created, so ENOENT from mkdir means that the file system does not allow that.
   ENOENT: error => `${place(error)} cannot be made or is missing: check its path and file system, or ${elsewhere}.`,
   ENOTDIR: error => `${place(error)} is not a directory: ${elsewhere}.`,
   EEXIST: error => `${place(error)} is not a directory: ${elsewhere}.`,
@@ -46,8 +46,8 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
 class PortInUse extends Error {}
 
 /**
- * Starts a server and, if its port is in use, throws an error that names the port's setting.
- * @param ports that it may listen on; 0 is any free port
+ * Starts a server. If one of its ports is in use, throws an error that names the port's setting.
+ * @param ports on which it may listen; 0 is any free port
  */
 export async function namingPorts<T>(
   ports: ReadonlyArray<readonly [port: number, setting: ProgramSetting]>,
@@ -66,7 +66,10 @@ export async function namingPorts<T>(
   }
 }
 
-/** Returns the sentence of the first error in the cause chain that has one, else the outermost message, in one line. */
+/**
+ * Returns one sentence about the first error in the cause chain that has an explanation, otherwise the outermost
+ * message in one line.
+ */
 export function startFailure(thrown: unknown): string {
   const cause = first(thrown)
   for (let error: unknown = cause; error instanceof Error; error = error.cause) {
@@ -81,7 +84,7 @@ export function startFailure(thrown: unknown): string {
   return message === '' ? 'The program could not start: run it with --log-level debug to see why.' : message
 }
 
-/** An error during the release must not hide the cause of the failed start. */
+/** Returns the original error: an error during the release must not hide why the start failed. */
 function first(thrown: unknown): unknown {
   return thrown instanceof SuppressedError ? first(thrown.suppressed) : thrown
 }

@@ -1,7 +1,7 @@
-/** Paths of VMMs in the settings of the programs. */
+/** Paths of VMM programs in the settings. */
 import type { ProgramSettings } from './settings.ts'
 
-/** Files of VMMs; null: looked for on the PATH. */
+/** Returns the paths of VMM programs; null: searched in the PATH. */
 export function vmmProgramsOf({ firecrackerBin, jailerBin, cloudHypervisorBin, runscBin }: ProgramSettings): {
   readonly firecracker: string | null
   readonly jailer: string | null

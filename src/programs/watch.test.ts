@@ -5,7 +5,7 @@ import { testLog } from '../../test/support/log.ts'
 import { createTally } from '../lib/tally.ts'
 import { watchProcess } from './watch.ts'
 
-it('serves the metrics of a process, including stalls, until it is stopped', async () => {
+it('the metrics of a process, including stalls, are served until the watch is stopped', async () => {
   const watch = await watchProcess(testLog(), 0)
   const url = `http://127.0.0.1:${watch.port}/metrics`
   const text = await (await fetch(url)).text()
@@ -20,7 +20,7 @@ it('serves the metrics of a process, including stalls, until it is stopped', asy
   await expect(fetch(url)).rejects.toThrow()
 })
 
-it('counts refusals of its agent by kind', async () => {
+it('the metrics of an agent count refused guest requests by kind', async () => {
   const refused = createTally()
   const watch = await watchProcess(testLog(), 0, refused)
   const value = async () => /^mote_guest_refused_total\{kind="names"\} (\d+)$/m.exec(await page())?.[1]
@@ -32,7 +32,7 @@ it('counts refusals of its agent by kind', async () => {
   await watch.stop()
 })
 
-it('runs without a port, and reports a port in use', async () => {
+it('a process is watched without a metrics port, and a port in use is reported', async () => {
   await (await watchProcess(testLog(), undefined)).stop()
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')

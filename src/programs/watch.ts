@@ -5,14 +5,14 @@ import { watchStalls } from '../lib/stalls.ts'
 import type { Tally } from '../lib/tally.ts'
 
 export interface Watch {
-  /** Port of the metrics. */
+  /** Port of the metrics server; undefined if there is none. */
   readonly port: number | undefined
   stop(): Promise<void>
 }
 
 /**
  * Logs each stall of the event loop, and serves metrics on loopback.
- * @param port undefined: no metrics
+ * @param port undefined: no metrics are served
  * @param refused see `processMetrics`
  * @throws Error if the port is not available
  */

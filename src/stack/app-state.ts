@@ -1,4 +1,7 @@
-/** Reads what an installation has of an app, in the form of its file. */
+/**
+ * Reads the current settings and deployments of an app from the API, in the form in which `mote.toml` is compared with
+ * them.
+ */
 import {
   anyInputs,
   type BuildSource,
@@ -15,7 +18,7 @@ import { type App, type AppFile, type Build, type Client, type Deployment, every
 
 type Sizes = Pick<WebProcess, 'vcpus' | 'memory_mib' | 'disk_mib'>
 
-/** What the active deployment runs. */
+/** The version that an app runs now. */
 interface Active extends Sizes {
   readonly createdAt: string
   readonly image: string
@@ -23,9 +26,10 @@ interface Active extends Sizes {
 }
 
 /**
- * @param file decides what cannot be read: the folder of an upload, and sizes before the first deployment
- * @param mayEnd what it ran last counts, although it has ended
- * @returns undefined if there is no such app
+ * Returns the state of the app that the file describes.
+ * @param file supplies what the API does not have: the folder of an upload, and sizes before the first deployment
+ * @param mayEnd whether the latest deployment that has completed counts if none is active, as for tasks
+ * @returns undefined if the app does not exist
  */
 export async function readState(client: Client, file: EffectiveFile, mayEnd = false): Promise<AppState | undefined> {
   const app_name = file.app
@@ -88,7 +92,7 @@ export async function readState(client: Client, file: EffectiveFile, mayEnd = fa
   }
 }
 
-/** @throws Error if there is no such group */
+/** Returns the variables of environment groups. @throws Error if a group does not exist */
 async function variablesOfGroups(
   client: Client,
   groups: readonly string[],
@@ -108,7 +112,7 @@ async function variablesOfGroups(
       ),
     ),
   )
-  // A later group wins.
+  // If several groups have a variable, the last group wins.
   return [...new Map(all.flat().map(one => [one.name, one])).values()].map(({ name, secret }) => ({
     name,
     isSecret: secret,
@@ -121,7 +125,7 @@ interface WorkerState {
   readonly active: Active | undefined
 }
 
-/** Apps with the environment of the app, whose names start with its name. */
+/** Returns the app's worker processes: apps that use its environment and whose names begin with its name. */
 async function workersOf(client: Client, { name: main }: App): Promise<WorkerState[]> {
   const apps = await Array.fromAsync(everyItem(query => client.listApps({ query })))
   const own = apps.filter(app => app.env_of === main && app.name.startsWith(workerApp(main, '')))
@@ -161,7 +165,7 @@ async function firstOf<T>(items: AsyncIterable<T>, fits: (item: T) => boolean): 
   return undefined
 }
 
-/** The API answers only these sizes. */
+/** Narrows the types: deployments in the API only have these sizes. */
 const sizesOf = ({ vcpus, memory_mib, disk_mib }: Deployment): Sizes => ({
   vcpus: vcpus as Sizes['vcpus'],
   memory_mib: memory_mib as Sizes['memory_mib'],
@@ -213,7 +217,9 @@ function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
   return { ...worker, autoscaling: { max_replicas, cpu_percent, memory_percent } }
 }
 
-/** A control plane of an earlier release has no services. */
+/**
+ * Returns the app's TCP services; empty if the control plane is of an earlier release, whose API does not have them.
+ */
 async function servicesOf(client: Client, app_name: string) {
   try {
     return await client.listTcpServices({ app_name })

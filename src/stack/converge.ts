@@ -1,4 +1,4 @@
-/** Carries out a plan: one step for each change. Every step may be repeated, so that a failed run can be finished. */
+/** Carries out a plan with one step per change. Every step may be repeated, so that a failed run can be continued. */
 import { type EffectiveFile, type FileVolume, type WebProcess, type Worker, workerApp } from '../appfile/effective.ts'
 import type { Change, Plan } from '../appfile/plan.ts'
 import type { App, AppBuildRequest, CreateAppRequest, ScaleAppRequest, UpdateAppRequest } from '../client/index.ts'
@@ -14,13 +14,13 @@ type Reach = Pick<Context, 'client' | 'signal'>
 
 /**
  * Carries out the changes of the app itself.
- * @param again the command that continues after a failure
+ * @param again the command with which the user continues after a failure
  * @throws Error naming the steps that were done and those that were not
  */
 export const converge = (context: Context, file: EffectiveFile, plan: Plan, again = 'mote deploy'): Promise<void> =>
   perform(context, stepsOf(context, file, plan), again)
 
-/** Carries out the changes of the other processes, which needs the app. @throws Error as `converge` */
+/** Carries out the changes of worker processes. The app must exist. @throws Error as `converge` */
 export const convergeWorkers = (context: Context, file: EffectiveFile, { changes }: Plan): Promise<void> =>
   perform(
     context,
@@ -61,8 +61,8 @@ function halfway(steps: readonly Step[], at: number, reason: string, again: stri
 }
 
 /**
- * The order keeps each state valid: volumes are detached before the app is scaled, because only one VM can use a
- * writable volume, and attached afterwards.
+ * Returns the steps in an order in which each state is valid: volumes are detached before the app is scaled, because
+ * only one VM can use a writable volume, and attached afterwards.
  */
 function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[] {
   const below = (path: string) => changes.filter(({ key }) => key === path || key.startsWith(`${path}.`))
@@ -98,7 +98,7 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
   ]
 }
 
-/** One step for each job. A job that is paused stays so. */
+/** Returns one step per job. A paused job stays paused. */
 function jobSteps({ client }: Reach, { app: app_name, jobs = {} }: EffectiveFile, changes: readonly Change[]): Step[] {
   const names = new Set(changes.map(({ key }) => key.split('.')[1] ?? ''))
   return [...names].map(job_name =>
@@ -114,7 +114,7 @@ function jobSteps({ client }: Reach, { app: app_name, jobs = {} }: EffectiveFile
 
 const step = (what: string, run: () => Promise<unknown>): Step => ({ what, run })
 const nameIn = ({ key }: Change) => key.slice(key.indexOf('.') + 1)
-/** Names of volumes may contain dots. */
+/** Whether the key belongs to the volume. Compares whole keys, because names of volumes may contain dots. */
 const isOf = (key: string, volume: string) =>
   [`volumes.${volume}`, ...['mount', 'size_mib', 'read_only'].map(name => `volumes.${volume}.${name}`)].includes(key)
 
@@ -142,7 +142,7 @@ function givenFile({ client }: Reach, { app: app_name, files = [] }: EffectiveFi
   })
 }
 
-/** For the command line and for browsers. */
+/** Encodes in base64, in the command line and in browsers. */
 function base64Of(content: Uint8Array | undefined): string {
   let text = ''
   for (const byte of content ?? []) text += String.fromCharCode(byte)
@@ -152,7 +152,7 @@ function base64Of(content: Uint8Array | undefined): string {
 function service({ client }: Reach, { app: app_name, services = {} }: EffectiveFile, change: Change): Step {
   const service_name = nameIn(change)
   const wanted = services[service_name]
-  // Earlier releases do not know the field.
+  // Only sent if necessary, because earlier releases do not have the field.
   const tls = wanted?.tls === 'sni' || String(change.from).endsWith('(tls sni)') ? { tls: wanted?.tls } : {}
   return step(change.key, () =>
     wanted
@@ -198,7 +198,7 @@ const inputsOf = ({ inputs }: EffectiveFile): AppBuildRequest => ({
   secrets: inputs ? [...inputs.secrets] : [],
 })
 
-/** Whether `policiesOf` sets the key. */
+/** Whether the key is set by `policiesOf`. */
 const isPolicy = (key: string) => ['strategy', 'restart', 'max_restarts'].includes(key) || key.startsWith('hosts.')
 const policiesOf = ({ strategy, hosts, restart, max_restarts }: Worker) => ({
   strategy: strategy ?? ('rolling' as const),
@@ -215,7 +215,7 @@ export const newApp = (file: EffectiveFile): CreateAppRequest => ({
   ...(file.stack === undefined ? {} : { stack: file.stack }),
 })
 
-/** Autoscaling moves the number of VMs: it stays where it is, if that is allowed. */
+/** Returns the request that sets replicas and autoscaling. Autoscaling continues with the current number of VMs. */
 function scaleOf(process: Worker & Partial<WebProcess>, desired: number): ScaleAppRequest {
   const { replicas, scale_to_zero: sleeps = false, autoscaling } = process
   const min_replicas = sleeps ? 0 : replicas
@@ -237,7 +237,7 @@ async function rescale({ client }: Reach, app_name: string, process: Worker): Pr
   return client.scaleApp({ app_name, body: scaleOf(process, desired) })
 }
 
-/** A worker is created if it does not exist, so that a second run finishes what the first one has begun. */
+/** Returns the steps for one worker, which is created if it does not exist, so that a second run completes the first. */
 function workerSteps(context: Reach, main: string, name: string, worker: Worker, changes: readonly Change[]): Step[] {
   const path = `processes.${name}`
   const keys = changes.filter(({ key }) => key.startsWith(`${path}.`)).map(({ key }) => key.slice(path.length + 1))
@@ -262,7 +262,7 @@ function workerSteps(context: Reach, main: string, name: string, worker: Worker,
   ]
 }
 
-/** Creates, grows and attaches the volume, as far as it needs it. */
+/** Creates, grows and attaches the volume, as far as necessary. */
 async function provide(context: Reach, app_name: string, volume: FileVolume): Promise<void> {
   const { client } = context
   const { id: app_id } = await client.getApp({ app_name })
@@ -280,7 +280,6 @@ async function provide(context: Reach, app_name: string, volume: FileVolume): Pr
 const detachMs = 60_000
 const pollMs = 250
 
-/** Detaches the volume and waits until the VM has unmounted it. */
 /** Detaches a volume, and waits until the VM has released it. @throws Error if a program uses it for too long */
 export async function detach({ client, signal }: Reach, app_name: string, name: string): Promise<void> {
   const { id: app_id } = await client.getApp({ app_name })

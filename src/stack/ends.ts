@@ -1,4 +1,4 @@
-/** Final statuses: the deployment does not leave them by itself. */
+/** Final statuses of deployments, and what they mean for a deployment that shall serve. */
 const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
   running: 'serves',
   sleeping: 'serves',
@@ -9,10 +9,10 @@ const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
   deleted: 'failed',
 }
 
-/** What a service is deployed for: to serve, to end (a task), or either, as its restart policy allows. */
+/** The goal of a deployment: to serve, to complete (a task), or either of them, as the restart policy allows. */
 export type Goal = 'serve' | 'end' | 'either'
 
-/** @returns undefined if the deployment goes on */
+/** Whether a deployment with this status has reached its goal or failed. @returns undefined if it continues */
 export function endOf(status: string, goal: Goal = 'serve'): 'serves' | 'failed' | undefined {
   if (goal !== 'serve' && status === 'stopped') return 'serves'
   return goal === 'end' && ends[status] === 'serves' ? undefined : ends[status]

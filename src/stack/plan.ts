@@ -11,14 +11,14 @@ export interface ServicePlan {
   readonly service: StackService
   readonly file: EffectiveFile
   readonly plan: Plan
-  /** The uploaded folder, if it was uploaded to compare it. */
+  /** Id of the uploaded folder, if it was uploaded for the comparison. */
   readonly source: string | undefined
 }
 
 export interface StackPlan {
   readonly stack: Stack
   readonly services: readonly ServicePlan[]
-  /** Apps of the stack that the files no longer have. */
+  /** Apps of the stack that its files do not have any more. */
   readonly left: readonly string[]
 }
 
@@ -27,7 +27,10 @@ const unknownHost = 'is-known-once-the-app-exists.invalid'
 export const appsOf = (client: Client): Promise<App[]> =>
   Array.fromAsync(everyItem(query => client.listApps({ query })))
 
-/** Reads the files twice: the addresses of apps can be part of variables, and depend on the names of services. */
+/**
+ * Reads the files twice, because variables may contain the addresses of apps, and these depend on the names of
+ * services.
+ */
 export async function currentStack(context: Context, source: StackSource, apps: readonly App[]): Promise<Stack> {
   const names = await readStack(source)
   return readStack(source, addressesOf(context, names, apps))
@@ -42,13 +45,13 @@ function addressesOf(context: Context, { services }: Stack, apps: readonly App[]
   )
 }
 
-/** As `mote open` shows it: the embedded gateway has no certificate. */
+/** Returns the address that `mote open` shows. The embedded gateway has its own port, and no certificate. */
 function urlOf(api: string, host: string): string {
   const { protocol, port } = new URL(api)
   return `${protocol}//${host}${port === '7070' ? ':7080' : ''}`
 }
 
-/** @throws Error if an app of that name does not belong to the stack */
+/** Plans all services. @throws Error if an app with the name of a service does not belong to the stack */
 export async function planStack(context: Context, source: StackSource): Promise<StackPlan> {
   const apps = await appsOf(context.client)
   const stack = await currentStack(context, source, apps)
@@ -81,11 +84,11 @@ const changedKind = (name: string, { kind, name: app }: App) =>
 export async function planService(context: Context, service: StackService): Promise<ServicePlan> {
   const state = await readState(context.client, service.app, service.app.processes.web.restart !== undefined)
   const kept = new Set(state?.secrets)
-  // Domains are set by commands, and secrets only once.
+  // Domains are kept, because commands set them, and so are secrets, because they are set only once.
   const file: EffectiveFile = {
     ...service.app,
     domains: state?.file.domains ?? [],
-    // A task that has ended left its volumes to others.
+    // A task that has completed has detached its volumes for the next service. This is not a change.
     ...(service.isTask && state?.isDeployed ? { volumes: state.file.volumes } : {}),
     env: Object.fromEntries(
       Object.entries(service.app.env).filter(([name]) => !(kept.has(name) && isSecret(service, name))),

@@ -3,24 +3,27 @@ import { type Files, loadModel } from '../compose/load.ts'
 import { labelOf, type Stack, stackOf } from '../compose/stack.ts'
 import { type Template, templateAppName } from '../compose/template.ts'
 
-/** Host names and URLs of apps, by service. */
+/** App name, hostname and URL of each service. */
 export type Addresses = ReadonlyMap<string, { readonly app: string; readonly host: string; readonly url: string }>
 
 export interface StackSource {
   readonly paths: readonly string[]
   readonly files: Files
-  /** Variables besides `.env`. */
+  /** Returns variables besides those in `.env`. */
   readonly environment: (name: string) => string | undefined
   readonly name: string | undefined
-  /** Names the stack if nothing else does. */
+  /** Name of the stack if neither an option, a variable nor the file names it. */
   readonly folder: string
   readonly profiles: readonly string[]
   readonly appName?: (service: string) => string
-  /** Command that repeats the deployment. */
+  /** Command with which the user repeats the deployment. */
   readonly again: string
 }
 
-/** Reads the stack. Variables MOTE_APP_, MOTE_HOST_ and MOTE_URL_<SERVICE> have the addresses of its apps. */
+/**
+ * Reads the stack. In its files, MOTE_APP_<SERVICE>, MOTE_HOST_<SERVICE> and MOTE_URL_<SERVICE> contain the addresses
+ * of its apps.
+ */
 export async function readStack(source: StackSource, addresses: Addresses = new Map()): Promise<Stack> {
   const known = new Map<string, string>(
     [...addresses].flatMap(([service, { app, host, url }]) => {
@@ -40,7 +43,10 @@ export async function readStack(source: StackSource, addresses: Addresses = new 
   return stackOf(model, source.files, { name: label, profiles: source.profiles, appName: source.appName })
 }
 
-/** The file has the answers as its only variables: nothing of this computer gets into a template. */
+/**
+ * Returns the source of a template's stack. The answers are its only variables, so that nothing of this computer gets
+ * into it.
+ */
 export function templateSource(
   { name, compose }: Template,
   stack: string,

@@ -7,7 +7,7 @@ import { appsOf, currentStack, planService, type ServicePlan, type StackPlan } f
 import type { StackSource } from './source.ts'
 
 /**
- * Creates and deploys what the plan says, service by service. May be repeated after a failure.
+ * Creates and deploys the planned apps, service by service. May be repeated after a failure.
  * @throws Error if a step fails
  */
 export async function applyStack(context: Context, source: StackSource, planned: StackPlan): Promise<Stack> {
@@ -16,7 +16,9 @@ export async function applyStack(context: Context, source: StackSource, planned:
   return stack
 }
 
-/** Creates all new apps before the first deployment: a variable of one may contain the address of another. */
+/**
+ * Creates all new apps before the first deployment, because a variable of one app may contain the address of another.
+ */
 async function createApps(context: Context, source: StackSource, { services, stack }: StackPlan): Promise<Stack> {
   const created = services.filter(({ plan }) =>
     plan.changes.some(({ kind, key }) => kind === 'create' && key === 'app'),
@@ -26,7 +28,7 @@ async function createApps(context: Context, source: StackSource, { services, sta
   return created.length === 0 ? stack : currentStack(context, source, await appsOf(context.client))
 }
 
-/** Deploys a service, and waits until it is healthy: those that depend on it come next. */
+/** Deploys a service and waits until it is healthy, because services that depend on it are deployed next. */
 async function deployService(
   context: Context,
   { service, file, plan, source }: ServicePlan,
@@ -43,6 +45,6 @@ async function deployService(
   const mayEnd = file.processes.web.restart !== undefined
   await context.follow(file.app, job_id, service.isTask ? 'end' : mayEnd ? 'either' : 'serve')
   if (!service.isTask) return
-  // The next service may need them.
+  // Detach the volumes of a completed task, because the next service may need them.
   for (const { name } of file.volumes) await detach(context, file.app, name)
 }

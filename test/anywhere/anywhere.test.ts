@@ -1,5 +1,8 @@
 // Runs on one PostgreSQL only: starts its own database.
-/** Runs one cell of the table per day; `npm run test:anywhere` runs all of them. */
+/**
+ * Runs the README's first command on a fresh system (a "cell", cells.ts): a different one each day. `npm run
+ * test:anywhere` runs all cells.
+ */
 import { expect, it } from 'vitest'
 import { run } from '../../src/lib/exec.ts'
 import { runCell } from './cell.ts'
@@ -16,7 +19,7 @@ const isOffline = () =>
   )
 
 it(
-  "the README's first command works in a fresh root of a distribution",
+  "the README's first command works on a fresh Debian",
   async ({ skip, signal }) => {
     const missing = (await missingHere()) ?? ((await isOffline()) ? 'the npm registry does not answer' : undefined)
     if (missing !== undefined) return skip(`no cell can run here: ${missing}`)

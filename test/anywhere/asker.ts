@@ -1,4 +1,7 @@
-/** Runs in the network of a cell: `asker.ts <gateway port> <host name>` exits with 0 once the app greets. */
+/**
+ * `asker.ts <gateway port> <host name>` runs in the network of a test system. It sends a request to the app through the
+ * gateway, and exits with 0 if the response is a greeting.
+ */
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 

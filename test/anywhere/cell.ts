@@ -1,6 +1,6 @@
 /**
- * Runs one cell: a root file system of its distribution, the checkout in it, the README's first command and a short
- * journey.
+ * Runs one cell (a test system): unpacks a root file system of its distribution with the checkout in it, and runs the
+ * README's first command and a short journey there.
  */
 import { createWriteStream, existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -39,7 +39,7 @@ export interface CellResult {
 }
 
 export interface CellOptions {
-  /** Runs the whole test suite instead of the journey. */
+  /** Whether to run the whole test suite instead of the journey. */
   readonly suite: boolean
   /** Whether the cell has the host's /dev/kvm. */
   readonly kvm: boolean
@@ -96,7 +96,7 @@ async function carryOut(
   write: (text: string) => void,
 ): Promise<Outcome> {
   await using undo = new AsyncDisposableStack()
-  // Two runs of one checkout would share their download cache.
+  // Two runs of one checkout must not overlap, because they share a download cache.
   const lock = await step('turn', cellMs / 1000, signal => hostLock(`cells in ${cacheDir}`, signal))
   undo.defer(() => lock.release())
   await sweep()
@@ -107,7 +107,8 @@ async function carryOut(
     oddity?.installed ? unpackInstalled(cell, root, signal, write) : makeRoot(cell, root, signal),
   )
   const { dir, home, user } = checkoutOf(cell)
-  // Registered before the room, and so released after it, because the room's processes use these resources.
+  // Registered before the room (the namespaces of the cell), and so released after it, because processes in the room
+  // use these resources.
   const releases = undo.use(new AsyncDisposableStack())
   const room = await step('room', prepareSeconds, async () =>
     undo.use(
@@ -128,7 +129,7 @@ async function carryOut(
   const journey: Journey = { room, session, dir, step }
   if (suite) return await wholeSuite(journey, suiteMs / 1000)
   if (oddity !== null) return await oneCommand(journey, oddity.says)
-  // With passwordless sudo, the first command installs the packages itself.
+  // Users with passwordless sudo need not do this: the first command installs the packages itself.
   if (cell.place === 'user') await installAsPrinted(journey)
   await firstCommand(journey, 'cold')
   await firstCommand(journey, 'warm')
@@ -136,7 +137,7 @@ async function carryOut(
   return 'works'
 }
 
-/** Devices for the storage pools of the suite. */
+/** Devices that the storage tests of the suite need. */
 const disks = ['fuse', 'loop-control', ...Array.from({ length: 8 }, (_, n) => `loop${n}`)]
 
 const usualRoom = (cell: Cell, root: string, kvm = true) => ({
@@ -158,7 +159,10 @@ async function prepare(oddity: Oddity | null, room: Room, session: Session, sign
 
 const usualEnvironment = () => ({ LANG: 'C.UTF-8', TERM: 'dumb', ...carriedEnvironment() })
 
-/** Unpacks the root with the current checkout, without programs built from an earlier one. */
+/**
+ * Unpacks a root file system in which the first command has already run, and replaces its checkout and built programs
+ * with the current checkout.
+ */
 async function unpackInstalled(cell: Cell, root: string, signal: AbortSignal, write: (text: string) => void) {
   const { dir, home, user } = checkoutOf(cell)
   const tarball = await installedTarball(cell, signal, async fresh => {
@@ -189,7 +193,7 @@ async function makeRoot(cell: Cell, root: string, signal: AbortSignal): Promise<
   if (user !== 'root') await run('chroot', [root, 'chown', '-R', `${user}:${user}`, home])
 }
 
-/** Adds the database image if the tests of this machine have built it. @returns whether it is available */
+/** Copies the database image into the cell if tests on this machine have built it. @returns whether it is available */
 async function addDatabaseImage(cell: Cell, root: string): Promise<boolean> {
   const made = await databaseImageDir()
   if (!existsSync(made)) return false
@@ -212,7 +216,7 @@ async function addUser(root: string, user: string, hasSudo: boolean): Promise<vo
   await writeFile(join(sudoers, user), `${user} ALL=(ALL) NOPASSWD: ALL\n`, { mode: 0o440 })
 }
 
-/** Download caches: packages of the distribution, and npm packages owned by the user of the cell. */
+/** Returns the download caches to mount: one for Debian packages, and one for npm that the cell's user owns. */
 async function caches(cell: Cell, home: string, user: string, root: string) {
   const archives = join(cacheDir, 'apt', cell.distribution)
   const npm = join(cacheDir, 'npm')

@@ -1,13 +1,13 @@
 /**
- * The machines on which the README's first command runs, in one table. The full product of the axes would be 48 cells
- * and take a working day, so bookworm and trixie get the 8 cells that cover each pair of values of two axes, and sid
- * the 4 that cover each single value. Unusual machines are additional cells.
+ * The test systems ("cells") on which the README's first command runs. All combinations of distribution, Node, user,
+ * folder and path would be 48 cells and take a working day. So bookworm and trixie get 8 cells that cover each pair of
+ * values of two properties, and sid gets 4 that cover each value. Unusual systems are additional cells.
  */
 import { type OddName, oddities } from './oddities.ts'
 
 export type Distribution = 'bookworm' | 'trixie' | 'sid'
 export type NodeChoice = 'distribution' | 'newer'
-/** Location of the checkout, and the user that runs the command. Homes have mode 0700. */
+/** Location of the checkout, and the user that runs the command. Home directories have mode 0700. */
 export type Place = 'root' | 'srv' | 'sudo' | 'user'
 export type PathKind = 'plain' | 'umlaut'
 
@@ -36,7 +36,7 @@ export const places = {
 
 type Row = readonly [node: NodeChoice, place: Place, path: PathKind]
 
-/** Together, these rows cover each pair of values of two axes. */
+/** Combinations that together cover each pair of values of two properties. */
 const pairs: readonly Row[] = [
   ['distribution', 'root', 'plain'],
   ['newer', 'root', 'umlaut'],
@@ -48,7 +48,7 @@ const pairs: readonly Row[] = [
   ['newer', 'user', 'plain'],
 ]
 
-/** Together, these rows cover each single value. */
+/** Combinations that together cover each value of each property. */
 const singles: readonly Row[] = [
   ['distribution', 'root', 'plain'],
   ['newer', 'srv', 'umlaut'],
@@ -69,7 +69,10 @@ function usualCells(distribution: Distribution): Cell[] {
   }))
 }
 
-/** Based on the combination that works most often, so that a failure is due to the oddity. */
+/**
+ * Systems with one unusual property. Otherwise they use the combination that works most often, so that a failure is due
+ * to that property.
+ */
 const oddCells = (Object.keys(oddities) as OddName[]).map(
   (odd): Cell => ({
     name: `odd-${odd}`,

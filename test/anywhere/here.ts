@@ -1,4 +1,4 @@
-/** Whether this machine can run cells. */
+/** Checks whether this machine can run cells (test systems). */
 import { hasProgram } from '../../src/lib/programs.ts'
 
 const programs = {
@@ -10,7 +10,7 @@ const programs = {
   tar: 'tar',
 } as const
 
-/** Returns the missing requirement with its remedy, or undefined if cells can run. */
+/** Returns which requirement is missing and how to meet it, or undefined if cells can run. */
 export async function missingHere(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'they need Linux on x86-64'
   if (process.getuid?.() !== 0) return 'they need root, for mounts and network namespaces'

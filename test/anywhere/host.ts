@@ -1,9 +1,9 @@
-/** Network settings of this machine that a cell needs, too: mirrors, proxies, certificate authorities. */
+/** Network settings of this machine that cells (test systems) share: mirrors, proxies, certificate authorities. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { run } from '../../src/lib/exec.ts'
 
-/** Variables that configure a proxy or trusted certificates. */
+/** Environment variables that are passed on to cells, because they configure a proxy or trusted certificates. */
 const carried = [
   'HTTP_PROXY',
   'HTTPS_PROXY',
@@ -22,10 +22,10 @@ export function carriedEnvironment(env: NodeJS.ProcessEnv = process.env): Record
   return Object.fromEntries(carried.flatMap(name => (env[name] ? [[name, env[name]]] : [])))
 }
 
-/** Paths of certificates that this machine trusts; a cell gets them at the same paths. */
+/** Directories with the certificates that this machine trusts. They are copied to the same paths in each cell. */
 export const certificatePaths = ['/usr/local/share/ca-certificates', '/etc/ssl/certs'].filter(path => existsSync(path))
 
-/** apt options that configure access to a mirror. */
+/** Returns this machine's apt options for access to mirrors. */
 export async function aptOptions(): Promise<string[]> {
   const text = await run('apt-config', ['dump'])
   return text.split('\n').filter(line => /^Acquire::(?:https?|Check-\S+|ForceIPv4)\S* "/.test(line))
@@ -36,7 +36,7 @@ export interface Mirrors {
   readonly security: string | undefined
 }
 
-/** The mirrors of this machine if it runs Debian; otherwise undefined, and mmdebstrap uses its defaults. */
+/** Returns this machine's mirrors if it runs Debian; otherwise undefined, and mmdebstrap uses its defaults. */
 export async function mirrors(): Promise<Mirrors | undefined> {
   const format = ['--format', '$(REPO_URI) $(RELEASE) $(ORIGIN)', 'Created-By: Packages']
   const lines = (await run('apt-get', ['indextargets', ...format])).split('\n').map(line => line.split(' '))
@@ -49,7 +49,7 @@ export async function mirrors(): Promise<Mirrors | undefined> {
 
 const npmSettings = ['registry', 'cafile', 'proxy', 'https-proxy', 'noproxy'] as const
 
-/** Lines of an .npmrc with the network settings of this machine's npm. */
+/** Returns an .npmrc with the network settings of this machine's npm. */
 export async function npmrc(): Promise<string> {
   const config: unknown = JSON.parse(await run('npm', ['config', 'list', '--json', '--loglevel=error']))
   const lines = npmSettings.flatMap(name => {
@@ -59,7 +59,10 @@ export async function npmrc(): Promise<string> {
   return lines.join('')
 }
 
-/** The contents of resolv.conf without servers on loopback, which a cell cannot reach. */
+/**
+ * Returns the contents of a resolv.conf for cells. They cannot reach a DNS server on this machine's loopback interface,
+ * so the upstream servers of systemd-resolved are used instead.
+ */
 export async function resolverFile(): Promise<string> {
   const own = await readFile('/etc/resolv.conf', 'utf8')
   const upstream = '/run/systemd/resolve/resolv.conf'

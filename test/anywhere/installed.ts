@@ -1,6 +1,6 @@
 /**
- * A root in which the first command has run once. Unusual machines whose oddity does not affect the installation start
- * from it.
+ * A root file system in which the README's first command has run once. Unusual systems start from it if their unusual
+ * property does not affect the installation of packages.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { run } from '../../src/lib/exec.ts'
 import type { Cell } from './cells.ts'
 import { cacheDir, checkout } from './roots.ts'
 
-/** Files that determine the installed packages. */
+/** Files that determine which packages the first command installs. */
 const inputs = [
   'package-lock.json',
   'dashboard/package-lock.json',
@@ -21,8 +21,8 @@ const inputs = [
 const templates = '/root/.cache/mote/templates'
 
 /**
- * Returns the tarball of the root; builds it if there is none for these packages.
- * @param make creates the root in a directory that does not exist yet
+ * Returns the path of a tarball of the root file system; builds it if there is none for these packages.
+ * @param make creates the root file system in a directory that does not exist yet
  */
 export async function installedTarball(
   { distribution, node }: Cell,
@@ -39,7 +39,7 @@ export async function installedTarball(
   const root = join(cacheDir, 'cells', `installed-${process.pid}`)
   try {
     await make(root)
-    // VM templates are excluded, so that an unusual machine boots its first VM itself.
+    // Exclude VM templates (stored memory of booted VMs), so that each unusual system boots its first VM itself.
     const options = ['--numeric-owner', '--xattrs', '--sparse', `--exclude=.${templates}`]
     await run('tar', ['-C', root, ...options, '-cf', `${tarball}.partial`, '.'], { signal })
     await rename(`${tarball}.partial`, tarball)

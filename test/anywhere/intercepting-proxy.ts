@@ -1,4 +1,4 @@
-/** A corporate proxy: the only route to the internet, which re-signs TLS with its own certificate authority. */
+/** A TLS-intercepting proxy as in a company network: it signs certificates with its own certificate authority. */
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
@@ -10,13 +10,13 @@ import { run } from '../../src/lib/exec.ts'
 
 export interface InterceptingProxy extends AsyncDisposable {
   readonly port: number
-  /** The certificate of the authority, which users have to trust. */
+  /** The PEM certificate of the proxy's certificate authority, which clients have to trust. */
   readonly certificate: string
 }
 
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
 
-/** @param address of this machine to listen on */
+/** Starts the proxy. @param address of this machine to listen on */
 export async function interceptingProxy(address: string): Promise<InterceptingProxy> {
   await using undo = new AsyncDisposableStack()
   const dir = await mkdtemp(join(tmpdir(), 'mote-anywhere-proxy-'))
@@ -74,7 +74,7 @@ function intercept(socket: Socket, secureContext: SecureContext, host: string, p
   inner.pipe(outer).pipe(inner)
 }
 
-/** Forwards plain HTTP, which apt uses for packages. */
+/** Forwards a plain HTTP request, such as those of apt for packages. */
 function forward(from: IncomingMessage, to: ServerResponse): void {
   const target = URL.parse(from.url ?? '')
   if (target === null) return void to.writeHead(400).end()

@@ -1,4 +1,4 @@
-/** The first fifteen minutes of a new user: the README's command, twice, then an app by hand. */
+/** The first fifteen minutes of a new user: the README's first command, twice, then deploying an app by hand. */
 import { fileURLToPath } from 'node:url'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -17,20 +17,20 @@ export interface Journey {
   readonly step: Step
 }
 
-/** Captures the app's host name. */
+/** Captures the app's host name in the output of `mote deploy`. */
 const serves = /serves at https?:\/\/([a-z0-9.-]*[a-z0-9])/
 const asker = fileURLToPath(new URL('./asker.ts', import.meta.url))
 const api = 'http://localhost:7070'
 const gatewayPort = '7080'
 
-/** Upper bounds for a first run on a slow machine; anything longer is a hang. */
+/** Time limits for a slow machine. A command that takes longer is considered hung. */
 const coldSeconds = 12 * 60
 const warmSeconds = 5 * 60
 const commandSeconds = 3 * 60
 
 const demoOnce = ['npm', 'run', 'demo', '--', '--once']
 
-/** Runs the README's first command. The duration of the first step is the time from the command to the answer. */
+/** Runs the README's first command. Its first step measures the time until the demo app has answered a request. */
 export async function firstCommand(
   { session, dir, step }: Journey,
   name: string,
@@ -44,7 +44,10 @@ export async function firstCommand(
   })
 }
 
-/** Runs the package installation command that the first run prints for a user without root, as an administrator. */
+/**
+ * Runs the first command as a user without root, for whom it prints a command that installs the missing packages; then
+ * runs that command as root.
+ */
 export async function installAsPrinted({ session, dir, step }: Journey): Promise<void> {
   const printed = await step('demo names packages', coldSeconds, async signal => {
     const { code, text } = await session.run(demoOnce, { cwd: dir, signal })
@@ -60,7 +63,7 @@ export async function installAsPrinted({ session, dir, step }: Journey): Promise
   })
 }
 
-/** The README's second command, without the cells: nested cells would test nothing new. */
+/** Runs the README's second command, `npm test`, without the test of cells: nested cells would test nothing new. */
 export async function wholeSuite({ session, dir, step }: Journey, seconds: number): Promise<Outcome> {
   const projects = ['all', 'dashboard', 'installed', 'lives'].flatMap(name => ['--project', name])
   return step<Outcome>('npm test', seconds, async signal => {
@@ -70,15 +73,15 @@ export async function wholeSuite({ session, dir, step }: Journey, seconds: numbe
   })
 }
 
-/** Number of final lines in which a user looks for the cause of a failure. */
+/** A message about a failure must be in this many last lines of output, where a user looks for it. */
 const lastLines = 25
 
-/** `refuses`: the command ended soon and named the missing requirement. */
+/** `refuses`: the command failed with a message that names the missing requirement. */
 export type Outcome = 'works' | 'refuses'
 
 /**
- * Runs the first command on an unusual machine.
- * @param says must match the last lines if the command fails; null: it must not fail
+ * Runs the README's first command on a system with an unusual property.
+ * @param says pattern that the last lines of output must match if the command fails; null if it must not fail
  */
 export async function oneCommand({ session, dir, step }: Journey, says: RegExp | null): Promise<Outcome> {
   return step('first command', coldSeconds, async signal => {
@@ -99,7 +102,7 @@ export function expectPlainWords(text: string): void {
 }
 
 /**
- * Deploys by hand while the demo runs.
+ * Deploys an app with the CLI while `npm run demo` runs.
  * @param hasDatabases whether the database image is available
  * @param isRoot whether the agent runs as root, which databases require
  */
@@ -130,7 +133,8 @@ export async function byHand(journey: Journey, hasDatabases: boolean, isRoot: bo
   } else if (hasDatabases) {
     const create = ['db', 'create', 'main', '--version', String(databaseVersion)] as const
     await mote('db create', create, /answers/, warmSeconds).catch(async (cause: unknown) => {
-      // Log the notifications, which contain the reason. Not a step, because it would be reported as the failed one.
+      // Log the notifications, which contain the reason. Not as a step, because this step would then be reported as the
+      // failed one.
       await session.run(['bin/mote', 'notifications'], { cwd: dir, signal: AbortSignal.timeout(30_000) })
       throw cause
     })
@@ -143,7 +147,7 @@ async function stopDemo({ step }: Journey, demo: Running, room: Room): Promise<v
   await step('Ctrl-C', commandSeconds, async signal => {
     demo.interrupt()
     expectPlainWords((await demo.ended(signal)).text)
-    // npm closes its output before it ends.
+    // npm closes its output before its process exits.
     const isEmpty = async () => (await room.processes()).length === 0
     await until(isEmpty, { what: 'its programs to end', timeoutMs: 10_000 }).catch(async (cause: unknown) => {
       throw new Error(`these programs still run: ${(await room.processes()).join(', ')}`, { cause })
@@ -160,7 +164,7 @@ const moteOf =
       return ran
     })
 
-/** `script` provides the terminal for the password prompt. */
+/** Runs `mote login` under script(1), which provides a terminal for the password prompt. */
 async function logIn(
   { session, dir }: Journey,
   { email, password }: { readonly email: string; readonly password: string },
@@ -181,7 +185,10 @@ function newestOf(text: string): string {
   return newest.job_id
 }
 
-/** This machine's Node sends the request from the cell's network, because a new root has no HTTP client. */
+/**
+ * Sends a request to the app that `mote deploy` printed. This machine's Node sends it from the cell's network, because
+ * a fresh root file system has no HTTP client.
+ */
 async function answers({ room, step }: Journey, { text }: Ran): Promise<void> {
   await step('answer', commandSeconds, async signal => {
     const [program, ...args] = room.beside([process.execPath, asker, gatewayPort, serves.exec(text)?.[1] ?? ''])

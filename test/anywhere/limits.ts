@@ -1,4 +1,4 @@
-/** Machine limits that the kernel enforces: memory, capabilities. */
+/** Limits of a test system that the kernel enforces: memory and capabilities. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,16 +10,19 @@ const prefix = 'mote-anywhere-'
 const name = `${prefix}${process.pid}`
 
 /**
- * A control group (version 2) that a room uses in place of the root group. An agent kills unknown processes in the
- * groups of its data directory, and an installation on this machine may use the same path.
+ * A control group (version 2) that a test system uses as its root group. A separate one, because an agent kills unknown
+ * processes in the control groups of its data directory, and an installation on this machine may have the same path.
  */
 export interface OwnGroup extends AsyncDisposable {
   readonly dir: string
-  /** Mount point of version 2. */
+  /** Mount point of cgroup version 2. */
   readonly mount: string
 }
 
-/** Returns undefined if version 2 is not mounted. Disposal also removes groups that programs in the room created. */
+/**
+ * Creates the control group. Its disposal also removes groups that programs in the test system have created.
+ * @returns undefined if cgroup version 2 is not mounted
+ */
 export async function ownGroup(): Promise<OwnGroup | undefined> {
   const mount = await mountPoint()
   if (mount === undefined) return undefined
@@ -34,7 +37,7 @@ async function mountPoint(): Promise<string | undefined> {
   return /^\S+ (\S+) cgroup2 /m.exec(await readFile('/proc/self/mounts', 'utf8'))?.[1]
 }
 
-/** Groups of every run, including this one. */
+/** Returns the control groups that runs of this test have created, including this run. */
 export async function groupsOfRuns(): Promise<string[]> {
   const parents = [await mountPoint(), join(cgroups, 'memory')].filter(dir => dir !== undefined)
   const found = parents.map(async parent => {
@@ -51,8 +54,8 @@ export async function removeTree(dir: string): Promise<void> {
 }
 
 /**
- * Creates a control group with this memory limit, which the session enters. In version 2, Mote's VMs leave it for their
- * own groups; in version 1 they count towards it.
+ * Creates a control group with a memory limit, in which the commands of the user run. With cgroup version 2 the limit
+ * excludes Mote's VMs, which move to their own groups; with version 1 it includes them.
  */
 export async function smallGroup({ room }: Preparing, memoryMib: number): Promise<Prepared> {
   const version1 = join(cgroups, 'memory')
@@ -68,7 +71,7 @@ export async function smallGroup({ room }: Preparing, memoryMib: number): Promis
 
 const removeMs = 10_000
 
-/** Removes the group with retries: it is busy until its last process has been reaped. */
+/** Removes a control group, with retries: it is busy until its last process has been reaped. */
 async function removeSoon(group: string): Promise<void> {
   for (const deadline = Date.now() + removeMs; Date.now() < deadline; await sleep(20)) {
     const done = await rmdir(group).then(
@@ -98,8 +101,9 @@ const kept = [
 ]
 
 /**
- * The kernel refuses user namespaces to a process whose root differs from that of the mount namespace, which has the
- * effect of Docker's filter. The sysctl that forbids them would apply to the whole test machine.
+ * Command prefix that drops the capabilities that Docker drops, and forbids user namespaces as Docker's seccomp filter
+ * does: the kernel refuses them to a process whose root is not that of its mount namespace, hence the chroot. A sysctl
+ * would forbid them on the whole test machine.
  */
 export const dropped = [
   'sh',

@@ -1,4 +1,4 @@
-/** Runs in the network of a cell: `occupier.ts <port>` listens on the port until its standard input ends. */
+/** `occupier.ts <port>` runs in the network of a test system and listens on the port until its standard input ends. */
 import { createServer } from 'node:net'
 
 const server = createServer(socket => socket.destroy()).listen(Number(process.argv[2]), '127.0.0.1', () => {

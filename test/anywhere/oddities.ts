@@ -1,6 +1,6 @@
 /**
- * Machines with one unusual property. On each, the README's first command works, or fails soon with a message that
- * tells a new user how to fix it.
+ * Test systems with one unusual property. On each, the README's first command either works, or fails with a message
+ * that tells a new user how to fix the problem.
  */
 import type { RoomOptions } from './room.ts'
 import { dropped, smallGroup } from './limits.ts'
@@ -18,19 +18,19 @@ import {
 export interface Oddity {
   /** Description for docs/anywhere.md. */
   readonly about: string
-  /** null: the command must work. Otherwise it may fail if its output ends with a message that matches. */
+  /** Pattern for the end of the output, which the command must print if it fails; null if it must not fail. */
   readonly says: RegExp | null
-  /** The packages are installed beforehand, because the oddity does not affect their installation. */
+  /** True if the packages are installed beforehand, because the unusual property does not affect their installation. */
   readonly installed?: true
   readonly room?: Partial<Pick<RoomOptions, 'devices' | 'tmp' | 'freeMib'>>
   readonly env?: Readonly<Record<string, string>>
-  /** Command prefix between the login and the README's command. */
+  /** Command prefix for the README's command, such as `sh -c 'umask 077; exec "$@"' sh`. */
   readonly through?: readonly string[]
   prepare?(at: Preparing): Promise<Prepared | undefined>
 }
 
 const throughShell = (script: string) => ['sh', '-c', `${script}; exec "$@"`, 'sh']
-/** Matches a message that contains both the problem and the remedy, in either order. */
+/** Returns a pattern for a message that contains both the problem and the remedy, in either order. */
 const named = (wrong: string, change: string) => new RegExp(`^(?=[\\s\\S]*${wrong})[\\s\\S]*(?:${change})`, 'i')
 const tmp = 'nosuid,nodev,mode=1777'
 
@@ -52,7 +52,7 @@ export const oddities = {
     prepare: at => withLocale(at, 'tr_TR'),
   },
   'missing-locale': {
-    about: 'LANG and LC_ALL name a locale that is not installed, as ssh may bring them',
+    about: 'LANG and LC_ALL name a locale that is not installed, as ssh may forward it',
     says: null,
     installed: true,
     env: { LANG: 'de_AT.UTF-8', LC_ALL: 'de_AT.UTF-8' },
@@ -60,8 +60,8 @@ export const oddities = {
   'no-ipv6': { about: 'IPv6 switched off', says: null, installed: true, prepare: withoutIpv6 },
   'no-tun': { about: 'no /dev/net/tun', says: null, installed: true, room: { devices: ['kvm'] } },
   'no-nftables': {
-    // The kernel of the test machine has nf_tables; a fake `nft` fails as the real one does without it.
-    about: 'no nf_tables in the kernel (simulated by the program)',
+    // The test machine's kernel has nf_tables, so a fake `nft` fails as the real one would without it.
+    about: 'no nf_tables in the kernel (simulated by a fake nft)',
     says: null,
     installed: true,
     prepare: at => shadow(at, 'nft', 'Error: Could not process rule: Operation not supported'),
@@ -90,7 +90,7 @@ export const oddities = {
     room: { freeMib: 300 },
   },
   proxy: {
-    about: 'a proxy with a certificate authority of its own as the only way out',
+    about: 'a proxy with its own certificate authority as the only way to the internet',
     says: null,
     prepare: behindProxy,
   },
@@ -112,7 +112,7 @@ export const oddities = {
   },
   'no-apt': {
     about: 'a distribution without apt',
-    // Requires a list of programs, because an apt command would not help there.
+    // The message must name the missing programs instead of an apt command, which would not help here.
     says: /^(?![\s\S]*apt-get)[\s\S]*qemu/i,
     prepare: async ({ asRoot }) =>
       void (await asRoot(['sh', '-c', 'rm /usr/bin/apt /usr/bin/apt-get /usr/bin/apt-cache'])),

@@ -1,4 +1,4 @@
-/** Applies the unusual property of a machine in its room, before the first command. */
+/** Applies the unusual property of a test system before the README's first command runs in it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -8,12 +8,12 @@ import type { Room } from './room.ts'
 
 export interface Preparing {
   readonly room: Room
-  /** Runs a command inside as root. @throws Error if it fails */
+  /** Runs a command in the test system as root. @throws Error if it fails */
   asRoot(argv: readonly string[]): Promise<void>
 }
 
 export interface Prepared {
-  /** Command prefix between the login and the README's command. */
+  /** Command prefix for the README's command. */
   readonly through?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly release?: () => Promise<void>
@@ -40,7 +40,7 @@ export async function withoutIpv6({ asRoot }: Preparing): Promise<undefined> {
   await asRoot(['sh', '-c', 'for file; do echo 1 > "$file"; done', 'sh', ...files])
 }
 
-/** Installs a fake program ahead of the real one on the PATH; it prints an error and fails. */
+/** Installs a fake program ahead of the real one on the PATH. It prints `complaint` and fails. */
 export async function shadow({ asRoot }: Preparing, program: string, complaint: string): Promise<undefined> {
   const script = `#!/bin/sh\\necho "${complaint}" >&2\\nexit 1\\n`
   const file = `/usr/local/sbin/${program}`
@@ -67,7 +67,7 @@ export async function occupyPort({ room }: Preparing, port: number): Promise<Pre
 
 const authorityFile = '/usr/local/share/ca-certificates/company.crt'
 
-/** Removes the route and the resolver, so that only traffic through the proxy gets out. */
+/** Starts a proxy, and removes the default route and the DNS servers, so that only the proxy reaches the internet. */
 export async function behindProxy({ room, asRoot }: Preparing): Promise<Prepared> {
   const { port, certificate, ...proxy } = await interceptingProxy(room.host)
   const [program, ...args] = room.beside(['ip', 'route', 'del', 'default'])

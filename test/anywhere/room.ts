@@ -1,7 +1,7 @@
 /**
- * A root file system in which programs run as on a separate machine: mount, process, host name, IPC and network
- * namespaces. Everything, including taps and firewall rules, disappears with the first process, which ends with this
- * one.
+ * A "room": a root file system with its own mount, process, host name, IPC and network namespaces, in which programs
+ * run as on a separate machine. Everything in it, including taps and firewall rules, disappears with its first process,
+ * which exits when this process does.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { run } from '../../src/lib/exec.ts'
 import { type OwnGroup, ownGroup } from './limits.ts'
 import { wire } from './wire.ts'
 
-/** A directory of this machine that is mounted in the room. */
+/** A directory of this machine, and the path at which it is mounted in the room. */
 export interface Bind {
   readonly from: string
   readonly to: string
@@ -22,30 +22,30 @@ export interface RoomOptions {
   readonly root: string
   readonly hostname: string
   readonly binds: readonly Bind[]
-  /** Options of the tmpfs on /tmp; null: /tmp is a plain directory, as in Debian before 13. */
+  /** Mount options of the tmpfs on /tmp; null if /tmp is a plain directory, as in Debian before 13. */
   readonly tmp: string | null
-  /** Devices in addition to those of every machine. */
+  /** Names below /dev of devices in addition to those that every system has, such as `kvm`. */
   readonly devices: readonly string[]
-  /** Free space on the root's disk; null: as much as this machine has. */
+  /** Free space on the disk of the root file system; null if not limited. */
   readonly freeMib: number | null
 }
 
 export interface Room extends AsyncDisposable {
-  /** Address of this machine as seen from inside. */
+  /** Address at which programs in the room reach this machine. */
   readonly host: string
-  /** Its own control groups; undefined if this machine has none. */
+  /** The room's own control group; undefined if this machine has no cgroup version 2. */
   readonly group: OwnGroup | undefined
-  /** Returns the command that runs `argv` inside as root, with an empty environment. */
+  /** Returns the command that runs `argv` in the room as root. */
   inside(argv: readonly string[]): readonly [program: string, ...args: string[]]
-  /** The same, but only in the room's network, with the programs of this machine. */
+  /** Returns the command that runs `argv`, a program of this machine, in the room's network only. */
   beside(argv: readonly string[]): readonly [program: string, ...args: string[]]
   /** Names of the programs that run in the room. */
   processes(): Promise<string[]>
 }
 
 /**
- * The first process: a shell that reaps orphans, because programs wait for theirs to disappear. It runs until its
- * standard input ends, which happens when this process ends.
+ * Script of the room's first process (PID 1), a shell, which reaps orphaned processes: programs in the room wait until
+ * their killed children have disappeared. It runs until its standard input ends, that is, until this process exits.
  */
 const init = 'exec 3<&0; cat <&3 >/dev/null & echo up; wait $!'
 const namespaces = ['--mount', '--pid', '--uts', '--ipc', '--net']
@@ -117,14 +117,14 @@ async function mountAll(
 }
 
 /**
- * Copies the root to its own file system with this much free space. Not a tmpfs: when one is full, programs that map
- * its files are killed instead of getting an error.
+ * Copies the root to its own file system with this much free space. Not to a tmpfs: if that is full, programs that
+ * write to mapped files are killed instead of getting an error.
  * @returns the path of the copy
  */
 async function onOwnDisk(root: string, freeMib: number, outside: Outside) {
   const image = `${root}.img`
   const used = Number((await run('du', ['-sm', root])).split('\t')[0])
-  // Inode tables and other metadata take some 3 %.
+  // Inode tables and other metadata take about 3 %.
   const sizeMib = Math.ceil((used + freeMib) * 1.03)
   await run('mke2fs', ['-q', '-t', 'ext4', '-m', '0', '-O', '^has_journal', '-d', root, image, `${sizeMib}m`])
   const place = join(root, 'media')
@@ -132,7 +132,7 @@ async function onOwnDisk(root: string, freeMib: number, outside: Outside) {
   return place
 }
 
-/** Switches the root as an initramfs does at boot: in a mere chroot the kernel refuses user namespaces. */
+/** Switches to the root file system with pivot_root, because the kernel refuses user namespaces in a mere chroot. */
 async function enterRoot(root: string, outside: Outside): Promise<void> {
   await outside('pivot_root', root, join(root, 'mnt'))
   await outside('umount', '--lazy', '/mnt')
@@ -141,7 +141,8 @@ async function enterRoot(root: string, outside: Outside): Promise<void> {
 async function ended(holder: ChildProcess): Promise<void> {
   if (holder.exitCode !== null || holder.signalCode !== null) return
   const exit = once(holder, 'exit')
-  // The first process dies with its parent, and the kernel then kills everything else in the process namespace.
+  // Kills `unshare`. PID 1 of the room dies with it (--kill-child), and the kernel then kills all other processes in
+  // the PID namespace.
   holder.kill('SIGKILL')
   holder.stdin?.destroy()
   await exit

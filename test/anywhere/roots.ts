@@ -1,4 +1,4 @@
-/** Root file systems of distributions, and a newer Node for them; built once and cached. */
+/** Root file systems of Debian releases, and a newer Node for them; built once and cached. */
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,10 +16,10 @@ const packagesOf = {
   newer: basePackages,
 } as const satisfies Record<NodeChoice, readonly string[]>
 
-/** Long enough for a slow mirror. */
+/** Time limit for building a root file system, long enough for a slow mirror. */
 const makeMs = 15 * 60_000
 
-/** Returns the tarball of this root; builds it if it is not cached. */
+/** Returns the path of a tarball of the root file system; builds it if it is not cached. */
 export async function rootTarball(distribution: Distribution, node: NodeChoice, signal: AbortSignal): Promise<string> {
   const tarball = join(cacheDir, 'roots', `${distribution}-${node}.tar`)
   if (existsSync(tarball)) return tarball
@@ -27,7 +27,7 @@ export async function rootTarball(distribution: Distribution, node: NodeChoice, 
   const partial = `${tarball}.partial`
   const options = (await aptOptions()).map(line => `--aptopt=${line}`)
   const include = `--include=${packagesOf[node].join(',')}`
-  // On the disk of the cache, because /tmp may be small or in memory.
+  // A directory on the disk of the cache, because /tmp may be small or in memory.
   const temporary = join(cacheDir, 'tmp')
   await mkdir(temporary, { recursive: true, mode: 0o755 })
   const args = [
@@ -60,7 +60,7 @@ async function sources(distribution: Distribution): Promise<string[]> {
   ]
 }
 
-/** Unpacks the root into `dir`. */
+/** Unpacks a root file system into `dir`. */
 export async function unpackRoot(tarball: string, dir: string, signal: AbortSignal): Promise<void> {
   await mkdir(dir, { recursive: true })
   await run('tar', ['-xpf', tarball, '-C', dir, '--numeric-owner', '--xattrs'], { signal })
@@ -68,7 +68,7 @@ export async function unpackRoot(tarball: string, dir: string, signal: AbortSign
 
 const newerNpm = '11'
 
-/** Installs the project's Node with a new npm below `prefix`, in the layout of nodejs.org's archives. */
+/** Installs the project's Node version and a newer npm in /usr/local, in the layout of the archives of nodejs.org. */
 export async function installNewerNode(root: string, signal: AbortSignal): Promise<void> {
   const kept = join(cacheDir, 'newer-node')
   const version = await projectNode()
@@ -96,7 +96,7 @@ async function projectNode(): Promise<string> {
   return version
 }
 
-/** Copies tracked and untracked files of the working tree, including uncommitted changes. */
+/** Copies the working tree to `to`: tracked and untracked files, with uncommitted changes, but no ignored files. */
 export async function copyCheckout(to: string, signal: AbortSignal): Promise<void> {
   const listed = await run('git', ['-C', checkout, 'ls-files', '-z', '--cached', '--others', '--exclude-standard'])
   const files = [...new Set(listed.split('\0'))].filter(file => file !== '' && existsSync(join(checkout, file)))

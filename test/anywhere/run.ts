@@ -1,9 +1,9 @@
 /**
- * `npm run test:anywhere [-- options]` runs the cells of cells.ts one after the other, because each starts VMs on all
- * cores.
- * `--list` lists the cells. `--only <pattern>` selects cells by name. `--cells a,b` selects the named cells. `--json`
- * prints the results. `--table` stores the results and writes them to docs/anywhere.md and the README. `--suite` runs
- * the README's second command, `npm test`, instead of the journey. `--no-kvm` hides /dev/kvm.
+ * `npm run test:anywhere [-- options]` runs the cells (test systems) of cells.ts one after the other, because each
+ * starts VMs on all cores. `--list` lists the cells. `--only <pattern>` selects cells by name. `--cells a,b` selects
+ * the named cells. `--json` prints the results. `--table` stores the results and writes them to docs/anywhere.md and
+ * the README. `--suite` runs the README's second command, `npm test`, instead of the journey. `--no-kvm` hides
+ * /dev/kvm.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,6 @@
 /**
- * Runs commands in a room as its user would, with the user's home, environment and working directory, and logs them.
+ * Runs commands in a test system as its user would, with the user's home, environment and working directory, and logs
+ * them with their output.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +11,7 @@ export interface SessionOptions {
   readonly user: string
   readonly home: string
   readonly env: Readonly<Record<string, string>>
-  /** Command prefix between the login and each program, which applies the limits of this machine. */
+  /** Command prefix of each program that runs as the user, which applies the test system's limits, such as a umask. */
   readonly through?: readonly string[]
   write(text: string): void
 }
@@ -24,28 +25,28 @@ export interface Ran {
 export interface CommandOptions {
   readonly cwd?: string
   readonly signal?: AbortSignal
-  /** Text to type once, and the output to wait for first. */
+  /** Text to write to standard input, once, after the output matches. */
   readonly types?: readonly [after: RegExp, text: string]
 }
 
-/** A program that runs until it is interrupted. */
+/** A program that runs in the background until it exits or is interrupted. */
 export interface Running {
-  /** Resolves with the match once the output contains it. @throws Error if the program ends before */
+  /** Resolves with the match once the output matches. @throws Error if the program exits before */
   printed(pattern: RegExp, signal: AbortSignal): Promise<RegExpExecArray>
   /** Sends Ctrl-C. */
   interrupt(): void
-  /** Resolves once no process holds its output any more. */
+  /** Resolves once the program has exited, and no process holds its output open any more. */
   ended(signal: AbortSignal): Promise<Ran>
 }
 
 export interface Session {
   run(argv: readonly string[], options?: CommandOptions): Promise<Ran>
   start(argv: readonly string[], options?: CommandOptions): Running
-  /** Runs commands of the same user as root. */
+  /** Runs commands as root instead. */
   readonly asRoot: Pick<Session, 'run'>
 }
 
-/** The PATH of Debian's /etc/profile. */
+/** Returns the PATH that Debian's /etc/profile sets. */
 const searchPath = (user: string) =>
   user === 'root' ? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' : '/usr/local/bin:/usr/bin:/bin'
 
@@ -69,7 +70,7 @@ export function openSession(options: SessionOptions): Session {
   const begin = (argv: readonly string[], as: string, { cwd = home, types }: CommandOptions) => {
     write(`\n${as === 'root' ? '#' : '$'} ${argv.join(' ')}\n`)
     const [program, ...args] = command(argv, cwd, as)
-    // Its own process group, which receives Ctrl-C.
+    // In its own process group, to which Ctrl-C can be sent.
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
     return watch(child, write, types)
   }
@@ -159,6 +160,6 @@ function group(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-(child.pid ?? 0), signal)
   } catch {
-    // Every process has ended.
+    // Every process of the group has exited.
   }
 }

@@ -1,20 +1,20 @@
-/** Steps of a cell, each with a time limit, a line of output at its end, and an entry in the result. */
+/** Steps of a cell (test system), each with a time limit, a line of output at its end, and an entry in the result. */
 export interface StepResult {
   readonly name: string
   readonly seconds: number
 }
 
-/** Runs the work of a named step. @throws the error of the work, or Error on a timeout */
+/** Runs `work` as a named step. @throws the error of the work, or Error on a timeout */
 export type Step = <T>(name: string, limitSeconds: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>
 
 export interface Steps {
   readonly step: Step
   readonly results: readonly StepResult[]
-  /** The step in progress, or the step that failed. */
+  /** Name of the step in progress, or of the step that failed. */
   current(): string
 }
 
-/** @param all aborts every step */
+/** @param all signal that aborts every step */
 export function openSteps(say: (line: string) => void, all: AbortSignal): Steps {
   const results: StepResult[] = []
   let current = ''

@@ -1,5 +1,6 @@
 /**
- * Removes the leftovers of a killed run. Processes and mounts disappear on their own; files, groups and rules do not.
+ * Removes the leftovers of killed runs: files, control groups and firewall rules. Their processes and mounts have
+ * disappeared on their own.
  */
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
@@ -9,7 +10,7 @@ import { groupsOfRuns, removeTree } from './limits.ts'
 import { cacheDir } from './roots.ts'
 import { tablePrefix } from './wire.ts'
 
-/** Whether the name ends with the PID of a process that is gone, possibly before a suffix. */
+/** True if the name ends with the PID of a process that is gone, possibly followed by `.img`. */
 const isOrphan = (name: string) => {
   const pid = /[-_](\d+)(?:\.img)?$/.exec(name)?.[1]
   return pid !== undefined && !existsSync(`/proc/${pid}`)

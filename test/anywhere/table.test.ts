@@ -11,18 +11,18 @@ const usualOf = (distribution: Distribution) =>
   cells.filter(cell => cell.odd === null && cell.distribution === distribution)
 const distinct = (values: readonly string[]) => [...new Set(values)].sort()
 
-describe('the table of cells', () => {
-  it('names each cell once', () => {
+describe('the list of test systems', () => {
+  it('has unique names', () => {
     const names = cells.map(({ name }) => name)
     expect(distinct(names)).toHaveLength(names.length)
   })
 
-  it.each(Object.keys(distributions) as Distribution[])('%s covers each value of each axis', distribution => {
+  it.each(Object.keys(distributions) as Distribution[])('%s covers each value of each property', distribution => {
     for (const axis of axes)
       expect(distinct(usualOf(distribution).map(cell => cell[axis]))).toEqual(distinct(cells.map(cell => cell[axis])))
   })
 
-  it.each(['bookworm', 'trixie'] as const)('%s covers each pair of values of two axes', distribution => {
+  it.each(['bookworm', 'trixie'] as const)('%s covers each pair of values of two properties', distribution => {
     const valuesOf = (axis: (typeof axes)[number]) => distinct(cells.map(cell => cell[axis]))
     for (const [one, other] of [
       ['node', 'place'],
@@ -34,14 +34,14 @@ describe('the table of cells', () => {
     }
   })
 
-  it('runs each ordinary cell of a stable release once within as many days', () => {
+  it('gives each ordinary system of a stable release one day in 16', () => {
     const days = inTurn.map((_, n) => new Date(Date.UTC(2026, 10, 22 + n)))
     expect(distinct(days.map(day => cellInTurn(day).name))).toEqual(distinct(inTurn.map(({ name }) => name)))
     expect(inTurn).toHaveLength(usualOf('bookworm').length + usualOf('trixie').length)
   })
 })
 
-describe('documents', () => {
+describe('documents with test results', () => {
   it.each(Object.entries(documents))('%s matches the stored results', (file, rendered) => {
     const text = readFileSync(file, 'utf8')
     expect(text).toBe(rendered(text, storedResults()))
@@ -66,7 +66,7 @@ describe('documents', () => {
     expect(testedSentence([])).toContain('no release yet;')
   })
 
-  it('a run replaces the results of its cells only', () => {
+  it('a run replaces the results of its own systems only', () => {
     const [one, other] = usualOf('bookworm')
     if (one === undefined || other === undefined) throw new Error('BUG: bookworm has two cells')
     const run: CellResult = {
@@ -81,7 +81,7 @@ describe('documents', () => {
     expect(merged([worked(one), worked(other)], [run])).toEqual([worked(one), failed])
   })
 
-  it('text without markers is not overwritten', () => {
+  it('a document without the markers of generated text is not overwritten', () => {
     expect(() => between('text', 'cells', 'table')).toThrow('markers')
   })
 })

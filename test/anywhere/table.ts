@@ -11,9 +11,9 @@ const Stored = Type.Array(
   Type.Object({
     cell: Type.String(),
     outcome: Type.Union([Type.Literal('works'), Type.Literal('refuses'), Type.Literal('fails')]),
-    /** The step that failed; null if none failed. */
+    /** Name of the step that failed; null if none failed. */
     failed: Type.Union([Type.String(), Type.Null()]),
-    /** Time from the command to the answer. */
+    /** Time from the first run of the README's command to the demo app's first response; then for the second run. */
     coldSeconds: Type.Union([Type.Number(), Type.Null()]),
     warmSeconds: Type.Union([Type.Number(), Type.Null()]),
   }),
@@ -22,14 +22,14 @@ export type StoredResult = Type.Static<typeof Stored>[number]
 
 export const resultsFile = fileURLToPath(new URL('./results.json', import.meta.url))
 
-/** @throws Error if the file contains anything else */
+/** Reads results.json. @throws Error if it contains anything else */
 export function storedResults(): StoredResult[] {
   const parsed: unknown = JSON.parse(readFileSync(resultsFile, 'utf8'))
   if (!Value.Check(Stored, parsed)) throw new Error(`${resultsFile} does not contain results`)
   return parsed
 }
 
-/** Merges the results of a run into the stored ones, in the order of the table of cells. */
+/** Merges the results of a run into the stored ones, in the order of the list of test systems. */
 export function merged(stored: readonly StoredResult[], run: readonly CellResult[]): StoredResult[] {
   const all = new Map([...stored, ...run.map(toStored)].map(result => [result.cell, result]))
   return cells.flatMap(({ name }) => all.get(name) ?? [])
@@ -68,7 +68,7 @@ function about({ distribution, node, place, path, odd }: Cell): string[] {
   return [system, node === 'newer' ? 'newer' : 'packaged', places[place], path === 'plain' ? 'plain' : 'space, umlaut']
 }
 
-/** For the README: the distributions, with a count of working cells where not all of them work. */
+/** Returns the README's sentence about tested distributions; if not all systems of one work, with their count. */
 export function testedSentence(results: readonly StoredResult[]): string {
   const working = new Set(results.filter(({ outcome }) => outcome === 'works').map(({ cell }) => cell))
   const names = (Object.keys(distributions) as Distribution[]).flatMap(distribution => {
@@ -90,7 +90,7 @@ function listed(names: readonly string[]): string {
   return short.length === 1 ? (short[0] ?? '') : `${short.slice(0, -1).join(', ')} and ${short.at(-1)}`
 }
 
-/** @throws Error if the text lacks the markers */
+/** Replaces the text between two HTML comments. @throws Error if the text lacks them */
 export function between(text: string, marker: string, content: string): string {
   const [start, end] = [`<!-- ${marker} -->`, `<!-- /${marker} -->`]
   const [from, to] = [text.indexOf(start), text.indexOf(end)]
@@ -98,7 +98,7 @@ export function between(text: string, marker: string, content: string): string {
   return text.slice(0, from + start.length) + content + text.slice(to)
 }
 
-/** Renders the generated part of each document. */
+/** For each document with generated text: returns the document with this text replaced. */
 export const documents = {
   'docs/anywhere.md': (text: string, results: readonly StoredResult[]) =>
     between(text, 'cells', `\n${cellTable(results)}\n`),

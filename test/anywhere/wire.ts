@@ -1,8 +1,10 @@
-/** Connects a cell to the network of this machine: a cable with address translation. */
+/** Connects a test system to the network of this machine: a veth pair with address translation. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { run } from '../../src/lib/exec.ts'
 
-/** Four addresses of 198.18.0.0/15, which is reserved for tests (RFC 2544), unique to this process. */
+/**
+ * Returns the addresses of a /30 network in 198.18.0.0/15, which RFC 2544 reserves for tests; unique to this process.
+ */
 function ownAddresses(): readonly [here: string, there: string] {
   const first = (process.pid % 2 ** 15) * 4
   const address = (n: number) => `198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + n}`
@@ -12,13 +14,13 @@ function ownAddresses(): readonly [here: string, there: string] {
 export const tablePrefix = 'mote_anywhere_'
 
 export interface Wire extends AsyncDisposable {
-  /** Address of this machine on the cable. */
+  /** Address of this machine's end of the veth pair. */
   readonly host: string
 }
 
 /**
- * Uses a namespace instead of ports of this machine, so that the README's command runs verbatim, and an instance of
- * Mote that runs beside the tests shares neither taps nor firewall rules with it.
+ * Connects a network namespace to this machine. The test system has its own namespace, so that the README's command
+ * runs verbatim, and shares no ports, taps or firewall rules with an instance of Mote that runs beside the tests.
  * @param pid of a process in the network namespace
  */
 export async function wire(pid: number): Promise<Wire> {
@@ -50,7 +52,7 @@ export async function wire(pid: number): Promise<Wire> {
   return { host: here, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
-/** Forwarding stays enabled, as after a run of Mote itself, because another program may rely on it by then. */
+/** Enables IPv4 forwarding. It remains enabled after the test, because another program may rely on it by then. */
 async function enableForwarding(): Promise<void> {
   const file = '/proc/sys/net/ipv4/ip_forward'
   if ((await readFile(file, 'utf8')).trim() !== '1') await writeFile(file, '1')

@@ -1,6 +1,6 @@
 /**
- * Kills processes of the control plane and of hosts with -9 at random while users work; afterwards the installation
- * must converge to every acknowledged state. Used by the test (seconds) and the benchmark (minutes).
+ * Kills random processes (control planes, agents, the bus) with SIGKILL while users work. Afterwards the installation
+ * must converge to what it has acknowledged. Used by the test (for seconds) and the benchmark (for minutes).
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Type } from 'typebox'
@@ -30,13 +30,13 @@ export interface ChaosOptions {
 
 export interface ChaosResult {
   readonly kills: Readonly<Record<Program['kind'], number>>
-  /** Hosts that stayed away long enough to be declared lost. */
+  /** Number of times that an agent was down long enough for its host to be declared lost. */
   readonly hostsLost: number
   readonly acknowledged: number
   readonly repeated: number
-  /** Time since the last kill. */
+  /** Time from the last kill until no fault was left. */
   readonly convergedSeconds: number
-  /** The last faults that were resolved. */
+  /** The faults that were resolved last, up to five. */
   readonly slowest: readonly string[]
   /** Deviations from the acknowledged state at the end; empty on success. */
   readonly faults: readonly string[]
@@ -52,7 +52,7 @@ const simulated: Taste & { readonly pauseMs: number } = {
   mostReplicas: 3,
   pauseMs: 150,
 }
-/** Real VMs, which share the cores with everything else. */
+/** Deployments of users on hosts with real VMs: few, because the VMs share the cores with everything else. */
 const realTaste = (hypervisor: RealHypervisor['name']): Taste & { readonly pauseMs: number } => ({
   deploy: () => ({ image: 'oci:hello', hypervisor }),
   mostApps: 2,
@@ -130,7 +130,7 @@ async function signIn(plane: string): Promise<string> {
   return (await anonymous.post('/v1/auth/login', account)).body.token
 }
 
-/** Usually restarts the program at once, sometimes only after others have declared it lost. */
+/** Kills random programs. Restarts each within a second, but some agents only after their host was declared lost. */
 async function killAtRandom(cluster: Cluster, dice: Random, options: ChaosOptions, signal: AbortSignal) {
   const kills = { control: 0, agent: 0, bus: 0 }
   let hostsLost = 0
@@ -158,7 +158,7 @@ async function killAtRandom(cluster: Cluster, dice: Random, options: ChaosOption
   return { kills, hostsLost }
 }
 
-/** Repeats the search until it finds nothing or time is up. */
+/** Repeats the search for faults until it finds none or time is up. */
 async function untilNone(find: () => Promise<string[]>, seconds: number) {
   const endMs = performance.now() + seconds * 1000
   let slowest: string[] = []
@@ -205,7 +205,7 @@ const unrest = async (db: Db) => (await db.rows(restless)).map(row => row.what)
 
 const VmList = Type.Object({ vms: Type.Array(Type.Object({ vmId: Type.String(), state: Type.String() })) })
 
-/** VMs on hosts that should not be there, and missing ones. */
+/** Returns VMs that run on a host but should not, and VMs that are missing on their host. */
 async function leaks(cluster: Cluster, db: Db): Promise<string[]> {
   const wanted = new Set((await db.rows(placedVms)).map(vm => `${vm.host} ${vm.id}`))
   const faults: string[] = []
@@ -219,7 +219,7 @@ async function leaks(cluster: Cluster, db: Db): Promise<string[]> {
   return [...faults, ...[...wanted].map(vm => `missing on its host: ${vm}`)]
 }
 
-/** Acknowledged writes that were lost. */
+/** Returns acknowledged writes that were lost. */
 async function broken(call: Call, ledger: Ledger): Promise<string[]> {
   const faults: string[] = []
   const expect = (what: string, found: unknown, wanted: unknown) => {

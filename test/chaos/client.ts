@@ -1,6 +1,6 @@
 /**
- * A client that records acknowledged writes. Every call is repeated with the same Idempotency-Key until it is answered,
- * so the record is exactly what the installation has promised.
+ * A client that records acknowledged writes. It repeats each call with the same Idempotency-Key until it gets a
+ * response, so that the record (`Ledger`) is exactly what the installation has acknowledged.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,7 +10,7 @@ export interface PromisedApp {
   readonly name: string
   replicas: number
   readonly env: Set<string>
-  /** Acknowledged deployments, oldest first. */
+  /** Ids of acknowledged deployments, oldest first. */
   readonly jobs: string[]
   /** The last acknowledged desired state of the newest deployment. */
   newest: 'running' | 'paused' | 'stopped'
@@ -24,13 +24,13 @@ export interface Ledger {
 
 export interface Answer {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: answers are checked by whoever asks
+  // biome-ignore lint/suspicious/noExplicitAny: callers check the response
   readonly body: any
 }
 
 export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
 
-/** Sends the call to any of the control planes until one gives a definite answer. */
+/** Returns a function that sends a call to random control planes until one gives a definite response. */
 export function persistentCall(
   planes: readonly string[],
   token: string,
@@ -53,9 +53,9 @@ export function persistentCall(
           signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]),
         })
         const answer: Answer = { status: response.status, body: await response.json() }
-        // 409 `operation_in_progress`: a plane died while it answered the first attempt.
+        // 409 `operation_in_progress`: a control plane was killed during the first attempt.
         const pending = answer.status === 409 && answer.body.code === 'operation_in_progress'
-        // 500 is a bug, whatever was killed; 502 to 504 are not.
+        // 500 is a bug even if a process was killed; 502 to 504 are not.
         if (answer.status === 500) onBug(`${method} ${path} answered 500: ${JSON.stringify(answer.body)}`)
         if (answer.status < 500 && answer.status !== 429 && !pending) return answer
       } catch (cause) {
@@ -67,7 +67,7 @@ export function persistentCall(
   }
 }
 
-/** What a client deploys, and how much. */
+/** What a client deploys, and its maximum number of apps and replicas. */
 export interface Taste {
   readonly deploy: (rollout: number) => Readonly<Record<string, unknown>>
   readonly mostApps: number

@@ -33,14 +33,14 @@ export interface Cluster extends AsyncDisposable {
   readonly hostIds: readonly string[]
   /** The hosts that run real VMs. */
   readonly realHostIds: readonly string[]
-  /** Contains all files on disk; the command line of every started process contains this path. */
+  /** Directory of all files of the installation. Its path is in the command line of every process that it starts. */
   readonly dir: string
   readonly bus: Bus
   /** The last output of the programs, for error messages. */
   lately(): string
 }
 
-/** How hosts run real VMs. `runsc`: the program for gVisor. */
+/** Hypervisor of hosts with real VMs. `runsc`: path of gVisor's program. */
 export type RealHypervisor = { readonly name: 'qemu' } | { readonly name: 'gvisor'; readonly runsc: string }
 
 export interface ClusterOptions {
@@ -104,7 +104,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ...rates,
       MOTE_SECRET_KEY: secretKey,
       MOTE_CAPTCHA: 'off',
-      // Any two hosts have room for all VMs.
+      // So high that any two of the hosts have capacity for all VMs while the third is down.
       MOTE_CPU_OVERCOMMIT: '64',
       MOTE_HOST_TIMEOUT: String(options.hostTimeoutSeconds),
     }),
@@ -144,7 +144,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** The bus is killed, too, and restarts with its stored data. */
+/** Wraps the NATS server so that it can be killed and restarted with its stored data, like the other programs. */
 function restartable(nats: NatsServer): Program {
   let back = Promise.withResolvers<void>()
   return {

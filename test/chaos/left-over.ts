@@ -14,6 +14,7 @@ import { until } from '../support/wait.ts'
 const slotDir = '/run/mote/slots'
 
 /**
+ * Compares the VMM processes and taps on this machine with the VMs that should run.
  * @param dir parent of the host directories
  * @param wanted VMs that should run on real hosts
  * @returns leftover and missing processes and taps
@@ -31,7 +32,10 @@ export async function leftOver(dir: string, wanted: readonly string[]): Promise<
   return faults
 }
 
-/** Removes what hosts leave behind if all their programs are killed for good. */
+/**
+ * Removes the VMM processes, mounts, taps, network namespaces and firewall tables of all hosts, after their agents were
+ * killed and will not be restarted.
+ */
 export async function clearHosts(dir: string): Promise<void> {
   const vmms = await vmmsIn(dir)
   for (const pid of vmms) process.kill(pid, 'SIGKILL')
@@ -48,7 +52,8 @@ export async function clearHosts(dir: string): Promise<void> {
 }
 
 /**
- * Each host has a slot on this machine, and its network devices and tables contain the slot's number in their names.
+ * Returns the slot numbers of the hosts. Each agent on this machine reserves a slot, whose number is part of the names
+ * of its network devices and firewall tables.
  */
 async function slotsOf(dir: string): Promise<number[]> {
   const slots: number[] = []

@@ -1,7 +1,7 @@
 // Runs on one PostgreSQL only: tests generated clients, not the database.
 /**
- * Clients generated from the OpenAPI document by third-party generators: each has every operation, compiles, and runs
- * one journey on a running cloud. TypeScript always runs, the others with `npm run test:clients`.
+ * Clients that third-party generators make from the OpenAPI document. Each has every operation, compiles, and performs
+ * a sequence of calls (a "journey") on a running cloud. `npm test` runs TypeScript; `npm run test:clients` runs all.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -27,15 +27,15 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** Normalizes names: `getMe`, `get_me` and `GetMe` are equal. */
+/** Normalizes the names of operations: `getMe`, `get_me` and `GetMe` become equal. */
 const plain = (names: readonly string[]) => names.map(name => name.replaceAll('_', '').toLowerCase()).toSorted()
 
 for (const generator of wanted) {
   const missing = generator.missing()
   if (missing !== undefined)
-    describe.skip(`${generator.language}: skipped, ${missing}`, () => void it('runs', () => {}))
+    describe.skip(`${generator.language}: skipped, ${missing}`, () => void it('the client works', () => {}))
   else
-    it(generator.language, { timeout: 600_000 }, async () => {
+    it(`the client for ${generator.language} has every operation and works`, { timeout: 600_000 }, async () => {
       const client = await generator.generate(join(dir, generator.language), join(dir, 'openapi.json'))
       expect(plain(client.operations)).toEqual(plain(Object.keys(allOperations)))
       const account = [`${generator.language}@example.com`, 'quartz-otter-lantern-42']

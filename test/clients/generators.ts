@@ -1,5 +1,6 @@
 /**
- * Client generators in pinned versions below .cache: how each generates a client, and how the client runs its journey.
+ * Client generators, in pinned versions installed below .cache: how to generate a client, and how to run its journey (a
+ * sequence of calls).
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -19,15 +20,15 @@ const versions = {
 }
 
 export interface Client {
-  /** Operations of the generated client, in the generator's own naming. */
+  /** Names of the operations that the generated client has, as the generator spells them. */
   readonly operations: readonly string[]
-  /** @param args base URL, address and password of a new account @returns the output of the journey */
+  /** @param args base URL, and e-mail address and password of a new account @returns the output of the journey */
   journey(...args: readonly string[]): Promise<string>
 }
 
 export interface Generator {
   readonly language: string
-  /** Returns what is missing on this machine and how to get it, or undefined. */
+  /** Returns what is missing on this machine and how to get it, or undefined if nothing is. */
   missing(): string | undefined
   /** @param dir an empty folder @param document path of the OpenAPI document */
   generate(dir: string, document: string): Promise<Client>

@@ -1,4 +1,4 @@
-/** `npm run test:clients` runs the clients of every language whose tools are present or can be installed. */
+/** `npm run test:clients` tests the generated clients of every language whose tools are present or can be installed. */
 import { spawnSync } from 'node:child_process'
 import { generators } from './generators.ts'
 

@@ -1,14 +1,14 @@
-/** Counts the resources that an installation holds, measured from outside: by the kernel, PostgreSQL and NATS. */
+/** Counts the resources that an installation holds, as reported by the kernel, PostgreSQL, NATS and its metrics. */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { get } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type pg from 'pg'
 import type { Installation, RunningProgram } from './installation.ts'
 
-/** By name, such as `control-0: sockets`. */
+/** Number of resources by name, such as `control-0: sockets`. */
 export type Counts = Readonly<Record<string, number>>
 
-/** @param observer a separate session, in another database */
+/** Counts all resources. @param observer a database session that is not counted, because it uses another database */
 export async function countAll(installation: Installation, observer: pg.Client): Promise<Counts> {
   const parts = await Promise.all([
     ...installation.programs.map(countProgram),
@@ -20,7 +20,7 @@ export async function countAll(installation: Installation, observer: pg.Client):
 
 async function countProgram({ name, pid, metricsUrl, runs }: RunningProgram): Promise<Counts> {
   if (!runs()) throw new Error(`${name} has ended`)
-  // Counted before reading the metrics, which opens a socket.
+  // Count descriptors before the metrics are read, which opens a socket.
   const files = await readdir(`/proc/${pid}/fd`)
   const links = await Promise.all(files.map(file => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')))
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
@@ -64,7 +64,7 @@ const numberIn = (said: string, pattern: RegExp): number => {
   return Number(found)
 }
 
-/** Uses a separate connection that closes with the response, so that measuring does not add to the counts. */
+/** Gets a URL on a connection of its own, which the response closes, so that measuring does not add to the counts. */
 function ask(url: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   get(url, { agent: false, headers: { connection: 'close' }, timeout: 10_000 }, answer =>

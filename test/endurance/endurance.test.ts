@@ -12,27 +12,27 @@ const allowance = { count: 2, pooled: 10, mib: 16 }
 const samplesOf = (name: string, values: readonly number[]) => values.map(value => ({ [name]: value }))
 const grows = (values: readonly number[], name = 'sockets') => growthOf(samplesOf(name, values), allowance)[0]?.grows
 
-describe('growth', () => {
+describe('growth of a resource', () => {
   const minute = Array.from({ length: 60 }, (_, n) => n)
 
-  it('is detected at one more per second, and at one more every ten seconds', () => {
+  it('is detected if one is added per second, or every ten seconds', () => {
     expect(grows(minute)).toBe(true)
     expect(grows(minute.map(n => 40 + Math.floor(n / 10)))).toBe(true)
   })
-  it('is detected beneath fluctuation', () => {
+  it('is detected although the number fluctuates', () => {
     expect(grows(minute.map(n => 40 + n / 5 + (n % 3) * 10))).toBe(true)
   })
-  it('of pooled sessions counts only beyond the size of a pool', () => {
+  it('is tolerated up to the size of a pool for pooled sessions', () => {
     const some = minute.map(n => 15 + n / 6)
     expect([grows(some, 'control-0: sockets'), grows(some, 'gateway-0: sockets')]).toEqual([false, true])
     expect(grows(minute, 'control-0: sockets')).toBe(true)
   })
-  it('excludes a pool that fills up once, and a level that recovers', () => {
+  it('is not reported if a pool fills up once, or if the number falls again', () => {
     expect(grows(minute.map(n => (n < 30 ? 4 : 10)))).toBe(false)
     expect(grows(minute.map(n => 40 + (n % 7)))).toBe(false)
     expect(grows(minute.map(n => 100 - n))).toBe(false)
   })
-  it('of memory counts only beyond what the garbage collector defers', () => {
+  it('is tolerated for memory up to what the garbage collector may defer', () => {
     const slowly = minute.map(n => 100 + n / 6)
     expect(grows(slowly, 'control-0: MiB')).toBe(false)
     expect(grows(slowly)).toBe(true)
@@ -45,8 +45,8 @@ describe('growth', () => {
   })
 })
 
-describe.skipIf(natsMissing)(`two of each program, as they are built ${natsMissing ?? ''}`, () => {
-  it('hold as many resources at the end as at the beginning, idle and used', { timeout: 240_000 }, async () => {
+describe.skipIf(natsMissing)(`two instances of each built program ${natsMissing ?? ''}`, () => {
+  it('hold no more resources at the end than at the beginning, idle or used', { timeout: 240_000 }, async () => {
     const outDir = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', `mote-endurance-${process.pid}`)
     await using cleanup = new AsyncDisposableStack()
     cleanup.defer(() => rm(outDir, { recursive: true, force: true }))
@@ -58,7 +58,7 @@ describe.skipIf(natsMissing)(`two of each program, as they are built ${natsMissi
       observerUrl: database.url.replace(/\/test_\w+\?/, '/postgres?'),
       seconds: 15,
       sampleMs: 500,
-      // Too short for a full garbage collection, so the limit for memory is high; a short run is about the counts.
+      // The memory limit is high, because the run is too short for a full garbage collection. It only checks counts.
       allowance: { count: 4, pooled: 14, mib: 100 },
     })
     expect(result.work).toMatchObject({ requests: expect.any(Number), deployments: expect.any(Number) })

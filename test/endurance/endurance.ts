@@ -1,6 +1,6 @@
 /**
- * Runs two of each built program, first idle, then under light use, and counts all resources that they hold: sessions,
- * sockets, descriptors, timers, threads, subscriptions and memory. None may grow.
+ * Runs two instances of each built program, first idle, then under light use, and counts the resources that they hold:
+ * database sessions, sockets, descriptors, timers, threads, subscriptions and memory. None of these may grow.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -12,11 +12,11 @@ import { prepareLoad, type Work } from './load.ts'
 export interface EnduranceOptions {
   /** Path of the built programs. */
   readonly main: string
-  /** A separate migrated database. */
+  /** A migrated database that only this run uses. */
   readonly databaseUrl: string
-  /** Another database of the same server, so that the observer does not count itself. */
+  /** Another database of the same server. Counting from there excludes the counting session itself. */
   readonly observerUrl: string
-  /** Duration of each of the two parts. */
+  /** Duration of the idle part and of the part under use, each. */
   readonly seconds: number
   readonly sampleMs: number
   readonly allowance: Allowance
@@ -28,7 +28,7 @@ export interface EnduranceResult {
   readonly work: Work
 }
 
-/** Time after the warm-up for abandoned streams and requests in flight to end. */
+/** Pause after the warm-up in which aborted streams and requests in flight end. */
 const settleMs = 3_000
 
 export async function endurance(options: EnduranceOptions): Promise<EnduranceResult> {

@@ -1,9 +1,9 @@
-/** Detects growth: a leak raises the minimum over time, because temporary resources are released again. */
+/** Detects leaks: a leak raises the minimum of a count over time, whereas temporary resources are released again. */
 import type { Counts } from './counts.ts'
 
 export interface Row {
   readonly name: string
-  /** Minimum of each third of the time. */
+  /** Minimum of the first third of the samples; then of the second and last third. */
   readonly first: number
   readonly middle: number
   readonly last: number
@@ -11,11 +11,11 @@ export interface Row {
 }
 
 export interface Allowance {
-  /** For sessions, sockets, files, timers and subscriptions, because pools may open their last members late. */
+  /** Allowed growth of most counts, such as sockets and timers: pools may open their last members late. */
   readonly count: number
-  /** For control planes under use instead: concurrent transactions open up to ten sessions of their pool. */
+  /** Allowed growth of pooled database sessions and the control planes' sockets under use: a pool has ten sessions. */
   readonly pooled: number
-  /** For resident memory, which follows the garbage collector. */
+  /** Allowed growth of memory, which depends on when garbage is collected. */
   readonly mib: number
 }
 
@@ -24,8 +24,9 @@ const allowedFor = (name: string, { count, pooled, mib }: Allowance) =>
   name.endsWith('MiB') ? mib : isPooled.test(name) ? pooled : count
 
 /**
- * Returns a row for each name. A resource grows if each third has a higher minimum than the one before, and the last
- * exceeds the first by more than the allowance. A pool that fills up once rises in one step and stays.
+ * Returns a row for each name. A resource grows if each third of the samples has a higher minimum than the one before,
+ * and the last exceeds the first by more than the allowance. A pool that fills up once rises only once, so it does not
+ * count as growing.
  */
 export function growthOf(samples: readonly Counts[], allowance: Allowance): Row[] {
   const third = Math.floor(samples.length / 3)
@@ -38,7 +39,7 @@ export function growthOf(samples: readonly Counts[], allowance: Allowance): Row[
   })
 }
 
-/** Formats a table for people; growing resources are marked. */
+/** Formats the rows as a text table in which growing resources are marked. */
 export function tableOf(title: string, rows: readonly Row[]): string {
   const wide = Math.max(...rows.map(({ name }) => name.length), title.length)
   const line = (name: string, ...cells: readonly (string | number)[]) =>

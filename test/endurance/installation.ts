@@ -1,4 +1,4 @@
-/** An installation of several machines with built programs: two of each, on one PostgreSQL and one NATS. */
+/** An installation with two control planes, agents and gateways as built programs, on one PostgreSQL and one NATS. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -21,19 +21,19 @@ const gatewayHosts = ['127.0.0.1', '127.0.0.2'] as const
 export interface RunningProgram {
   readonly name: string
   readonly pid: number
-  /** URL of its Prometheus metrics; undefined for a program that is not ours. */
+  /** URL of the program's Prometheus metrics; undefined for a third-party program. */
   readonly metricsUrl: string | undefined
-  /** False once the program has ended. */
+  /** False once the program has exited. */
   runs(): boolean
 }
 
 export interface Installation extends AsyncDisposable {
   readonly programs: readonly RunningProgram[]
   readonly databaseUrl: string
-  /** Base addresses. */
+  /** Base URLs of the control planes. */
   readonly planes: readonly string[]
   readonly gatewayPorts: readonly number[]
-  /** Addresses of the gateways: each needs its own, because all listen on the ports of TCP services. */
+  /** IP addresses of the gateways: each needs its own, because all listen on the ports of TCP services. */
   readonly gatewayHosts: readonly string[]
   /** Base address of the registry that images are pushed to; undefined if docker-registry is not installed. */
   readonly registryUrl: string | undefined
@@ -53,7 +53,7 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
   cleanup.defer(() => reaper.finish())
   const dir = await mkdtemp(join(tmpdir(), 'mote-endurance-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
-  // Root runs the registry as another account.
+  // The registry must reach its files: a control plane that runs as root starts it under another account.
   await chmod(dir, 0o711)
   const hostIds = [newId(), newId()]
   const roles = [
@@ -105,7 +105,7 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
     MOTE_SOURCES: join(dir, 'sources'),
     MOTE_CAPTCHA: 'off',
     MOTE_DATA: join(dir, 'control'),
-    // Both sign tokens for the registry that one of them runs.
+    // One control plane runs the registry, but both sign tokens for it.
     ...(registryPort === undefined ? {} : { MOTE_REGISTRY_URL: `http://localhost:${registryPort}` }),
     ...tcp,
     ...natsAs('control'),
@@ -152,7 +152,7 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
   }
 }
 
-/** The registry that a control plane runs, if it does. */
+/** Returns the registry process that a control plane has started, if any. */
 async function registryOf(plane: number): Promise<RunningProgram[]> {
   const children = (await readFile(`/proc/${plane}/task/${plane}/children`, 'utf8')).trim().split(' ').filter(Boolean)
   const found: RunningProgram[] = []

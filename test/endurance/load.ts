@@ -13,9 +13,9 @@ const requestEveryMs = 100
 const streamMs = 700
 
 export interface Load {
-  /** Does everything once, so that lazily opened resources are open. */
+  /** Performs each kind of work once, so that lazily opened resources are open before anything is counted. */
   warmUp(): Promise<void>
-  /** Runs until the signal aborts. @returns how much was done */
+  /** Works until the signal aborts. @returns how much was done */
   run(signal: AbortSignal): Promise<Work>
 }
 
@@ -23,9 +23,9 @@ export interface Work {
   requests: number
   deployments: number
   streams: number
-  /** Connections through a TCP service. */
+  /** Number of connections through a TCP service (a public port of the app). */
   connections: number
-  /** Images pushed and pulled again; absent without docker-registry. */
+  /** Number of images pushed and pulled again; absent if docker-registry is not installed. */
   images?: number
 }
 
@@ -51,7 +51,9 @@ export async function prepareLoad(installation: Installation): Promise<Load> {
   const visit = async () => {
     await visited(gatewayInTurn(installation, work.requests++), hostname)
   }
-  /** Deployments have no drain time here, so replacing a version cuts its connections. */
+  /**
+   * Connects through the TCP service, with retries: without drain time, a new version cuts connections to the old one.
+   */
   const dial = async () => {
     const host = inTurn(installation.gatewayHosts, work.connections++)
     await until(() => dialed(host, tcpPort), { timeoutMs: 10_000, everyMs: 20, what: 'the TCP service answers' })
@@ -137,7 +139,7 @@ async function followed(user: Api, path: string): Promise<void> {
   }
 }
 
-/** Opens a connection through a TCP service, and returns true once the VM has answered and closed it. */
+/** Opens a connection through a TCP service; resolves with true once the VM has answered and closed it. */
 async function dialed(host: string, port: number): Promise<true> {
   const socket = connect({ host, port })
   socket.setTimeout(10_000, () => socket.destroy(new Error('the TCP service does not answer')))
@@ -147,7 +149,7 @@ async function dialed(host: string, port: number): Promise<true> {
   return true
 }
 
-/** Returns what pushes an image to the project's registry and pulls it; undefined if there is none. */
+/** Returns a function that pushes an image to the project's registry and pulls it; undefined without a registry. */
 async function preparePush({ registryUrl: url }: Installation, user: Api): Promise<(() => Promise<void>) | undefined> {
   if (url === undefined) return undefined
   const project = (await user.get('/v1/projects')).body[0].tenant_id

@@ -22,7 +22,7 @@ interface Answered {
   readonly body: Buffer
 }
 
-/** One request on a connection of its own, which ends with the answer, so that the client holds nothing. */
+/** Sends a request on a connection of its own, which the response closes, so that the client keeps no socket open. */
 function send(
   method: string,
   url: string,
@@ -41,7 +41,9 @@ function send(
   return promise
 }
 
-/** Pushes an image of new random bytes under the tag `latest`, pulls it, and compares. @throws Error if anything fails */
+/**
+ * Pushes an image of new random bytes under the tag `latest`, pulls it, and compares. @throws Error if anything fails
+ */
 export async function pushAndPull(target: PushTarget): Promise<void> {
   const base = `${target.url}/v2/${target.repository}`
   const authorization = `Bearer ${await registryToken(target)}`
@@ -77,7 +79,9 @@ export async function pushAndPull(target: PushTarget): Promise<void> {
   if (!pulled.body.equals(manifest) || !body.equals(layer)) throw new Error('the registry returned other bytes')
 }
 
-/** Follows the challenge of the registry, as clients do (distribution, spec/auth/token). */
+/**
+ * Gets a token as clients do: from the URL in the registry's WWW-Authenticate header (distribution, spec/auth/token).
+ */
 async function registryToken({ url, repository, token, email }: PushTarget): Promise<string> {
   const { headers } = await send('GET', `${url}/v2/`, {})
   const challenge = String(headers['www-authenticate'])

@@ -1,6 +1,6 @@
 /**
- * `npm run endurance [-- --minutes 10]` builds the programs, runs two of each idle for half of the time and under light
- * use for the other half, prints the resources that they held, and exits with 1 if any grew.
+ * `npm run endurance [-- --minutes 10]` builds the programs and runs two instances of each, idle for half of the time
+ * and under light use for the other half. It prints the resources that they held, and exits with 1 if any grew.
  */
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -23,7 +23,7 @@ if (natsMissing !== undefined) {
   process.exit(2)
 }
 
-// Keeps this process alive while it awaits child processes, which do not.
+// Keeps this process alive: the child processes that it awaits do not.
 const awake = setInterval(() => undefined, 1_000)
 await using cleanup = new AsyncDisposableStack()
 cleanup.defer(() => clearInterval(awake))

@@ -1,4 +1,4 @@
-/** A proxy that ends event streams, because a client that waits for the end of a response would read them for ever. */
+/** A proxy that ends event streams after 200 ms, because schemathesis waits for the end of each response. */
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -6,7 +6,7 @@ const streamMs = 200
 
 export interface EndingProxy extends AsyncDisposable {
   readonly url: string
-  /** Number of responses by status. */
+  /** Number of responses, by HTTP status. */
   readonly statuses: ReadonlyMap<number, number>
 }
 

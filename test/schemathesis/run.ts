@@ -1,8 +1,8 @@
 /**
  * `npm run test:schemathesis [-- options]` installs schemathesis into .cache and runs it over the whole OpenAPI
- * document, against a control plane with simulated hosts and a resource of every kind. `--examples <n>`: generated
- * requests per operation besides the enumerated ones, default 5. `--only <regular expression>`: operations with a
- * matching path. `--seed <n>`.
+ * document, against a control plane with simulated hosts and a resource of every kind. `--examples <n>`: number of
+ * randomly generated requests per operation (default 5), besides the systematic ones. `--only <regular expression>`:
+ * only operations with a matching path. `--seed <n>`: repeats the random requests of an earlier run.
  */
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'

@@ -1,5 +1,8 @@
 // Runs on one PostgreSQL only: tests the API, not the database server.
-/** Runs schemathesis over the whole document: no 5xx, no undocumented status, no response that violates its schema. */
+/**
+ * Runs schemathesis over the whole OpenAPI document: no 5xx, no undocumented status, no response that violates its
+ * schema.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -30,7 +33,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-it('finds no violation', { timeout: 3_600_000 }, async () => {
+it('schemathesis finds no violation of the OpenAPI document', { timeout: 3_600_000 }, async () => {
   await using proxy = await endingProxy(world.system.control.port)
   const token = await tokenOf(world.ann, ['read', 'deploy', 'write', 'admin'])
   const config = join(dir, 'schemathesis.toml')

@@ -1,4 +1,4 @@
-/** The configuration of one run of schemathesis. */
+/** Generates the configuration file of schemathesis. */
 import { allOperations } from '../../src/control/operations.ts'
 
 export interface Run {
@@ -7,13 +7,13 @@ export interface Run {
   readonly project: string
   /** Path parameters of existing resources. */
   readonly params: Readonly<{ [name: string]: string }>
-  /** Generated requests per operation. */
+  /** Number of generated requests per operation. */
   readonly examples: number
 }
 
 /**
- * Without the checks that treat a 400 to a request that matches its schema as a fault: rules that no schema expresses
- * (a name that is taken, a host that does not exist) are rejected with 400.
+ * Enabled checks. Not among them are those that expect success for every request that matches its schema: the API
+ * answers 400 to requests that violate rules beyond the schema, such as an unknown host name.
  */
 const checks = [
   'not_a_server_error',
@@ -31,7 +31,7 @@ const quoted = (text: string) => JSON.stringify(text)
 const isUuid = (text: string) => /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(text)
 const nothing = (named: string) => (isUuid(named) ? '00000000-0000-7000-8000-000000000000' : 'nothing')
 
-/** Operations that would delete the seeded resources get no existing ids. */
+/** Filters for operations that would remove the prepared resources. They are tested with ids that do not exist. */
 const unseeded = ['include-method = "DELETE"', 'include-path = "/v1/admin/hosts/{host_id}/drain"']
 
 const off = (operation: string, check: string) => `
@@ -40,13 +40,19 @@ include-name = ${quoted(operation)}
 checks.${check}.enabled = false
 `
 
-/** An OpenAPI 3.1 schema describes the whole text of a stream, but schemathesis compares each event with it. */
+/**
+ * Disables the check of response schemas for event streams: their OpenAPI 3.1 schema describes the text of the whole
+ * stream, but schemathesis compares each event with it.
+ */
 const streams = Object.values(allOperations)
   .filter(({ answer }) => answer === 'stream')
   .map(({ method, path }) => off(`${method} ${path}`, 'response_schema_conformance'))
   .join('')
 
-/** Where an empty object is valid, a missing body is accepted, although the document marks the body as required. */
+/**
+ * Disables the check that invalid requests are rejected for operations whose body may be an empty object. They accept a
+ * missing body, although the OpenAPI document marks it as required.
+ */
 const emptyBodies = Object.values(allOperations)
   .filter(({ body, bodyRequired }) => bodyRequired && body !== undefined && Reflect.get(body, 'required') === undefined)
   .map(({ method, path }) => off(`${method} ${path}`, 'negative_data_rejection'))

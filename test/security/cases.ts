@@ -1,6 +1,6 @@
 /**
- * Data about each operation for the tests that enumerate operations: a valid body, and the meaning of its path
- * parameters. The tests fail if an operation is added that this table lacks.
+ * Valid bodies and path parameters of every API operation, for tests that enumerate all operations. These tests fail if
+ * an operation is missing here.
  */
 import { features } from '../../src/control/app.ts'
 import { createLiveStats } from '../../src/control/hosts/index.ts'
@@ -20,7 +20,7 @@ export interface Case {
   readonly operation: Operation
 }
 
-/** Every served operation, ordered by path. */
+/** Returns every operation that the API serves. */
 export function everyOperation(api: Identity): readonly Case[] {
   const served = {
     ...allOperations,
@@ -32,7 +32,7 @@ export function everyOperation(api: Identity): readonly Case[] {
   return Object.entries<Operation>(served).map(([id, operation]) => ({ id, operation }))
 }
 
-/** Ids and names of an account's resources, one for each path parameter. */
+/** An account with the ids and names of its resources, one for each path parameter. */
 export interface Belongings {
   readonly person: Person
   readonly projectId: string
@@ -41,7 +41,7 @@ export interface Belongings {
   readonly pat: string
 }
 
-/** Creates an account with a project, an app, a deployment, a token, a notification, a member and an invitation. */
+/** Creates an account with a resource of most kinds: app, deployment, access token, database, SSH key and others. */
 export async function settle(api: Identity): Promise<Belongings> {
   const person = await api.person()
   const token = person.token
@@ -81,7 +81,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       id: String(database['id']),
       branch_name: 'main',
       key_id: String(key['id']),
-      // These resources have no rows here; any id will do.
+      // The account has none of the following resources; any id will do.
       volume_id: newId(),
       snapshot_id: newId(),
       build_id: newId(),
@@ -101,7 +101,7 @@ export async function settle(api: Identity): Promise<Belongings> {
   }
 }
 
-/** A key whose private half was discarded. */
+/** An SSH public key whose private key was discarded. */
 const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU9ssHxnby8P3/dd2NJHdRNGx7nLhcSyEcsRt51y/JW'
 
 export function pathOf({ id, operation }: Case, params: Readonly<Record<string, string>>): string {
@@ -114,7 +114,8 @@ export function pathOf({ id, operation }: Case, params: Readonly<Record<string, 
 }
 
 /**
- * A valid body of every operation that has one. Bodies must be harmless, because accounts without resources send them.
+ * A valid body for every operation that has one. The bodies must be harmless, because accounts without resources send
+ * them.
  */
 const bodies: Readonly<Record<string, object>> = {
   register: { email: 'new@example.com', password: testPassword, captcha_id: 'x', captcha_answer: 'x' },
@@ -192,7 +193,7 @@ const bodies: Readonly<Record<string, object>> = {
 }
 
 export function bodyOf({ id, operation }: Case): object | undefined {
-  // Any bytes: ownership of the app is checked before the content.
+  // Any body will do: the operation checks the ownership of the app before the content.
   if (operation.upload) return {}
   if (!operation.body || operation.rawBody) return undefined
   const body = bodies[id]

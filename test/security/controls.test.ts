@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests requests and output, not the database.
-/** Control characters: no request stores one in a name, and output never passes one to a terminal. */
+/** Control characters: requests with one in a name are rejected, and the CLI never prints one to a terminal. */
 import { globSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rawTextMark } from '../../src/control/http/types.ts'
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => api[Symbol.asyncDispose]())
 
 /**
- * Fields that may contain control characters: secrets, files or values that never appear in a list, a mail or a log.
+ * Fields that may contain control characters: secrets, files and values that never appear in lists, e-mails or logs.
  */
 const rawFields = [
   'register.password',
@@ -36,7 +36,7 @@ const rawFields = [
   'setDatabaseBackupTarget.ca_certificate',
   'execInVm.command',
   'openVmSession.command',
-  // Scripts have line breaks. The CLI escapes what it prints.
+  // May be a script with line breaks. The CLI escapes it when it prints it.
   'putJob.command',
   'openVmSession.cwd',
   'createVmDirectory.path',
@@ -54,10 +54,10 @@ const isRaw = (schema: Schema): boolean =>
   Reflect.get(schema, rawTextMark) === true || (schema.items !== undefined && isRaw(schema.items))
 const fieldsOf = (schema: unknown) => Object.entries((schema as Schema | undefined)?.properties ?? {})
 
-/** ESC, BEL, a C1 control, a line break, and bidirectional overrides. */
+/** Texts with ESC, BEL, a C1 control character, line breaks, a bidirectional override or DEL. */
 const samples = ['a\u001b]0;owned\u0007b', 'a\u001b[2Jb', 'a\u009b2Jb', 'a\nb', 'a\u202eb', 'a\u2028b', 'a\u007fb']
 
-it('the fields that accept control characters are these', () => {
+it('only listed request fields accept control characters', () => {
   const found = everyOperation(api).flatMap(({ id, operation }) =>
     fieldsOf(operation.body)
       .filter(([, schema]) => isRaw(schema))
@@ -66,11 +66,11 @@ it('the fields that accept control characters are these', () => {
   expect(found.toSorted()).toEqual(rawFields.toSorted())
 })
 
-describe('every text of a request', () => {
+describe('a control character in a request', () => {
   const send = (one: Case, path: string, body: object | undefined) =>
     api.call(one.operation.method, path, { token: own.person.token, ...(body === undefined ? {} : { body }) })
 
-  it('in any field of a body is rejected with one', async () => {
+  it('is rejected in every field of a body', async () => {
     const accepted: string[] = []
     for (const one of everyOperation(api)) {
       const example = bodyOf(one)
@@ -93,10 +93,10 @@ describe('every text of a request', () => {
     expect(accepted).toEqual([])
   })
 
-  it('in a path or a query is rejected with one', async () => {
+  it('is rejected in paths and query parameters', async () => {
     const accepted: string[] = []
     for (const one of everyOperation(api)) {
-      // One sample is enough here: a stream would stay open if it were accepted.
+      // Only one sample: a stream that accepted it would remain open.
       const [sample = ''] = samples
       for (const [name] of fieldsOf(one.operation.params)) {
         const path = pathOf(one, { ...own.params, [name]: sample })
@@ -114,10 +114,10 @@ describe('every text of a request', () => {
   })
 })
 
-describe('output', () => {
+describe('the output of the CLI', () => {
   const escape = String.fromCharCode(27)
 
-  it.each(samples)('%j cannot control a terminal', sample => {
+  it.each(samples)('cannot control a terminal with %j', sample => {
     for (const shown of [printable(sample), printableLine(sample), printableInColour(sample)])
       expect(hasControls(shown.replaceAll('\n', ''))).toBe(false)
     expect(JSON.parse(printable(JSON.stringify({ sample })))).toEqual({ sample })
@@ -130,20 +130,20 @@ describe('output', () => {
     ).toBe(false)
   })
 
-  it('keeps colors, and no other sequence', () => {
+  it('keeps color codes and no other escape sequences', () => {
     const red = `${escape}[1;31mred${escape}[39m`
     expect(printableInColour(red)).toBe(red)
     for (const code of ['[8m', '[0;8m', '[08;31m', '[2J', '[?25l', ']8;;http://x\u0007', '[31', 'c', '(0'])
       expect(printableInColour(`${escape}${code}x`)).not.toContain(escape)
   })
 
-  it('of a value stays in its row', () => {
+  it('shows a value with line breaks on one line', () => {
     expect(table(['A'], [['x\ny']]).split('\n')).toHaveLength(2)
     expect(facts({ name: 'x\r\ny' }).split('\n')).toHaveLength(1)
   })
 
-  it('of commands goes through one function', () => {
-    /** These print only text of our own. */
+  it('of all commands is written by one function', () => {
+    /** Files that write directly, but only fixed text, never values of users. */
     const others = ['src/cli/terminal.ts', 'src/cli/commands/programs.ts']
     const direct = globSync('src/cli/**/*.ts').filter(
       file =>

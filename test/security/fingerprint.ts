@@ -1,11 +1,11 @@
 /** Hashes each table of a database, to detect whether a request changed anything. */
 import pg from 'pg'
 
-/** Counters of rejected sign-ins change by design. */
+/** Tables without a hash: counters of rejected sign-ins, which change by design, and the list of migrations. */
 const ignored = new Set(['login_backoff', 'schema_migration'])
 
 export interface Fingerprints {
-  /** Hash of the rows by table, without rows that mention one of `except` (ids that the requester may change). */
+  /** Returns a hash of each table's rows, without rows that contain one of the ids in `except`. */
   take(except?: readonly string[]): Promise<Readonly<Record<string, string>>>
   close(): Promise<void>
 }

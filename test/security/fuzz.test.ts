@@ -1,7 +1,7 @@
 // Runs on one PostgreSQL only: tests the API, not the database.
 /**
- * Sends malformed requests to every operation: no 5xx, no changed rows, always the error shape. `MOTE_FUZZ=2000` sends
- * more of them.
+ * Sends malformed requests to every API operation. None may get a 5xx, change a row or get an error without the usual
+ * fields. `MOTE_FUZZ=2000` sends up to 2000 bodies per operation instead of 500.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newId } from '../../src/lib/ids.ts'
@@ -50,7 +50,7 @@ async function send(subject: Case, what: string, url: string, payload?: string |
   times.push(performance.now() - began)
   statuses.set(reply.statusCode, (statuses.get(reply.statusCode) ?? 0) + 1)
   const context = [subject.id, what, reply.statusCode, reply.body.slice(0, 300)]
-  // 501 is the answer of an operation that is declared but not implemented yet.
+  // 501: the operation is declared but not implemented yet.
   expect(reply.statusCode < 500 || reply.statusCode === 501, context.join(' ')).toBe(true)
   if (reply.statusCode < 400) return reply
   const body: unknown = JSON.parse(reply.body)
@@ -62,7 +62,7 @@ async function send(subject: Case, what: string, url: string, payload?: string |
   return reply
 }
 
-it('rejects malformed bodies of every operation that has a body', async () => {
+it('every operation with a body rejects malformed bodies', async () => {
   const before = await prints.take()
   for (const subject of cases) {
     const { operation } = subject
@@ -113,20 +113,20 @@ const oddSegments = [
   '%0d%0aSet-Cookie:x=1',
 ]
 
-it('finds no resource for odd path parameters', async () => {
+it('malformed path parameters match no resource', async () => {
   const before = await prints.take()
   for (const subject of cases) {
     const names = [...subject.operation.path.matchAll(/\{(\w+)\}/g)].map(match => match[1] ?? '')
     if (subject.operation.auth === 'none') continue
     for (const name of names) {
-      // PUT creates the resource that the last path segment names; its own tests cover the valid names.
+      // PUT would create a resource with this name. Separate tests cover which names are valid.
       if (subject.operation.method === 'PUT' && subject.operation.path.endsWith(`{${name}}`)) continue
       for (const odd of oddSegments) {
-        // A valid name, which would rightly be created.
+        // This is a valid name of a variable, which would be created.
         if (subject.id === 'putAppEnv' && name === 'name' && /^[A-Za-z_]\w*$/.test(odd)) continue
         const marker = 'odd-segment'
         const url = pathOf(subject, { ...owner.params, [name]: marker }).replace(marker, odd)
-        // Clients resolve `..` before sending, and the result may be the path of another operation.
+        // Clients resolve `..` before they send the request. The result may be the path of another operation.
         const resolved = new URL(url, 'http://x').pathname
         if (resolved !== url && cases.some(other => pathOf(other, owner.params) === resolved)) continue
         const body = bodyOf(subject)
@@ -156,23 +156,23 @@ const oddValues = [
   '٣',
 ]
 
-it('answers odd query parameters with a result or an error', async () => {
+it('malformed query parameters never cause a server error or a change', async () => {
   const before = await prints.take()
   for (const subject of cases) {
     const { operation } = subject
-    // Other methods would have their effect.
+    // Requests with other methods would change resources, because the query parameters may be ignored.
     if (operation.method !== 'GET' || operation.answer === 'stream' || !operation.query) continue
     const fields = Object.keys((Reflect.get(operation.query, 'properties') ?? {}) as object)
     for (const field of [...fields, 'project', 'unknown', '__proto__'])
       for (const odd of oddValues)
         await send(subject, `${field} = ${odd}`, `${pathOf(subject, owner.params)}?${field}=${odd}`)
   }
-  // Requesting a captcha creates one.
+  // Reading a captcha inserts a row.
   const { captcha: _, ...after } = await prints.take()
   expect(after).toEqual(Object.fromEntries(Object.entries(before).filter(([name]) => name !== 'captcha')))
 }, 120_000)
 
-it('rejects malformed headers', async () => {
+it('malformed Idempotency-Key and Authorization headers are rejected', async () => {
   const before = await prints.take()
   const [subject] = cases.filter(({ id }) => id === 'createToken')
   if (!subject) throw new Error('createToken is gone')

@@ -1,18 +1,18 @@
 /**
- * Generates bodies that no operation may accept from its schema: every field with every kind of invalid value, and text
- * that is not JSON.
+ * Generates request bodies that an operation must reject, from its schema: each field with each kind of invalid value,
+ * and text that is not JSON.
  */
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 
 export interface Malformed {
   readonly what: string
-  /** The bytes to send. */
+  /** The body to send. */
   readonly payload: string | Buffer
   readonly contentType?: string
 }
 
-/** A reproducible generator (mulberry32). */
+/** Returns a seeded random number generator (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed
   return () => {
@@ -60,13 +60,13 @@ const junk: readonly unknown[] = [
   ['x', 1, null],
 ]
 
-/** Strings that PostgreSQL cannot store are rejected regardless of the schema. */
+/** True for strings that PostgreSQL cannot store, which the API rejects in every field, whatever its schema. */
 const unstorable = (value: unknown): boolean =>
   typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
-/** @param example a valid body */
+/** Returns about `count` malformed bodies. @param example a valid body */
 export function malformedBodies(schema: TSchema, example: object, count: number, random: () => number): Malformed[] {
   const text = JSON.stringify(example)
   return [...brokenJson(text), ...brokenFields(schema, example), ...randomFaults(schema, example, count, random)].slice(
@@ -140,7 +140,7 @@ const fieldsOf = (schema: TSchema) => Object.keys((Reflect.get(schema, 'properti
 
 const short = (value: unknown) => JSON.stringify(value)?.slice(0, 40)
 
-/** Some junk is valid in some fields; keeps only values that violate the schema or cannot be stored. */
+/** Removes bodies that happen to be valid: those that match the schema and contain only storable strings. */
 function keepInvalid(
   schema: TSchema,
   candidates: readonly (readonly [Record<string, unknown>, string])[],

@@ -1,11 +1,11 @@
-/** The events that members of one project receive about each other on its event stream. */
+/** What the project's event stream reveals to members about each other. */
 import { expect, it } from 'vitest'
 import { notify, notifyAccount } from '../../src/control/notifications/index.ts'
 import { startRelay } from '../../src/control/events/index.ts'
 import { settle, startWholeApi } from './cases.ts'
 import { accept } from '../support/identity.ts'
 
-it("does not stream one member's notifications to another", async () => {
+it("a project's event stream does not show a member another member's account notifications", async () => {
   await using api = await startWholeApi()
   const { db } = api.deps
   const relay = await startRelay(api.deps)

@@ -1,8 +1,9 @@
 // Runs on one PostgreSQL only: tests requests, not the database.
 /**
- * Faults that reviewers proved against a running system, reproduced over HTTP alone. `MOTE_TARGET_URL=http://... npx
- * vitest run test/security/reported.test.ts` runs them against another system, for example an older version with
- * `MOTE_CAPTCHA=off` and the simulated hypervisor. docs/notes/reported-faults.md lists all faults with their tests.
+ * Regression tests for faults that reviewers demonstrated on a running system, using only HTTP.
+ * `MOTE_TARGET_URL=http://... npx vitest run test/security/reported.test.ts` runs them against another system, such as
+ * an older version with `MOTE_CAPTCHA=off` and the simulated hypervisor. docs/notes/reported-faults.md lists all
+ * faults.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -19,7 +20,7 @@ const stack = new AsyncDisposableStack()
 let url = process.env['MOTE_TARGET_URL'] ?? ''
 beforeAll(async () => {
   if (url === '') url = stack.use(await testSystem()).control.url
-  // The first account of a system is its Admin.
+  // The first account of a system becomes its administrator, so the tests use later ones.
   await person()
 })
 afterAll(() => stack.disposeAsync())
@@ -39,7 +40,7 @@ async function app(user: Api, name = unique('app'), more: object = {}): Promise<
   return { id: body.id, name }
 }
 
-/** Sends raw bytes, and returns the status of the answer. */
+/** Sends raw bytes, and returns the HTTP status of the response. */
 async function raw(text: string): Promise<number> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -50,7 +51,7 @@ async function raw(text: string): Promise<number> {
 }
 
 describe('one tenant cannot stop the API for the others', () => {
-  it('an uploaded archive whose headers grow with their square is refused', async () => {
+  it('an uploaded archive that takes quadratic time to parse is rejected', async () => {
     const user = await person()
     const { name } = await app(user)
     const { status } = await fetch(`${url}/v1/apps/${name}/source`, {
@@ -61,7 +62,7 @@ describe('one tenant cannot stop the API for the others', () => {
     expect(status).toBe(400)
   })
 
-  it('a webhook without a credential is refused before its signature is computed', async () => {
+  it('an oversized webhook request without a credential is rejected before its signature is computed', async () => {
     const { status } = await fetch(`${url}/v1/webhooks/scm/web`, {
       method: 'POST',
       body: Buffer.alloc(2 << 20, ' '),
@@ -71,7 +72,7 @@ describe('one tenant cannot stop the API for the others', () => {
   })
 })
 
-describe('one tenant cannot switch off or take over what another one has', () => {
+describe("one tenant cannot disable or take over another tenant's resources", () => {
   const ping = Buffer.from(JSON.stringify({ zen: 'x', repository: { id: 1 } }))
   const send = async (at: string, secret: string) => {
     const signature = `sha256=${createHmac('sha256', secret).update(ping).digest('hex')}`
@@ -79,7 +80,7 @@ describe('one tenant cannot switch off or take over what another one has', () =>
     return (await fetch(url + at, { method: 'POST', body: ping, headers })).status
   }
 
-  it('a webhook works although strangers have 201 older apps of that name', { timeout: 60_000 }, async () => {
+  it('a webhook works although other tenants have 201 older apps with the same name', { timeout: 60_000 }, async () => {
     const name = unique('web')
     const git = { git_url: 'https://git.example/team/app.git' }
     for (let account = 0; account < 3; account++) {
@@ -98,14 +99,14 @@ describe('one tenant cannot switch off or take over what another one has', () =>
     expect([await send(at, body.scm_webhook_secret), id]).toEqual([200, id])
   })
 
-  it('an app without a repository verifies the signatures of its webhook', async () => {
+  it('the webhook of an app without a repository accepts signed requests', async () => {
     const user = await person()
     const { name } = await app(user)
     const { body } = await user.get(`/v1/apps/${name}/secret`)
     expect(await send(`/v1/webhooks/scm/${name}`, body.scm_webhook_secret)).toBe(200)
   })
 
-  it('registering an invited address does not accept the invitation', async () => {
+  it('registering an invited e-mail address does not accept the invitation', async () => {
     const owner = await person()
     const project = (await owner.get('/v1/projects')).body[0].tenant_id
     const email = `${unique('invited')}@example.com`
@@ -115,7 +116,7 @@ describe('one tenant cannot switch off or take over what another one has', () =>
     expect((await squatter.get('/v1/projects')).body).toHaveLength(1)
   })
 
-  it('a built image of another tenant cannot be deployed by its id', async () => {
+  it("an image built for another tenant's app cannot be deployed by its name", async () => {
     const [victim, stranger] = [await person(), await person()]
     const built = await app(victim)
     const { name } = await app(stranger)
@@ -124,7 +125,7 @@ describe('one tenant cannot switch off or take over what another one has', () =>
       expect((await deploy(image)).status).toBe(400)
   })
 
-  it('a token alone cannot delete the account', async () => {
+  it('an access token cannot delete its account without a password', async () => {
     const user = await person()
     const { body } = await user.post('/v1/auth/tokens', { name: 'ci', scopes: ['admin'] })
     expect((await user.as(body.token).delete('/v1/auth/me')).status).toBe(403)
@@ -132,34 +133,34 @@ describe('one tenant cannot switch off or take over what another one has', () =>
   })
 })
 
-describe('what a request may contain', () => {
-  it.each(['\u001b]0;owned\u0007', 'a\u001b[2J', 'a\u009b2Jb', 'a\u202eb'])('a name cannot be %j', async name => {
+describe('requests', () => {
+  it.each(['\u001b]0;owned\u0007', 'a\u001b[2J', 'a\u009b2Jb', 'a\u202eb'])('cannot set a name to %j', async name => {
     const user = await person()
     expect((await user.call('PUT', '/v1/auth/me', { first_name: name })).status).toBe(400)
     expect((await user.post('/v1/projects', { name })).status).toBe(400)
   })
 
-  it('a captcha in words, which a program can read, costs work', async () => {
+  it('need a proof of work for a captcha in words, which a program could read', async () => {
     const { body } = await api(url).get('/v1/auth/captcha?format=text')
     expect(body.captcha_work).toEqual({ iterations: expect.any(Number), bits: expect.any(Number) })
   })
 
-  it('the up-call of page servers is not open to a proxy on the same machine', async () => {
+  it('from a proxy on the same machine cannot call the endpoint for page servers', async () => {
     const through = { 'x-forwarded-for': '192.0.2.1' }
     expect((await api(url).post('/re-attach', { node_id: 1 }, through)).status).toBe(403)
   })
 
-  it('two Host headers are refused', async () => {
+  it('with two Host headers are rejected', async () => {
     expect(await raw('GET /v1/health/alive HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n')).toBe(400)
   })
 
-  it('the method QUERY is not allowed, which is no error of the server', async () => {
+  it('with the method QUERY get 405, not a server error', async () => {
     expect(await raw('QUERY /v1/apps HTTP/1.1\r\nHost: a.example\r\n\r\n')).toBe(405)
   })
 })
 
-describe('what was answered with 200 is done', () => {
-  it('a rollback to a deployment that is being stopped', { timeout: 60_000 }, async () => {
+describe('a change that was answered with 200 takes effect', () => {
+  it('if it is a rollback to a deployment that is being stopped', { timeout: 60_000 }, async () => {
     const user = await person()
     const { name } = await app(user, unique('app'), { drain_timeout: 0 })
     const deploy = async (image: string) => {
@@ -181,7 +182,7 @@ describe('what was answered with 200 is done', () => {
   })
 })
 
-it('a clone of a volume has an audit row of its creation under its own id', { timeout: 60_000 }, async () => {
+it('the audit log records the creation of a cloned volume under its own id', { timeout: 60_000 }, async () => {
   const user = await person()
   const { id: appId, name } = await app(user)
   const { id } = (await user.post('/v1/volumes', { name: unique('v'), size_mib: 32 })).body

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the API, not the database.
-/** Open event streams end within a second after the credential or the access is revoked. */
+/** Open event streams end within a second after their credential expires or is revoked. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'
 import { type Identity, testPassword } from '../support/identity.ts'
@@ -25,7 +25,7 @@ const revocations: readonly [string, (owner: Belongings) => Promise<{ readonly s
     },
   ],
   ['a logout', ({ person }) => api.call('POST', '/v1/auth/logout', { body: { refresh_token: person.refreshToken } })],
-  ['the end of the account', ({ person: { token } }) => api.call('DELETE', '/v1/auth/me', { token })],
+  ['deleting the account', ({ person: { token } }) => api.call('DELETE', '/v1/auth/me', { token })],
   [
     'a reused refresh token',
     async ({ person }) => {
@@ -43,7 +43,7 @@ const streamOf = (token: string) =>
     signal: AbortSignal.timeout(10_000),
   })
 
-it('the end of the JWT itself, within a second of it', async () => {
+it('an event stream ends within a second after its JWT expires', async () => {
   const { person } = await settle(api)
   const { vault, clock } = api.deps
   const { sub, sid, epoch } = JSON.parse(Buffer.from(person.token.split('.')[1] ?? '', 'base64url').toString())
@@ -58,7 +58,7 @@ it('the end of the JWT itself, within a second of it', async () => {
   expect((await streamOf(short)).status).toBe(401)
 })
 
-it('the end of an access token, within a second of it', async () => {
+it('an event stream ends within a second after its access token expires', async () => {
   const { person } = await settle(api)
   const expiresAt = new Date(Date.now() + 2_000)
   const body = { name: 'short', expires_at: expiresAt.toISOString() }
@@ -70,7 +70,7 @@ it('the end of an access token, within a second of it', async () => {
   expect((await streamOf(String(pat.body['token']))).status).toBe(401)
 })
 
-it('the end of an account: sessions, access tokens and every stream of both', async () => {
+it('deleting an account revokes its sessions and access tokens, and ends their event streams', async () => {
   const { person, pat } = await settle(api)
   const streams = await Promise.all([person.token, pat, person.token].map(streamOf))
   expect(streams.map(({ status }) => status)).toEqual([200, 200, 200])
@@ -84,7 +84,7 @@ it('the end of an account: sessions, access tokens and every stream of both', as
   expect(performance.now() - began).toBeLessThan(promisedMs(1_000))
 })
 
-it.each(revocations)('%s', async (_name, revoke) => {
+it.each(revocations)("%s ends the session's event stream, and no other account's", async (_name, revoke) => {
   const owner = await settle(api)
   const headers = { authorization: `Bearer ${owner.person.token}` }
   const stream = await fetch(`${base}/v1/workspace/events`, { headers, signal: AbortSignal.timeout(10_000) })

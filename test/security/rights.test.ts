@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests declarations of operations, not the database.
-/** docs/security.md lists for each operation what authorizes its caller, and lists nothing else. */
+/** The table in docs/security.md states for each operation what authorizes its caller, and has no other rows. */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { rightOf } from '../../src/control/http/right.ts'
@@ -12,14 +12,14 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-it('every operation without a credential declares what authorizes the caller instead', () => {
+it('every operation that needs no credential declares what authorizes the caller instead', () => {
   const undeclared = everyOperation(api).filter(
     ({ operation }) => operation.auth === 'none' && (operation.proof ?? '') === '',
   )
   expect(undeclared.map(({ id }) => id)).toEqual([])
 })
 
-it('the table in docs/security.md lists each operation with its authorization', () => {
+it('docs/security.md lists each operation with its authorization', () => {
   const rows = everyOperation(api)
     .map(({ operation }) => `| \`${operation.method} ${operation.path}\` | ${rightOf(operation)} |`)
     .toSorted()

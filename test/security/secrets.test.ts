@@ -1,6 +1,6 @@
 /**
- * No secret appears in a log line, audit row, error or table: uses every operation with a secret once, then searches
- * everything.
+ * No secret appears in logs or in the database. The test uses every operation that creates or accepts a secret, and
+ * then searches all log lines and all rows.
  */
 import { Writable } from 'node:stream'
 import { Secret, TOTP } from 'otpauth'
@@ -14,8 +14,8 @@ const secretKey = 'the-installation-secret-that-nobody-may-see'
 const newPassword = 'quite another staple 8 horses'
 
 /**
- * Uses every operation that creates or accepts a secret, with valid and invalid values, and returns all secrets by
- * kind.
+ * Uses every operation that creates or accepts a secret, with valid and invalid values, and returns the secrets by
+ * name.
  */
 async function useEverySecret(api: Identity): Promise<Map<string, string>> {
   const secrets = new Map([
@@ -85,7 +85,7 @@ async function dump(url: string): Promise<string> {
     )
     const texts = []
     for (const { name } of tables.rows) {
-      // As text; binary columns are also searched as the text they may contain.
+      // Read all columns as text. Binary columns are decoded below, because they may contain text.
       const { rows } = await client.query<{ row: string }>(`SELECT t::text AS row FROM ${pg.escapeIdentifier(name)} t`)
       texts.push(...rows.map(({ row }) => row))
     }
@@ -99,7 +99,7 @@ async function dump(url: string): Promise<string> {
   }
 }
 
-it('writes no secret into logs or tables', async () => {
+it('the API writes no secret to logs or tables in clear text', async () => {
   const lines: string[] = []
   const sink = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -118,7 +118,7 @@ it('writes no secret into logs or tables', async () => {
     expect(logged.includes(secret), `${what} is in the logs`).toBe(false)
     expect(stored.includes(secret), `${what} is in the database`).toBe(false)
   }
-  // The search itself works.
+  // Other texts are found, so the search works.
   expect(stored).toContain('token.created')
   expect(logged).toContain('/v1/auth/tokens')
 })

@@ -1,4 +1,4 @@
-/** The dashboard renders values of tenants as text: no API that parses HTML or code out of a string. */
+/** The dashboard renders tenants' values as text only: it never uses an API that parses HTML or code from a string. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
@@ -7,7 +7,7 @@ const sinks =
 
 const sinksIn = (text: string) => text.split('\n').filter(line => sinks.test(line))
 
-it('finds what it looks for', () => {
+it('the search finds calls that parse HTML or code', () => {
   const bad = [
     'x.innerHTML = name',
     '<p dangerouslySetInnerHTML={{ __html: name }} />',
@@ -17,7 +17,7 @@ it('finds what it looks for', () => {
   expect(bad.flatMap(sinksIn)).toEqual(bad)
 })
 
-it('no source file of the dashboard has one', () => {
+it('no source file of the dashboard parses HTML or code from a string', () => {
   const files = globSync('dashboard/**/*.{ts,tsx,html}', { exclude: ['**/node_modules/**', '**/dist/**'] })
   expect(files.length).toBeGreaterThan(50)
   const found = files

@@ -1,4 +1,4 @@
-/** Every operation that needs a credential x every fault of a credential. */
+/** Every operation that needs a credential, with every kind of invalid credential and with another tenant's ids. */
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'
@@ -30,7 +30,7 @@ let cells = 0
 
 beforeAll(async () => {
   api = await startWholeApi()
-  // The first account is an Admin; the accounts of this test are not.
+  // The first account becomes the administrator; the accounts of this test must not.
   await api.person()
   prints = await fingerprints(api.url)
   victim = await settle(api)
@@ -92,13 +92,13 @@ function send(subject: Case, options: CallOptions, params = victim.params): Prom
   return api.call(subject.operation.method, pathOf(subject, params), { ...(body ? { body } : {}), ...options })
 }
 
-/** The audit log is excluded, because it records rejected credentials. */
+/** Returns a hash of each table except the audit log, which records rejected credentials. */
 async function allButAudit(): Promise<Readonly<Record<string, string>>> {
   const { audit_log: _, ...rest } = await prints.take()
   return rest
 }
 
-it.each(credentialFaults)('rejects every operation: %s', async fault => {
+it.each(credentialFaults)('every operation is rejected with a bad credential: %s', async fault => {
   const before = await allButAudit()
   for (const subject of cases) {
     const tries = headers[fault].length === 0 ? [undefined] : headers[fault]
@@ -116,7 +116,7 @@ it.each(credentialFaults)('rejects every operation: %s', async fault => {
   expect(await allButAudit()).toEqual(before)
 })
 
-it("answers for another tenant's project as for one that does not exist", async () => {
+it("another tenant's project gets the same 404 as a project that does not exist", async () => {
   const stranger = await settle(api)
   const before = await prints.take()
   for (const subject of cases.filter(({ operation }) => operation.project !== 'none')) {
@@ -137,15 +137,14 @@ it("answers for another tenant's project as for one that does not exist", async 
   expect(await prints.take()).toEqual(before)
 })
 
-it("cannot reach another tenant's resources from one's own project", async () => {
+it("a tenant cannot reach another tenant's resources through its own project", async () => {
   const stranger = await settle(api)
   const before = await prints.take(await idsOf(stranger))
-  // Deleting the account comes last.
+  // Delete the account last, because the other operations need it.
   const ordered = cases.toSorted((a, b) => Number(a.id === 'deleteMe') - Number(b.id === 'deleteMe'))
   for (const subject of ordered) {
     const { operation } = subject
-    // Rightly opens the tenant's own stream, which would never end; the test above shows that it cannot open another
-    // tenant's.
+    // Skip streams of the tenant's own project, which would never end. The test above covers streams of other projects.
     if (operation.answer === 'stream' && !/\{/.test(operation.path)) {
       cells++
       continue
@@ -165,8 +164,8 @@ it("cannot reach another tenant's resources from one's own project", async () =>
 })
 
 /**
- * Statuses that another tenant may get: forbidden for operators' operations, not found for foreign resources, anything
- * for its own.
+ * Returns which statuses another tenant may get: 403 for operators' operations, 404 for another tenant's resources, and
+ * any but a server error for operations on its own project.
  */
 function expectedOfStranger({ adminOnly, path }: Operation): (status: number) => boolean {
   if (adminOnly) return status => status === 403
@@ -185,12 +184,12 @@ const owned = statement<{ id: string }>(
    )
    SELECT id FROM projects UNION ALL SELECT c.id FROM children c JOIN projects p ON p.id = c.project_id`,
 )
-/** Ids of the tenant's own resources, whose rows may change. */
+/** Returns the ids of the tenant's own resources, whose rows may change. */
 async function idsOf({ person }: Belongings): Promise<string[]> {
   return [person.id, ...(await api.deps.db.rows(owned, [person.id])).map(row => row.id)]
 }
 
-/** Signs in again if an operation ended the session. */
+/** Returns a valid session token; signs in again if an operation has ended the session. */
 async function tokenOf(stranger: Belongings): Promise<string> {
   const alive = await api.call('GET', '/v1/auth/me', { token: stranger.person.token })
   return alive.status === 200 ? stranger.person.token : (await api.login(stranger.person.email)).token

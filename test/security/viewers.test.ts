@@ -1,4 +1,4 @@
-/** A viewer of a project, with every operation that writes: nothing of the project changes. */
+/** A project member with the role "viewer" can read the project, and every operation that writes is forbidden. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { accept, type Identity } from '../support/identity.ts'
 import { type Belongings, bodyOf, everyOperation, pathOf, settle, startWholeApi } from './cases.ts'
@@ -10,7 +10,7 @@ let owner: Belongings
 let viewer: string
 beforeAll(async () => {
   api = await startWholeApi()
-  // The first account is an Admin; the accounts of this test are not.
+  // The first account becomes the administrator; the accounts of this test must not.
   await api.person()
   prints = await fingerprints(api.url)
   owner = await settle(api)
@@ -33,11 +33,11 @@ const writes = () =>
     ({ operation }) => operation.auth === 'bearer' && operation.project !== 'none' && operation.method !== 'GET',
   )
 
-it('can read the project', async () => {
+it('a viewer can read the project', async () => {
   expect((await asViewer(`/v1/apps/${owner.params['app_name']}`, 'GET')).status).toBe(200)
 })
 
-it('is refused by every operation that writes, and nothing changes', async () => {
+it('a viewer gets 403 from every operation that writes, and nothing changes', async () => {
   const cases = writes()
   expect(cases.length).toBeGreaterThan(79)
   const before = await prints.take()

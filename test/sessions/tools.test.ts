@@ -1,7 +1,7 @@
 // Runs on one PostgreSQL only: tests the built program, not the database.
 /**
- * Programs that people use with a running VM, through the command line and OpenSSH, on gVisor: psql and git over `mote
- * proxy`, rsync, scp and forwarded ports over ssh, and vim, top and Python on a terminal.
+ * Programs that people use with a running VM, here on gVisor: psql and git through `mote proxy`; rsync, scp and port
+ * forwarding through OpenSSH; and vim, top and Python on a terminal.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ import { until } from '../support/wait.ts'
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 const runsc = gvisor?.skip === false ? gvisor.config.programs?.runsc : undefined
 
-/** PostgreSQL, a git server and a web server, as an image of several programs may have them. */
+/** Start command of the app: PostgreSQL, a git server and a web server in one VM. */
 const services = `mkdir -p /var/lib/postgresql/data /srv
 echo s3cret > /tmp/password
 POSTGRES_PASSWORD_FILE=/tmp/password POSTGRES_DB=shop /opt/postgres &
@@ -59,7 +59,7 @@ const skipWithout = (context: TestContext) => context.skip(whyNot !== '', whyNot
 const openssh = () => ['-F', join(home, 'config')]
 const ssh = (...command: string[]) => run('ssh', [...openssh(), 'mote-tools', ...command], { timeoutMs: 60_000 })
 
-/** A running `mote proxy` or `ssh -N`, until it is disposed of. */
+/** Waits until `child` (`mote proxy` or `ssh -N`) forwards the port. Disposal of the result stops it. */
 async function forwarding(child: ChildProcess, port: number): Promise<AsyncDisposable> {
   let said = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text))
@@ -84,7 +84,7 @@ async function forwarding(child: ChildProcess, port: number): Promise<AsyncDispo
 const proxyTo = async (port: number, local: number) =>
   forwarding(cloud.start(['proxy', `${local}:${port}`], home), local)
 
-/** Types into a program on a terminal, each text once the output since the last one matches. */
+/** Runs a command on a terminal in the VM, and types each text after the output since the previous text matches. */
 async function onTerminal(command: string, typed: readonly (readonly [RegExp, string])[]): Promise<string> {
   const child = spawn('ssh', ['-tt', ...openssh(), 'mote-tools', `TERM=xterm ${command}`], { stdio: 'pipe' })
   let [all, fresh] = ['', '']
@@ -105,7 +105,7 @@ async function onTerminal(command: string, typed: readonly (readonly [RegExp, st
   }
 }
 
-it('psql works through mote proxy, with more rows than one window', { timeout: 120_000 }, async context => {
+it('psql loads and reads 100,000 rows through mote proxy', { timeout: 120_000 }, async context => {
   skipWithout(context)
   const port = await freePort()
   await using _proxy = await proxyTo(5432, port)
@@ -143,7 +143,7 @@ it('git clones and pushes through mote proxy', { timeout: 120_000 }, async conte
   expect((await readFile(join(home, 'second', 'big'))).equals(Buffer.alloc(3_000_000, 'pear'))).toBe(true)
 })
 
-it('rsync copies a tree in, sends only what has changed, and copies it back', { timeout: 120_000 }, async context => {
+it('rsync copies a tree to a VM, then only the changes, and the tree back', { timeout: 120_000 }, async context => {
   skipWithout(context)
   const tree = join(home, 'tree')
   await mkdir(join(tree, 'deep', 'er'), { recursive: true })
@@ -161,7 +161,9 @@ it('rsync copies a tree in, sends only what has changed, and copies it back', { 
   expect(await readFile(join(home, 'copied'), 'utf8')).toBe('#!/bin/sh\n')
 })
 
-it('vim edits a file, top shows processes, and Python answers', { timeout: 120_000 }, async context => {
+it('vim edits a file, top shows processes, and Python evaluates input on a terminal', {
+  timeout: 120_000,
+}, async context => {
   skipWithout(context)
   await onTerminal('vi /tmp/note', [
     [/\/tmp\/note/, 'ihello from vim'],
@@ -176,7 +178,7 @@ it('vim edits a file, top shows processes, and Python answers', { timeout: 120_0
   expect(answers).toContain('42')
 })
 
-it('ssh forwards ports and sockets of the VM', { timeout: 60_000 }, async context => {
+it('ssh forwards TCP ports and Unix sockets of a VM', { timeout: 60_000 }, async context => {
   skipWithout(context)
   const [port, socket] = [await freePort(), await freePort()]
   const forwards = [`${port}:localhost:8080`, `${socket}:/tmp/.s.PGSQL.5432`].flatMap(one => ['-L', one])

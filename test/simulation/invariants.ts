@@ -1,4 +1,7 @@
-/** Invariants that hold after every single step, and invariants that hold once every fault has ended. */
+/**
+ * Invariants that hold after every step, and invariants that hold once all faults have ended. Numbers such as I22 name
+ * an invariant in messages and documents.
+ */
 import { expect } from 'vitest'
 import { statement } from '../../src/db/db.ts'
 import { checkLimit, type LimitedRow } from './limits.ts'
@@ -7,14 +10,17 @@ import type { WorkflowNow, Simulation } from './simulation.ts'
 
 interface HostRoom {
   readonly name: string
-  /** `vCPUs` or `memory`. */
+  /** The resource: `vCPUs` or `memory`. */
   readonly what: string
   readonly used: number
   readonly capacity: number
   readonly accounted: number
 }
 
-/** The reserved capacity of a host is that of its VMs, of strays, and of migrations to or away from it. */
+/**
+ * Returns a query for the reserved capacity of each host, and for what should be reserved: the sum of its VMs, of
+ * strays (VMs given up with their host) and of migrations to or from it.
+ */
 const roomsOf = (
   what: string,
   column: string,
@@ -25,7 +31,7 @@ const roomsOf = (
       AND CASE WHEN state = 'clearing' THEN source_host_id ELSE target_host_id END = h.id))::int AS accounted FROM host h`
 const rooms = `${roomsOf('vCPUs', 'vcpus')} UNION ALL ${roomsOf('memory', 'memory_mib')}`
 
-/** Queries that find violations, by description. */
+/** Queries that return a row for each violation, by the description of the violation. */
 const never: Readonly<Record<string, string>> = {
   'replica limits out of order (I22)': `SELECT id FROM app WHERE NOT (0 <= min_replicas AND min_replicas <= desired_replicas AND desired_replicas <= max_replicas)`,
   'an active deployment of another app, or a deleted one (I23)': `SELECT a.id FROM app a LEFT JOIN deployment d ON d.id = a.active_deployment_id
@@ -84,7 +90,7 @@ interface Picture {
   readonly vms: readonly VmRow[]
   readonly apps: readonly AppRow[]
   readonly deployments: readonly DeploymentRow[]
-  /** Apps that are replaced one VM at a time. */
+  /** Apps whose VMs are replaced one at a time, which limits their number. */
   readonly limited: readonly LimitedRow[]
   readonly strays: readonly { readonly id: string }[]
   readonly workflows: readonly WorkflowNow[]
@@ -95,7 +101,7 @@ const forbidden = Object.entries(never)
   .map(([what, text]) => `SELECT '${what}' AS what, row_to_json(found) AS found FROM (${text}) found`)
   .join(' UNION ALL ')
 
-/** Reads everything in one statement, and so at one instant, because it runs after every step. */
+/** Reads all that the invariants need in one statement, because a separate query for each would be slow. */
 const picture = statement<Picture>(
   'simulation.picture',
   `SELECT ${all(rooms)} AS rooms, ${all(forbidden)} AS never,
@@ -133,7 +139,7 @@ export function watch(sim: Simulation): Watch {
     async check() {
       checkPlaces(sim)
       checkWriters(sim)
-      // Half of all steps write nothing that an invariant reads.
+      // Skip the query if nothing has changed that it reads, as after half of all steps.
       if (!sim.changed()) return
       const now = await sim.world.db.one(picture)
       sim.workflowsNow = now.workflows
@@ -169,7 +175,7 @@ function checkVm(vm: VmRow, generations: Map<string, number>, placed: Map<string
   placed.set(vm.id, vm.host)
 }
 
-/** Checks what the hosts actually run, independently of the database. */
+/** Checks the VMs that the simulated hosts actually run, independently of the database. */
 function checkPlaces(sim: Simulation): void {
   const running = new Map<string, string>()
   const identities = new Map<string, string>()
@@ -190,13 +196,13 @@ function checkPlaces(sim: Simulation): void {
       if (identities.has(vm.identity)) expect.fail(`${id} and ${identities.get(vm.identity)} share an identity (I50)`)
       identities.set(vm.identity, id)
     }
-    // This includes strays on hosts that are unreachable.
+    // `vcpus` includes VMs that still run on an unreachable host although they were given up.
     const capacity = host.heartbeat(false).vcpus
     if (vcpus > capacity) expect.fail(`${host.name} runs ${vcpus} vCPUs, and has ${capacity} (I33)`)
   }
 }
 
-/** Checks which VMs actually have a volume, independently of the database. */
+/** Checks that at most one VM on all hosts has write access to a volume, independently of the database. */
 function checkWriters(sim: Simulation): void {
   const writers = new Map<string, string>()
   for (const host of sim.world.hosts)
@@ -212,13 +218,13 @@ function checkWriters(sim: Simulation): void {
 
 function checkScale({ id, state, active }: AppRow, states: Map<string, string>): void {
   const before = states.get(id)
-  // Activating another deployment, or none, resets the state.
+  // `active` may follow any state, because activating another deployment, or none, resets the state.
   if (before && before !== state && state !== 'active' && !scaleEdges.has(`${before}>${state}`))
     expect.fail(`invalid transition ${before}>${state} of scale_state of ${active} (I25)`)
   states.set(id, state)
 }
 
-/** An outcome is final, except for a deployment that is activated again. */
+/** Checks that a deployment's outcome never changes, except to none when the deployment is activated again. */
 function checkOutcome({ id, outcome }: DeploymentRow, outcomes: Map<string, string>): void {
   const before = outcomes.get(id)
   if (before && outcome && outcome !== before) expect.fail(`deployment ${id} was ${before} and is ${outcome} (I26)`)
@@ -228,11 +234,14 @@ function checkOutcome({ id, outcome }: DeploymentRow, outcomes: Map<string, stri
 
 const restingPhases = new Set([
   ...['deployment serving', 'deployment sleeping', 'vm steady', 'vm-snapshot keeping', 'volume keeping'],
-  // A volume that no VM has needed yet is not placed.
+  // A volume without a host remains in `placing` until a VM needs it.
   ...['volume placing', 'volume-snapshot keeping'],
 ])
 
-/** A user gives up the isolation `vm` where a volume of the app is on a host that has no virtual machines. */
+/**
+ * What a user would do about deployments that can never be placed: give up the isolation `vm`, because a volume of the
+ * app is on a host without a hypervisor for virtual machines.
+ */
 const needless = `UPDATE deployment d SET hypervisor = 0, image = 'example/app:1' FROM vm v
   WHERE v.deployment_id = d.id AND v.host_id IS NULL AND d.hypervisor = 5
     AND v.placement_note LIKE '%hypervisor not offered%' AND v.placement_note LIKE '%volume elsewhere%'

@@ -1,5 +1,5 @@
 /**
- * One life of the simulation: random events with faults, then recovery without faults; the invariants are checked after
+ * One simulated run ("life"): random events with faults, then recovery without faults. The invariants are checked after
  * every step.
  */
 import { settle, watch } from './invariants.ts'
@@ -8,12 +8,13 @@ import { simulation } from './simulation.ts'
 import type { Stage } from './stage.ts'
 
 const chances = operations.flatMap(([name, often, act]) => Array.from({ length: often }, () => ({ name, act })))
-/** Share of messages and steps that fail. */
+/** Probability that a message is lost or a workflow step fails. */
 const faults = 0.08
 
 /**
- * @param visited receives every phase that was run
- * @returns the history without ids, which differ between runs
+ * Runs one life. @throws Error with the seed and the last events if an invariant is violated
+ * @param visited receives the name of every workflow phase that was run
+ * @returns the events, with ids replaced by numbers, because ids differ between runs of the same seed
  */
 export async function live(
   stage: Omit<Stage, typeof Symbol.asyncDispose>,
@@ -50,7 +51,7 @@ export async function live(
   }
 }
 
-/** Replaces ids by the order in which they first appear. */
+/** Replaces ids by numbers, in the order in which they first appear. */
 function numbered(history: readonly string[]): string[] {
   const known = new Map<string, string>()
   return history.map(line =>

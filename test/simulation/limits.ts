@@ -1,4 +1,4 @@
-/** The limit of apps that are replaced one VM at a time. */
+/** The maximum number of VMs of apps whose VMs are replaced one at a time. */
 import { expect } from 'vitest'
 import { commandsOfRuns } from './release-operations.ts'
 import type { Simulation } from './simulation.ts'
@@ -6,15 +6,15 @@ import type { Simulation } from './simulation.ts'
 export interface LimitedRow {
   readonly id: string
   readonly wanted: number
-  /** VMs, including those that are being removed. */
+  /** Number of VMs in the database, including those that are being removed. */
   readonly vms: number
 }
 
 /**
- * Never more VMs than the app wants, unless it wanted more when they were created: in the database, and, independently
- * of it, on the hosts.
- * @param before the VMs of each app at the last check
- * @param strays every VM that was given up with its host, which may still run it or hear of it late
+ * Checks that an app has no more VMs than it wants, in the database and on the hosts. If the wanted number has
+ * decreased, it may still have as many as before.
+ * @param before number of VMs of each app at the last check
+ * @param strays VMs that were given up with their host, which may still run them
  */
 export function checkLimit(
   sim: Simulation,
@@ -28,7 +28,7 @@ export function checkLimit(
   const real = new Set<string>()
   for (const host of sim.world.hosts)
     for (const [vmId, { desired, state }] of host.vms) {
-      // The target of a migration has a VM that does not run yet.
+      // Excludes the copy of a migrating VM on the target host, which does not run yet.
       if (state !== 'running' && state !== 'paused') continue
       const isRun = commandsOfRuns.has(desired.spec.command?.[0] ?? '')
       if (desired.spec.appId === id && !isRun && !strays.has(vmId)) real.add(vmId)

@@ -1,7 +1,7 @@
 /**
- * Plants one bug at a time: the simulation has to find each, and to find it again with the same seed. The fence of the
- * engine is not among them, because workflow steps are idempotent and tolerate a repeated write;
- * src/engine/mutants.test.ts covers it.
+ * Plants one bug at a time in the SQL statements of the control plane. The simulation must find each bug, and find it
+ * again with the same seed. No bug is planted in the fence (the check that a runner still holds its lease), because
+ * workflow steps are idempotent and tolerate repeated writes; src/engine/mutants.test.ts covers it.
  */
 import { afterAll, expect, it } from 'vitest'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
@@ -10,7 +10,7 @@ import { live } from './life.ts'
 import { type Stage, simulationStage, stageOf } from './stage.ts'
 
 interface Change {
-  /** Name of the statement, the part to replace, and its replacement. */
+  /** Name of the changed statement. In its text, `piece` is replaced with `by`. */
   readonly statement: string
   readonly piece: string | RegExp
   readonly by: string
@@ -97,7 +97,7 @@ afterAll(async () => {
   for (const stage of stages) await stage[Symbol.asyncDispose]()
 })
 
-/** Returns the database with some statements of the program replaced. */
+/** Wraps a database so that the statements of the mutant are replaced with faulty ones. */
 function mutated(db: Db, { what, changes }: Mutant): Db {
   const change = <Row>(asked: Statement<Row>): Statement<Row> => {
     const mine = changes.find(one => one.statement === asked.name)
@@ -127,7 +127,7 @@ const inEachRun = [
 const chosen = mutants.filter(({ what }) => isNightly || inEachRun.includes(what))
 
 it.each(chosen.map(mutant => [mutant.what, mutant] as const))(
-  'finds it when %s',
+  'the simulation detects the bug: %s',
   async (_, mutant) => {
     const stage = await simulationStage()
     stages.push(stage)
@@ -136,10 +136,10 @@ it.each(chosen.map(mutant => [mutant.what, mutant] as const))(
     for (let seed = 1; seed <= mostSeeds; seed++) {
       const found = await fate(seed)
       if (found === undefined) continue
-      // Ids differ from life to life.
+      // Ids differ between runs of the same seed.
       const comparable = (text: string | undefined) => text?.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
       expect(comparable(await fate(seed))).toBe(comparable(found))
-      // The unchanged program passes the same life: the failure is the mutant's, not the simulation's.
+      // The unchanged program must pass with the same seed, which shows that the planted bug caused the failure.
       await live(stage, seed, steps, new Set())
       return
     }

@@ -1,4 +1,4 @@
-/** Random operations of users and operators, and random faults; each may happen at any time. */
+/** Random operations of users and operators, and random faults. The simulation chooses among them at any time. */
 import { startDeletingApp } from '../../src/control/apps/end.ts'
 import { removeDeployment, takeDown } from '../../src/control/deployments/end.ts'
 import * as deployments from '../../src/control/deployments/store.ts'
@@ -44,10 +44,10 @@ const desired = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async 
   })
 }
 
-/** The image of deployments with the isolation `vm`, so that hosts show what such a deployment runs on. */
+/** Image of deployments with the isolation `vm`, by which the invariants recognize these deployments on hosts. */
 export const imageOfVmsOnly = 'example/vms-only:1'
 
-/** Name, weight and action. */
+/** Name, relative frequency and action. */
 export type Operation = readonly [string, number, (sim: Simulation) => Promise<unknown>]
 
 export const operations: readonly Operation[] = [
@@ -58,7 +58,7 @@ export const operations: readonly Operation[] = [
     9,
     async sim => {
       if (sim.apps.length >= 4) return
-      // Such an app has at most one VM, so that it may have a writable volume.
+      // Some apps have at most one VM, so that they may have a writable volume.
       const isAlone = sim.random.chance(0.4)
       const replicas = isAlone ? 1 : 1 + sim.random.below(2)
       const app = await sim.world.app({ replicas, minReplicas: sim.random.chance(0.25) ? 1 : 0 })
@@ -142,12 +142,12 @@ export const operations: readonly Operation[] = [
     'a request',
     9,
     async sim => {
-      // Usually a suspended app, for which waking matters.
+      // Usually request a suspended app, because the request then wakes it.
       const asleep = await sim.world.rows<{ id: string }>(
         `SELECT id FROM app WHERE scale_state = 'scaled_to_zero' ORDER BY id`,
       )
       const app = sim.random.chance(0.2) ? sim.random.pick(sim.apps) : sim.random.pick(asleep)
-      // Both variants are covered: with and without an immediate request to a host.
+      // Cover both ways to wake an app: `wakeAppNow` also sends a request to a host at once.
       const now = { hostTimeoutSeconds: 3600, afterMs: 0 }
       const wake = sim.random.chance(0.5) ? wakeApp : (tx: Tx, id: string) => wakeAppNow(tx, id, now)
       if (app) await sim.world.db.tx(async tx => void (await wake(tx, app.id)))
@@ -181,7 +181,7 @@ export const operations: readonly Operation[] = [
       )
       const snapshot = sim.random.pick(kept.filter(one => one.state === 'ready'))
       if (!snapshot) return
-      // The rules may reject this.
+      // An ApiError is fine: the rules may forbid the operation.
       await sim.world.db
         .tx(tx => requestRestore(tx, snapshot))
         .catch((error: unknown) => {
@@ -210,7 +210,7 @@ export const operations: readonly Operation[] = [
       const [source, there] = [sourceHostId, target.id].map(id => hosts.find(host => host.id === id))
       const coMoved = await coMovedOf(sim.world.db, vm.id)
       if (!source || !there || moveObstacle(vm, coMoved)) return
-      // The rules may reject this.
+      // An ApiError is fine: the rules may forbid the operation.
       const begun = sim.world.db.tx(async tx => {
         const choice = chooseMove(vm, source, there, await coMovedOf(tx, vm.id))
         if (!('plan' in choice) || !(await reserve(tx, target.id, d))) return

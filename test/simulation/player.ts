@@ -1,7 +1,6 @@
 /**
- * Program that simulates lives, one after the other, on its own PostgreSQL, on orders from `players.ts`. The program
- * and its PostgreSQL share one core: each waits for the other, and waking up another core costs more than the
- * statement.
+ * Program that runs simulations, one after the other, as requested by `players.ts`, on a PostgreSQL server of its own.
+ * Both share one core: each waits for the other, and waking up another core takes longer than executing a statement.
  */
 import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'
@@ -9,24 +8,24 @@ import { databaseUrl, startPrivateServer, templateName } from '../support/global
 import { live } from './life.ts'
 import { stageOf, useVirtualTime } from './stage.ts'
 
-/** An order to the program. */
+/** A message to the program: run a simulation. */
 export interface Order {
   readonly seed: number
   readonly steps: number
 }
 
-/** Its answers: first that it is ready, then one per order. */
+/** A message from the program: first that it is ready, then the result of each simulation. */
 export type Answer =
   | { readonly is: 'ready' }
   | { readonly is: 'lived'; readonly seed: number; readonly visited: readonly string[] }
   | { readonly is: 'failed'; readonly seed: number; readonly why: string }
 
-/** Statistics are not needed here; `stage.ts` does the vacuuming, and plans must not change. */
+/** PostgreSQL settings. `stage.ts` vacuums instead of autovacuum, and nothing reads the statistics. */
 const settings = { autovacuum: 'off', track_counts: 'off', track_activities: 'off' }
 
 async function main(): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
-  // Keeps this process alive while it awaits child processes, which do not.
+  // Keeps this process alive: the child processes that it awaits do not.
   const awake = setInterval(() => undefined, 1000)
   cleanup.defer(() => clearInterval(awake))
   const server = cleanup.use(await startPrivateServer('embedded', settings))
@@ -34,7 +33,7 @@ async function main(): Promise<void> {
   const url = databaseUrl(server.adminUrl, templateName)
   await useVirtualTime(url)
   const log = pino({ level: 'silent' })
-  // One connection each: every statement is planned once, and statements run in order, so that a seed replays.
+  // One connection of each kind: statements are planned once, and run in order, so that the same seed repeats a run.
   const db = await connectDb({ url, log, autocommitConnections: 1, txConnections: 1 })
   cleanup.defer(() => db.close())
   const stage = stageOf(db)

@@ -1,4 +1,4 @@
-/** Runs lives on every core, in programs (`player.ts`) that each have their own PostgreSQL. */
+/** Runs simulations on several cores, in child processes (`player.ts`) with a PostgreSQL server each. */
 import { type ChildProcess, execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
@@ -6,14 +6,14 @@ import { join } from 'node:path'
 import { startReaper } from '../support/reaper.ts'
 import type { Answer, Order } from './player.ts'
 
-/** More would take memory and time from other tests. */
+/** Maximum number of child processes. More would take memory and CPU time from other tests. */
 const mostPlayers = 4
 
 /**
- * Runs the lives of these seeds until there are none left, or one fails.
- * @param next the next seed, or undefined to stop
- * @param visited receives every phase that was run
- * @returns how many lives were run
+ * Runs a simulation for each seed until no seed is left or one fails.
+ * @param next returns the next seed, or undefined to stop
+ * @param visited receives the name of every workflow phase that was run
+ * @returns the number of simulations
  * @throws Error with the seed that failed and how to replay it
  */
 export async function play(next: () => number | undefined, steps: number, visited: Set<string>): Promise<number> {
@@ -64,7 +64,7 @@ function died(child: ChildProcess): never {
   throw new Error(`a player ended by itself: ${child.signalCode ?? child.exitCode}`)
 }
 
-/** Pins the program to a core with taskset (util-linux), if available. */
+/** Returns options that pin the child process to a core with taskset (util-linux), if available. */
 function onCore(core: number): { readonly execPath: string; readonly execArgv: string[] } {
   try {
     execFileSync('taskset', ['-c', String(core), 'true'], { stdio: 'ignore' })

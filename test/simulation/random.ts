@@ -1,6 +1,6 @@
-/** A seeded generator (mulberry32): the same seed gives the same choices. */
+/** A seeded random number generator (mulberry32): the same seed gives the same choices. */
 export interface Random {
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number
   below(n: number): number
   chance(p: number): boolean

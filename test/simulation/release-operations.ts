@@ -1,4 +1,4 @@
-/** Random operations on versions, runs and jobs: strategies, canaries, commands, and times of a schedule. */
+/** Random operations on rollouts (strategies, canaries), runs of commands, and scheduled jobs. */
 import { expect } from 'vitest'
 import { addCanaryCounts, findDeployment } from '../../src/control/deployments/index.ts'
 import { dueJobs } from '../../src/control/jobs/index.ts'
@@ -9,14 +9,14 @@ import type { TestApp } from '../support/compute.ts'
 import type { Operation } from './operations.ts'
 import type { Simulation } from './simulation.ts'
 
-/** Hosts end the programs of this image. */
+/** An image whose program crashes on every simulated host. */
 export const brokenImage = 'example/broken:1'
 
 export const commandsOfRuns: ReadonlySet<string> = new Set(['work', 'report'])
 
 const canary = JSON.stringify({ percent: 10, seconds: 60, max_error_percent: 5, min_requests: 20 })
 
-/** Some apps are replaced one VM at a time, some have canaries. */
+/** Chooses how an app's VMs are replaced: one at a time, with a canary, or the default. */
 export async function chooseStrategy({ world, random }: Simulation, { id }: TestApp): Promise<void> {
   const dice = random.next()
   if (dice < 0.3) await world.rows(`UPDATE app SET strategy = 'one-at-a-time' WHERE id = $1 RETURNING id`, id)
@@ -33,7 +33,7 @@ interface Tick {
   readonly waits: boolean
 }
 
-/** Two control planes look for jobs at the same time. */
+/** Starts due jobs, twice concurrently, as two control planes would. */
 async function sweepJobs({ world }: Simulation): Promise<void> {
   const sweep = dueJobs(world.deps)
   const moment = { signal: new AbortController().signal, now: new Date() }
@@ -45,7 +45,7 @@ async function tick(sim: Simulation): Promise<void> {
   const job = random.pick(await world.rows<{ id: string }>(`SELECT id FROM job ORDER BY id`))
   if (!job) return
   const [due] = await world.rows<DueJob>(
-    // Another time than those before: each has one run at most.
+    // A different due time on each call, because a job has at most one run for each due time.
     `UPDATE job SET next_at = timestamptz '2020-01-01 UTC' + make_interval(secs => $2), note = NULL FROM app a
      WHERE job.id = $1 AND a.id = app_id AND a.want = 'live' RETURNING job.id, next_at::text AS due`,
     job.id,
@@ -120,7 +120,8 @@ export const releaseOperations: readonly Operation[] = [
       const app = sim.random.pick(sim.apps)
       if (!app) return
       const overlap = sim.random.pick(['skip', 'allow', 'replace'] as const) ?? 'skip'
-      // Its times are set by hand, so that a life does not depend on the clock.
+      // So late that it never comes by itself: `tick` sets due times, so that the simulation does not depend on the
+      // clock.
       const nextAt = new Date(Date.now() + 86_400_000)
       const job = { id: newId(), projectId: sim.world.projectId, appId: app.id, name: 'report', nextAt, overlap }
       const when = { schedule: '0 0 1 1 *', timeZone: 'UTC', command: ['report'], retries: 1, timeoutSeconds: 60 }

@@ -1,15 +1,15 @@
 /**
- * Random lives of the whole control plane.
+ * Simulated runs ("lives") of the whole control plane with random events and faults.
  *
  * | variable | meaning |
  * |---|---|
- * | `MOTE_SIMULATION_SEED` | only this seed; prints what happened when it fails |
- * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes (120) |
- * | `MOTE_SIMULATION_SECONDS` | instead: as many as fit into this |
- * | `MOTE_SIMULATION_FROM` | the first seed (1); `today`: others on each day |
- * | `MOTE_SIMULATION_STEPS` | how long a life is (500) |
+ * | `MOTE_SIMULATION_SEED` | run only this seed; if it fails, print the events |
+ * | `MOTE_SIMULATION_SEEDS` | number of seeds (120) |
+ * | `MOTE_SIMULATION_SECONDS` | run as many seeds as possible in this time, instead of a number |
+ * | `MOTE_SIMULATION_FROM` | the first seed (1); `today`: a different one each day |
+ * | `MOTE_SIMULATION_STEPS` | steps of each run (500) |
  *
- * The suite uses the same seeds each time, so that a failure is due to the change under test; `today` explores further.
+ * `npm test` uses the same seeds each time, so that a failure is due to the change under test; `today` tries new seeds.
  */
 import { afterAll, expect, it } from 'vitest'
 import { statement } from '../../src/db/db.ts'
@@ -24,9 +24,12 @@ const seconds = setting('SECONDS', Number.NaN)
 const first =
   process.env['MOTE_SIMULATION_FROM'] === 'today' ? Math.floor(Date.now() / 86_400_000) * 10_000 : setting('FROM', 1)
 const steps = setting('STEPS', 500)
-/** The lives must reach each of these. `vm-snapshot-move preparing` is missing: 250 lives never reach it. */
+/**
+ * Workflow phases, by kind of workflow, that 120 simulated runs must reach. `vm-snapshot-move preparing` is missing,
+ * because 250 runs never reach it.
+ */
 const phases: Readonly<Record<string, readonly string[]>> = {
-  // VMs by the isolation that their app asks for, moves with memory, and starts from snapshots, by hypervisor.
+  // Not phases but events, by hypervisor: a VM without required isolation, a live migration, a start from a snapshot.
   any: ['gvisor', 'qemu'],
   arrival: ['gvisor', 'qemu'],
   restore: ['gvisor', 'qemu'],
@@ -42,7 +45,7 @@ const phases: Readonly<Record<string, readonly string[]>> = {
   'volume-snapshot': ['creating', 'keeping', 'removing'],
 }
 
-/** Phases that were run, over all lives. */
+/** Workflow phases that were run, over all simulated runs. */
 const visited = new Set<string>()
 
 const stages: Stage[] = []
@@ -55,7 +58,7 @@ afterAll(async () => {
   for (const made of stages) await made[Symbol.asyncDispose]()
 })
 
-it('replays exactly', async () => {
+it('the same seed simulates exactly the same events', async () => {
   const here = await stage()
   const again = await stage()
   const seed = Number.isNaN(one) ? first : one
@@ -64,7 +67,7 @@ it('replays exactly', async () => {
   expect(second).toEqual(once)
 }, 120_000)
 
-it('does not depend on how fast the machine is', async () => {
+it('the simulated database has a virtual clock, so the speed of the machine does not matter', async () => {
   const { db } = await stage()
   const column = statement<{ name: string }>(
     'test.realTime',
@@ -78,7 +81,7 @@ it('does not depend on how fast the machine is', async () => {
   expect(await db.rows(column)).toEqual([])
 })
 
-it('keeps every invariant in random lives', async () => {
+it('every invariant holds in simulated runs with random faults', async () => {
   if (!Number.isNaN(one)) return void (await live(await stage(), one, steps, visited))
   const beganMs = performance.now()
   let begun = 0

@@ -1,6 +1,7 @@
 /**
- * One life: real workflows, sweeps and statements of the control plane on a real database, with simulated hosts; a seed
- * decides every next event. Time is virtual: nothing waits, and time passes by moving every stored timestamp back.
+ * One simulated run ("life"): real workflows, sweeps and statements of the control plane on a real database, with
+ * simulated hosts. A seed determines each next event. Time is virtual: nothing waits, and to let time pass, all stored
+ * timestamps are moved into the past.
  */
 import type { VmObserved } from '../../src/contract/agent.ts'
 import { deadHosts, reconcileHost } from '../../src/control/fleet/index.ts'
@@ -26,7 +27,7 @@ export interface WorkflowNow {
   readonly error: string | null
 }
 
-/** Every stored timestamp that a decision reads. */
+/** Stored timestamps, by table, that the control plane reads for decisions. */
 const instants: Readonly<Record<string, readonly string[]>> = {
   machine: ['entered_at', 'deadline'],
   host: ['last_seen_at', 'suspected_at'],
@@ -40,7 +41,7 @@ const sql = {
     'simulation.machines',
     'SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind',
   ),
-  // Claims the chosen workflow, as a runner does.
+  // Leases the chosen workflow, as a runner does.
   claim: statement<ClaimedRow>(
     'simulation.claim',
     `UPDATE machine SET lease = $3, lease_until = now() + interval '1 hour', runner = $3 WHERE kind = $1 AND id = $2
@@ -57,9 +58,11 @@ const sql = {
   ),
 }
 
-/** Phases in which a workflow waits for a change of the desired state. */
+/** Phases in which a workflow has settled and waits for a change of the desired state. */
 const resting: ReadonlySet<string> = new Set(['steady', 'serving', 'keeping', 'missing'])
-/** Long, because nothing hangs here, a machine may be busy, and a step that timed out would not replay. */
+/**
+ * Step timeout: so long that it never fires on a busy machine, because such a step could not be repeated with the seed.
+ */
 const stepTimeoutMs = 120_000
 
 interface Heard {
@@ -68,8 +71,8 @@ interface Heard {
 }
 
 /**
- * The small host is full most of the time. VMs of gVisor can move to each host, and where QEMU has KVM, new VMs prefer it.
- * The second host has no virtual machines.
+ * Hosts with their hypervisors. The first is small, so it is full most of the time, and has QEMU without KVM. The
+ * second has only gVisor, to which all hosts can move VMs. On the third, new VMs prefer QEMU, because it has KVM.
  */
 const machines = [
   { vcpus: 3, offers: [simGvisor, { ...simQemu, emulated: true }] },
@@ -77,22 +80,22 @@ const machines = [
   { vcpus: 12, offers: [simGvisor, simQemu] },
 ]
 
-/** `twice`: after the step has decided, another runner runs it, and the first one finds its lease gone. */
+/** Fault of a workflow step. `twice`: before its commit, another runner takes the lease and runs the whole step. */
 type Fate = 'fine' | 'dies-before' | 'dies-after' | 'twice'
 
 export interface Simulation extends AsyncDisposable {
   readonly world: ComputeWorld
   readonly random: Random
   readonly apps: (TestApp & { readonly isAlone: boolean })[]
-  /** Phases that were run, and what VMs did on hosts, over all lives. */
+  /** Workflow phases that were run, and noteworthy VM events on hosts, over all simulated runs. */
   readonly visited: Set<string>
   /** Past events, oldest first. */
   readonly history: string[]
-  /** Share of messages and steps that fail. */
+  /** Probability that a message is lost or a workflow step fails. */
   faults: number
   /** True if an invariant could be affected by writes since the last call. */
   changed(): boolean
-  /** Workflows at the last check of the invariants, which run after every step. */
+  /** Workflows as read by the last check of the invariants, which runs after every step. */
   workflowsNow: readonly WorkflowNow[]
   /** Runs one step of one workflow, possibly with a fault. */
   step(): Promise<void>
@@ -105,7 +108,7 @@ export interface Simulation extends AsyncDisposable {
   workflows(): Promise<WorkflowNow[]>
 }
 
-/** @param visited receives every phase that was run */
+/** Starts a simulated run. @param visited receives the name of every workflow phase that was run */
 export async function simulation(
   seed: number,
   stage: Omit<Stage, typeof Symbol.asyncDispose>,
@@ -117,14 +120,14 @@ export async function simulation(
   const world = await computeWorld(settings, { db: stage.db, drop: async () => undefined })
   const state = { faults: 0 }
   const heard: Heard[] = []
-  /** The last delivered report of each VM by each host. */
+  /** The last delivered report about each VM from each host, as JSON. */
   const known = new Map<string, string>()
   const passes = () => !dice.chance(state.faults)
   for (const machine of machines) await world.addHost({ ...machine, passes })
   for (const host of world.hosts) host.behaviour.set(brokenImage, 'crash')
   let fate: Fate = 'fine'
   let under: Pick<WorkflowNow, 'kind' | 'id'> | undefined
-  /** Another runner, which now holds the lease, runs the whole step. */
+  /** Runs the whole step of the current workflow as another runner, which takes the lease. */
   const overtake = async () => {
     fate = 'fine'
     if (under) await run(under)
@@ -141,7 +144,7 @@ export async function simulation(
     const workflow = workflows.get(kind)
     if (!workflow) throw new Error(`BUG: no workflow of kind ${kind}`)
     const claimed = world.db.maybe(sql.claim, [kind, id, newId()])
-    // Sent in the same round trip, after the claim on the same connection, because the runner would load it next.
+    // Load the subject in the same round trip: the statement runs after the claim, on the same connection.
     const subject = workflow.load(id)
     subject.catch(() => undefined)
     const row = await claimed
@@ -166,7 +169,7 @@ export async function simulation(
     workflows: () => world.db.rows(sql.workflows),
     async step() {
       const all = sim.workflowsNow
-      // Usually a workflow in progress, because one that has settled only checks its state.
+      // Prefer workflows in progress, because those that have settled only check their state.
       const chosen = dice.pick(dice.chance(0.6) ? all.filter(one => !resting.has(one.phase)) : all) ?? dice.pick(all)
       if (!chosen) return
       visited.add(`${chosen.kind} ${chosen.phase}`)
@@ -181,7 +184,7 @@ export async function simulation(
       for (const vmId of host.vms.keys()) {
         const message = { hostId: host.id, observed: host.observed(vmId) }
         const text = JSON.stringify(message.observed)
-        // Most repeated reports contain nothing new.
+        // Skip most reports that contain nothing new, to save time.
         if (known.get(vmId + host.id) === text && !dice.chance(0.1)) continue
         heard.push(message)
         if (heard.length > 200) heard.shift()
@@ -203,7 +206,7 @@ export async function simulation(
     async heartbeat(host) {
       if (!host.reachable) return
       await touchHosts(world.db, [host.id])
-      // The next heartbeat repeats a `forget` request that was lost.
+      // Ignore a lost request to forget a VM: the next heartbeat repeats it.
       await reconcileHost(world.deps, host.id, host.heartbeat().vms ?? []).catch(() => undefined)
     },
     async passTime(seconds) {
@@ -217,7 +220,10 @@ export async function simulation(
   return sim
 }
 
-/** Injects a crash before a handler, or after its external effects and before its commit. */
+/**
+ * Wraps the handlers of a workflow to inject a crash before a handler, or after its external effects but before its
+ * commit.
+ */
 function mortal(workflow: AnyWorkflow, fate: () => Fate, overtake: () => Promise<void>): AnyWorkflow {
   const phases = Object.entries(workflow.phases).map(([name, handler]) => [
     name,

@@ -1,6 +1,7 @@
 /**
- * A database that many lives reuse one after the other: creating one for each would cost more than most lives. Its clock
- * is virtual: it advances by 1 ms with each event of a life, so that a life on a slow or paused machine is the same one.
+ * A database that many simulated runs ("lives") use one after the other, because creating one takes longer than most
+ * runs. Its clock is virtual: it advances by 1 ms with each event, so that a slow or paused machine makes no
+ * difference.
  */
 import pg from 'pg'
 import { connectDb } from '../../src/db/connect.ts'
@@ -13,9 +14,9 @@ export interface Stage extends AsyncDisposable {
   readonly db: Db
   /** True if an invariant could be affected by writes since the last call. */
   changed(): boolean
-  /** Deletes all rows and sets the clock of the database to this machine's. */
+  /** Deletes all rows, and sets the virtual clock to this machine's time. */
   clear(): Promise<void>
-  /** Advances the clock of the database by 1 ms. */
+  /** Advances the virtual clock by 1 ms. */
   tick(): Promise<void>
 }
 
@@ -41,20 +42,29 @@ const written = [
   ],
   ...['vm', 'deployment_env', 'deployment', 'app_env', 'app', 'host', 'project_member', 'project', 'account'],
 ]
-/** One statement, because references are checked at its end. TRUNCATE takes 0.7 s here, this a few milliseconds. */
+/**
+ * Deletes all rows. One statement for all tables, because foreign keys are checked at its end. TRUNCATE would take 0.7
+ * s; this takes a few milliseconds.
+ */
 const clear = statement(
   'simulation.clear',
   `WITH ${written.map(table => `d_${table} AS (DELETE FROM ${table})`).join(', ')} SELECT 1`,
 )
 
-/** Dead rows of earlier lives slow down every read: a step of the tenth life took twice as long as one of the first. */
+/**
+ * Removes dead rows of earlier runs, which slow down every read: steps of the tenth run took twice as long as the
+ * first.
+ */
 const vacuum = statement('simulation.vacuum', `VACUUM ${written.join(', ')}`)
-/** Each VACUUM invalidates all plans, which costs as much as the dead rows of three lives. */
+/**
+ * Number of runs between two VACUUMs. Each invalidates all plans, which costs as much as the dead rows of three runs.
+ */
 const livesBetweenVacuums = 3
 
 /**
- * A sequence is the clock, in milliseconds: all connections see its value at once. Statements call now() without a schema,
- * so a schema before pg_catalog in the search path replaces it. Defaults of columns were resolved by the migrations.
+ * Replaces now() and clock_timestamp() with functions that read a sequence, in milliseconds, which all connections see
+ * at once. They are in a schema that precedes pg_catalog in the search path. Column defaults refer to pg_catalog, so
+ * they are altered.
  */
 const virtualTime = `
 CREATE SCHEMA simulation;
@@ -77,7 +87,7 @@ END $$`
 const setClock = statement('simulation.setClock', `SELECT setval('simulation.clock', $1)`)
 const tick = statement('simulation.tick', `SELECT nextval('simulation.clock')`)
 
-/** For a database that `stageOf` uses; affects later connections. */
+/** Installs the virtual clock in a database, for connections that are opened later. */
 export async function useVirtualTime(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -88,7 +98,7 @@ export async function useVirtualTime(url: string): Promise<void> {
   }
 }
 
-/** @param db with one connection of each kind: statements run in order, so that a seed replays */
+/** @param db a database with one connection of each kind, so that statements run in order and a seed repeats a run */
 export function stageOf(db: Db): Omit<Stage, typeof Symbol.asyncDispose> {
   let lives = 0
   return {
@@ -106,7 +116,7 @@ export function stageOf(db: Db): Omit<Stage, typeof Symbol.asyncDispose> {
 export async function simulationStage(): Promise<Stage> {
   const database = await testDatabase()
   await useVirtualTime(database.url)
-  // One connection each: every statement is planned once, and statements run in order, so that a seed replays.
+  // One connection of each kind: statements are planned once, and run in order, so that the same seed repeats a run.
   const db = await connectDb({ url: database.url, log: testLog(), autocommitConnections: 1, txConnections: 1 })
   return {
     ...stageOf(db),

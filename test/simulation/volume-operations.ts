@@ -28,7 +28,7 @@ const anySnapshot = async (sim: Simulation) =>
       `SELECT id, volume_id AS "volumeId" FROM volume_snapshot WHERE want = 'present' ORDER BY id`,
     ),
   )
-/** Ignores rejections by the rules. */
+/** Runs `act` in a transaction, and ignores errors of the API, because the rules may forbid the operation. */
 const tryTo = (sim: Simulation, act: (tx: Tx) => Promise<unknown>) =>
   sim.world.db.tx(act).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error
@@ -147,7 +147,7 @@ export const volumeOperations: readonly Operation[] = [
     async sim => {
       const id = await anyVolume(sim)
       const target = sim.random.pick(sim.world.hosts)
-      // An attached volume, or one being attached, moves with its VM.
+      // Skip volumes that are attached or being attached: these move with their VM.
       const held = await sim.world.rows(`SELECT vm_id AS id FROM vm_disk WHERE volume_id = $1`, id ?? null)
       if (!id || !target || held.length > 0) return
       await tryTo(sim, tx => startMove(tx, { volumeId: id, targetHostId: target.id, targetPool: 'local' }))

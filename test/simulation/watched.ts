@@ -1,4 +1,4 @@
-/** Wraps a database and tracks writes that an invariant could observe. */
+/** Wraps a database, and records whether statements have written anything that an invariant reads. */
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
 import { engineStatements } from '../../src/engine/statements.ts'
 
@@ -8,7 +8,7 @@ export interface Watched {
   changed(): boolean
 }
 
-/** Statements that write only leases and times of workflows, which no invariant reads. */
+/** Statements that write only leases and times of workflows, which no invariant reads, so they do not count. */
 const silent: ReadonlySet<string> = new Set([
   ...[engineStatements.wait, engineStatements.fail, engineStatements.poke, engineStatements.release].map(
     one => one.name,
@@ -17,7 +17,10 @@ const silent: ReadonlySet<string> = new Set([
 ])
 
 const reads = (statement: Statement<unknown>) => /^\s*SELECT\b/.test(statement.text) || silent.has(statement.name)
-/** A statement that begins with WITH may write without returning rows. */
+/**
+ * True if the row count shows whether the statement has written anything. It does not for a statement that begins with
+ * WITH, which may write in a subquery and return no rows.
+ */
 const isPlain = (statement: Statement<unknown>) => /^\s*(INSERT|UPDATE|DELETE)\b/.test(statement.text)
 
 export function watched(db: Db): Watched {

@@ -1,4 +1,4 @@
-/** A cloud of the built program on gVisor, and the command line of a person who uses it. */
+/** Starts a cloud with the built program and gVisor, and runs the CLI as a signed-in user. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -15,17 +15,17 @@ import { until } from '../support/wait.ts'
 const root = join(import.meta.dirname, '..', '..')
 
 export interface Cloud extends AsyncDisposable {
-  /** Runs `mote` in the folder. @throws Error with its output */
+  /** Runs `mote` in a folder, and returns its output. @throws Error with the output if it fails */
   mote(args: readonly string[], folder: string): Promise<string>
-  /** Starts `mote` in the folder, for a command that runs until it is ended. */
+  /** Starts a `mote` command that runs until it is killed, such as `mote proxy`. */
   start(args: readonly string[], folder: string): ChildProcess
-  /** Asks an app through the gateway. @returns status and body */
+  /** Sends a request to an app through the gateway. @returns status and body of the response */
   ask(url: string, path: string, method?: string): Promise<string>
 }
 
 export interface CloudOptions {
   readonly runsc: string
-  /** OCI layouts of images. */
+  /** Directories (OCI image layouts) of images that apps can deploy. */
   readonly images: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-/** The image of the services of all stacks: programs of Debian, made once per machine. */
+/** Builds the one image that the services of all test stacks use: Debian's programs. It is built once per machine. */
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -27,7 +27,7 @@ const packages = [
   ],
 ]
 
-/** As the entrypoints of the official images: they create the database when its volume is empty. */
+/** Start scripts that, like those of the official images, create the database if its volume is empty. */
 const entrypoints = {
   postgres: `#!/bin/sh
 set -e
@@ -60,7 +60,7 @@ exec mariadbd --user=mysql --bind-address=:: $new
 }
 
 /**
- * Returns the OCI layout `stack-tools`.
+ * Returns the path of the OCI image layout `stack-tools`; builds it if it is not cached.
  * @throws Error if Debian's packages cannot be reached, or mmdebstrap is not installed
  */
 export async function stackImage(): Promise<string> {
@@ -88,7 +88,10 @@ async function finish(dir: string, layer: string): Promise<void> {
   })
 }
 
-/** The entrypoints, directories that services of Debian make, and no data of packages. */
+/**
+ * Returns a layer with the start scripts and the directories that Debian creates when it starts a service. It removes
+ * the databases that Debian's packages create.
+ */
 async function ownLayer(): Promise<Buffer> {
   const tar = pack()
   const mtime = new Date(0)

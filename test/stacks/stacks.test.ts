@@ -1,5 +1,8 @@
 // Runs on one PostgreSQL only: tests the built program, not the database.
-/** Stacks of compose files run on gVisor: each answers, and its services reach each other. docs/compose-files.md lists them. */
+/**
+ * Starts example stacks (compose files) on gVisor. Each must respond as expected, which its services only can if they
+ * reach each other. docs/compose-files.md lists the stacks.
+ */
 import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,7 +42,7 @@ afterAll(async () => {
 
 type Ask = (path: string, method?: string) => Promise<string>
 
-/** What each stack answers, in order: method, path and pattern. */
+/** For each stack, requests and checks of the responses. */
 const stacks: Readonly<Record<string, (ask: Ask) => Promise<void>>> = {
   'flask-redis': async ask => {
     const [one, two] = [await ask('/'), await ask('/')].map(text => Number(/seen (\d+) times/.exec(text)?.[1]))
@@ -50,7 +53,7 @@ const stacks: Readonly<Record<string, (ask: Ask) => Promise<void>>> = {
     expect(await ask('/apple', 'POST')).toBe('200 added')
     expect(await ask('/')).toBe('200 apple,pear')
   },
-  // Without a site, WordPress asks for its set-up: it has reached its database, which takes longer to start than WordPress.
+  // The set-up page shows that WordPress has reached its database, which takes longer to start than WordPress itself.
   'wordpress-mariadb': ask => untilAnswer(ask, '/wp-admin/install.php', /^200 [^]*WordPress/),
   'worker-queue': async ask => {
     expect(await ask('/pear', 'POST')).toBe('200 queued')
@@ -92,7 +95,9 @@ const untilAnswer = (ask: Ask, path: string, wanted: string | RegExp) =>
     { what: `${path} to answer ${String(wanted)}`, timeoutMs: 60_000 },
   ).then(() => undefined)
 
-/** A database, replicas, a shared volume, a service that ends before others start, and what else compose files can say. The rest run each night. */
+/**
+ * Stacks that run with every change: together they use every supported key of compose files. The others run each night.
+ */
 const examples = [
   'nginx-flask-postgres',
   'balanced',
@@ -104,9 +109,10 @@ const examples = [
 ]
 const chosen = Object.entries(stacks).filter(([name]) => isNightly || examples.includes(name))
 
-it('are all tested', async () => expect((await readdir(folders)).toSorted()).toEqual(Object.keys(stacks).toSorted()))
+it('every stack folder has a test', async () =>
+  expect((await readdir(folders)).toSorted()).toEqual(Object.keys(stacks).toSorted()))
 
-/** The keys that the services of some stacks use. */
+/** Returns the compose file keys that the services of these stacks use. */
 async function keysOf(names: readonly string[]): Promise<Set<string>> {
   const keys = new Set<string>()
   for (const name of names) {
@@ -116,25 +122,29 @@ async function keysOf(names: readonly string[]): Promise<Set<string>> {
   return keys
 }
 
-it('of every change use each key that any of them uses', async () => {
+it('the stacks that run with every change use each key that any stack uses', async () => {
   const [chosenKeys, allKeys] = [await keysOf(examples), await keysOf(Object.keys(stacks))]
   expect(allKeys.size).toBeGreaterThan(10)
   expect([...allKeys].filter(key => !chosenKeys.has(key))).toEqual([])
 })
 
-it.for(chosen)('%s', { timeout: minutes(6) }, async ([name, check], context) => {
-  context.skip(!cloud, whyNot)
-  if (!cloud) return
-  const folder = join(home, name)
-  await cp(join(folders, name), folder, { recursive: true })
-  try {
-    const said = await cloud.mote(['compose', 'up', '--yes'], folder)
-    const [, url = ''] = /serves at (\S+)/.exec(said) ?? []
-    expect(url, said).toMatch(/^http/)
-    const { ask } = cloud
-    await check((path, method) => ask(url, path, method))
-    expect(await cloud.mote(['compose', 'up'], folder)).toContain('No changes')
-  } finally {
-    await cloud.mote(['compose', 'down', '--volumes', '--yes'], folder)
-  }
-})
+it.for(chosen)(
+  'the stack %s starts, responds and is removed',
+  { timeout: minutes(6) },
+  async ([name, check], context) => {
+    context.skip(!cloud, whyNot)
+    if (!cloud) return
+    const folder = join(home, name)
+    await cp(join(folders, name), folder, { recursive: true })
+    try {
+      const said = await cloud.mote(['compose', 'up', '--yes'], folder)
+      const [, url = ''] = /serves at (\S+)/.exec(said) ?? []
+      expect(url, said).toMatch(/^http/)
+      const { ask } = cloud
+      await check((path, method) => ask(url, path, method))
+      expect(await cloud.mote(['compose', 'up'], folder)).toContain('No changes')
+    } finally {
+      await cloud.mote(['compose', 'down', '--volumes', '--yes'], folder)
+    }
+  },
+)

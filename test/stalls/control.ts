@@ -1,4 +1,4 @@
-/** Bytes from tenants that the control plane reads. */
+/** The worst known inputs for parsers of the control plane, which read bytes from tenants. */
 import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { parseJsonBody } from '../../src/control/http/json-body.ts'
@@ -15,7 +15,7 @@ const limits = { maxBytes: 512 << 20, maxEntries: 50_000 }
 
 export const controlCases: readonly Case[] = [
   {
-    name: 'the body of a request',
+    name: 'a request body',
     files: ['src/control/http/json-body.ts'],
     async run() {
       const mib = 1 << 20
@@ -25,7 +25,7 @@ export const controlCases: readonly Case[] = [
         try {
           parseJsonBody(Buffer.from(text))
         } catch {
-          // The body is refused.
+          // The body is rejected.
         } finally {
           await turn()
         }
@@ -79,7 +79,7 @@ export const controlCases: readonly Case[] = [
     },
   },
   {
-    name: 'the file of an app',
+    name: 'an app file (mote.toml)',
     files: ['src/appfile/parse.ts', 'src/appfile/locate.ts'],
     async run() {
       const floods = ['[', 'a.', '{', 'a={b=', '[[a]]\n', '"', "'''", '# \n', 'a = [\n', '\\u0061', ' ', 'é']
@@ -90,7 +90,7 @@ export const controlCases: readonly Case[] = [
         try {
           parseAppFile(text)
         } catch {
-          // The file is refused.
+          // The file is rejected.
         } finally {
           await turn()
         }

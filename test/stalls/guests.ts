@@ -1,4 +1,4 @@
-/** Bytes of guests and of their programs, which the agent reads. */
+/** The worst known inputs for parsers of the agent that read bytes from guests and their programs. */
 import { open } from 'node:fs/promises'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import { pour, settled, withApp, withGuest, withResolver } from '../support/host
 import { place } from './inputs.ts'
 import type { Case } from './measure.ts'
 
-/** DNS names that point to each other, as deep as a message of 64 KiB allows. */
+/** A DNS message with names that are compressed to pointers to each other, as deep as 64 KiB allow. */
 const pointers = (() => {
   const message = Buffer.alloc(65_000)
   message.writeUInt16BE(3000, 4)
@@ -24,7 +24,7 @@ const pointers = (() => {
   return message
 })()
 
-/** Writes the bytes to the agent as a sandbox does, until the agent has taken them or has closed the ports. */
+/** Writes the bytes to the agent through a named pipe, as a gVisor sandbox does; stops if the agent closes it. */
 async function floodPipe(bytes: Buffer): Promise<void> {
   const dir = place()
   await run('mkdir', [dir])
@@ -33,7 +33,7 @@ async function floodPipe(bytes: Buffer): Promise<void> {
   const ports = pipePorts(dir)
   const opened = await Promise.all([ports.control(), ports.log()])
   for (const port of opened) port.on('error', () => undefined).on('data', () => undefined)
-  // Closing the other handles makes the agent the only reader: a write fails once it has closed the pipe.
+  // Close the other handles, so that the agent is the only reader and a write fails once the agent has closed the pipe.
   const output = await open(join(dir, 'out.pipe'), 'w')
   for (const handle of others) await handle.close()
   const hello = Buffer.alloc(3 + 16)
@@ -50,7 +50,7 @@ async function floodPipe(bytes: Buffer): Promise<void> {
 
 export const guestsCases: readonly Case[] = [
   {
-    name: 'the file of further programs',
+    name: 'the file that lists further programs of a VM',
     files: ['src/agent/guest/programs.ts'],
     async run() {
       const program = { name: 'a', command: ['x'] }
@@ -69,7 +69,7 @@ export const guestsCases: readonly Case[] = [
           const file = { path: programsPath, data: Buffer.from(text).toString('base64'), mode: 0o644 }
           programsOf([file], { argv: { entrypoint: [], cmd: [] }, env: {} })
         } catch {
-          // The file is refused.
+          // The file is rejected.
         } finally {
           await turn()
         }
@@ -114,7 +114,7 @@ export const guestsCases: readonly Case[] = [
     },
   },
   {
-    name: 'an answer to a health check',
+    name: 'the response to a health check',
     files: ['src/agent/vm/health.ts'],
     async run() {
       for (const text of ['HTTP/1.1 103 Early Hints\r\n\r\n', 'x: y\r\n', 'x'])
@@ -125,7 +125,7 @@ export const guestsCases: readonly Case[] = [
     },
   },
   {
-    name: 'queries of the resolver',
+    name: 'DNS queries of a guest',
     files: ['src/agent/dns/server.ts', 'src/agent/dns/forward.ts'],
     run: () =>
       withResolver(async port => {

@@ -4,7 +4,7 @@ import { imagesCases } from './images.ts'
 import { packed } from './inputs.ts'
 import { testStalls } from './measure.ts'
 
-// Compressing them here would be a stall of its own.
+// Compress the archives before the tests, because compressing also blocks the event loop.
 beforeAll(() => void packed())
 
 testStalls(imagesCases)

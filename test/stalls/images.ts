@@ -1,4 +1,4 @@
-/** Sources, outputs of builders and images, which the agent reads. */
+/** The worst known inputs for parsers of the agent that read sources, outputs of builders, and images. */
 import { writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -38,7 +38,9 @@ async function layoutOf(layers: readonly Buffer[], config: Buffer = Buffer.from(
 
 const documents = [deepJson, wideJson].map(json => [json(4_000_000), json(65_000)] as const)
 
-/** Of an archive that another host serves, so that what is measured ends with the metadata. */
+/**
+ * Metadata of an npm package version. Its archive is on a host that is refused, so only reading metadata is measured.
+ */
 const npmVersion = { dist: { tarball: 'https://packages.example.com/a.tgz', integrity: `sha512-${'A'.repeat(86)}==` } }
 const packumentOf = (count: number) => {
   const versions = Object.fromEntries(Array.from({ length: count }, (_, n) => [`1.0.${n}`, npmVersion]))
@@ -167,7 +169,7 @@ export const imagesCases: readonly Case[] = [
             files.set(name, text)
             planProject({ paths: new Set([...files.keys(), 'main.py', 'Procfile']), texts: files })
           } catch {
-            // The source cannot be built.
+            // The source is rejected.
           } finally {
             await turn()
           }
@@ -200,7 +202,7 @@ export const imagesCases: readonly Case[] = [
             imagesOf(instructions, {})
             checkDockerfile('Dockerfile', instructions)
           } catch {
-            // It is refused.
+            // The Dockerfile is rejected.
           } finally {
             await turn()
           }

@@ -1,4 +1,4 @@
-/** The worst known inputs, and files for them. A test file has a directory of its own. */
+/** Inputs that several test files share, and a directory of temporary files for each test file. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -26,7 +26,7 @@ const manyHeaders = () =>
     ),
     endOfArchive,
   ])
-/** The most expensive inputs for a tar reader, made once: an upload of 639 KB took more than a minute. */
+/** The most expensive tar archives to read. Reading one of 639 KB (compressed) once took more than a minute. */
 export const archives = lazily(() => [
   globalHeaderBomb(300_000, 2000),
   globalHeaderBomb(4000, 20_000),

@@ -1,4 +1,4 @@
-/** Measures how long work blocks the event loop. */
+/** Tests that work does not block the event loop for long. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 
@@ -12,8 +12,8 @@ export interface Case {
 const longestMs = 50
 
 /**
- * The longest uninterrupted computation of the main thread, in CPU time, so that other processes on a busy machine do
- * not count.
+ * Returns how long `work` blocked the event loop at most, in milliseconds of the main thread's CPU time, so that other
+ * processes on a busy machine do not count.
  */
 async function stallOf(work: () => Promise<unknown>): Promise<number> {
   let longest = 0
@@ -33,8 +33,8 @@ async function stallOf(work: () => Promise<unknown>): Promise<number> {
 const mostFactor = 3
 
 /**
- * Processes on the same core also slow down computation: returns how much longer the same work takes now than
- * undisturbed.
+ * Returns the factor by which the same work now takes more CPU time than undisturbed, because other processes on the
+ * same core slow it down.
  */
 function busyFactor(): number {
   const text = `[${'{"a":[1,2,3]},'.repeat(40_000)}0]`
@@ -48,11 +48,11 @@ function busyFactor(): number {
   return Math.min(mostFactor, Math.max(1, (times[4] ?? 1) / (times[0] ?? 1)))
 }
 
-/** Tests that no case blocks the event loop for long. */
+/** Defines a test for each case. */
 export function testStalls(cases: readonly Case[]): void {
   describe('the event loop is not blocked', { timeout: 60_000 }, () => {
-    it.each(cases)('by the worst of $name', async one => {
-      // Other processes may delay a run, so use the best of several runs; a slow parser is slow in every run.
+    it.each(cases)('by the worst known input: $name', async one => {
+      // Use the best of up to three runs: other processes may delay one, whereas a slow parser is slow in all.
       let best = Number.POSITIVE_INFINITY
       let allowed = longestMs
       for (let tries = 0; tries < 3 && best > allowed; tries++) {

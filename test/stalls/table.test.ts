@@ -1,7 +1,7 @@
 // Runs on one PostgreSQL only: tests a list, not the database.
 /**
- * Every parser of bytes from tenants, guests, builders and registries gets the worst known input, and must never block
- * the event loop for long. A parser without a case fails here.
+ * Every module that parses bytes from tenants, guests, builders or registries is tested with the worst known input, for
+ * which it must not block the event loop for long. This test finds modules without such a case.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
@@ -13,10 +13,10 @@ import { vmmsCases } from './vmms.ts'
 
 const cases = [...controlCases, ...imagesCases, ...guestsCases, ...vmmsCases]
 
-describe('the table', () => {
+describe('the cases and exceptions', () => {
   /**
-   * These read the output of the platform's own programs and hosts, which a tenant cannot influence, or only count the
-   * bytes that they pass on.
+   * Modules that need no case: they read output of the platform's own programs and hosts, which tenants cannot
+   * influence, or only count the bytes that they pass on.
    */
   const trusted = [
     'src/agent/guest/pace.ts',
@@ -30,7 +30,7 @@ describe('the table', () => {
     'src/lib/archive/thread.ts',
   ]
   const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
-  it('contains every module that reads bytes from outside incrementally', () => {
+  it('contain every module that reads a stream incrementally', () => {
     const marks =
       /\.on\(\s*'data'|readPaced\(|lineReader\(|tarEntries\(|inThread\(|inThread<|packet\.decode\(|frameReader\(/
     const readers = globSync('src/{agent,gateway,lib,control}/**/*.ts')
@@ -41,7 +41,7 @@ describe('the table', () => {
     expect([...known].filter(file => readFileSync(file).length === 0)).toEqual([])
   })
 
-  /** Why the other modules that parse or copy streams need no case. */
+  /** Further modules that parse input or copy streams but need no case, by reason. */
   const others: Readonly<Record<string, readonly string[]>> = {
     "the bytes are the platform's own, its operator's, or those of the host's tools": [
       'src/agent/build/builds.ts',
@@ -69,18 +69,18 @@ describe('the table', () => {
       'src/control/http/stream-events.ts',
       'src/lib/archive/packing.ts',
     ],
-    'a signature is checked before': [
+    'a signature is verified first': [
       'src/control/bastion/signed.ts',
       'src/control/billing/json.ts',
       'src/control/scm/state.ts',
     ],
-    'a few KiB are accepted': [
+    'at most a few KiB are accepted': [
       'src/agent/mesh/prober.ts',
       'src/control/http/paging.ts',
       'src/control/http/socket.ts',
       'src/control/vm-sessions/attachment.ts',
     ],
-    'another host sends them, which has shown the key of this move': [
+    'another host sends the bytes, after it has presented the secret of this move': [
       'src/agent/snapshot/move.ts',
       'src/agent/volume/move/content.ts',
       'src/agent/volume/move/send.ts',
@@ -103,7 +103,7 @@ describe('the table', () => {
       'src/gateway/bastion/shell-stream.ts',
       'src/lib/guarded-proxy.ts',
     ],
-    'a case names the module that calls it': [
+    'the module is covered by the case of its caller': [
       'src/agent/build/compose.ts',
       'src/agent/build/plan/node/locks.ts',
       'src/agent/build/plan/project.ts',
@@ -115,7 +115,7 @@ describe('the table', () => {
       'src/control/deployments/list-store.ts',
     ],
   }
-  it('or the list of reasons has every module that parses, or copies a stream', () => {
+  it('contain every module that parses JSON or copies a stream', () => {
     const marks =
       /for await \(|pipeline\(|\.pipe\(|\.on\(\s*'(?:message|readable)'|new Transform|JSON\.parse\(|createGunzip/
     const found = globSync('src/{agent,gateway,lib,control}/**/*.ts')
@@ -129,7 +129,7 @@ describe('the table', () => {
     expect(gone).toEqual([])
   })
 
-  it('is backed by a reader that scans each byte once', () => {
+  it('may rely on a line reader that scans each byte only once', () => {
     const part = Buffer.from('x')
     const read = lineReader(
       1 << 20,

@@ -1,4 +1,4 @@
-/** Bytes of VMMs and other hosts, which the agent reads. */
+/** The worst known inputs for parsers of the agent that read bytes from VMMs and from other hosts. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import { asked, pour, pourMs, settled, withVmm } from '../support/hostile-peers.
 import { deepJson, wideJson } from './inputs.ts'
 import type { Case } from './measure.ts'
 
-/** One migration frame with a message of the greatest size. */
+/** Returns a frame of the migration protocol with a JSON message. */
 const message = (json: string) => {
   const header = Buffer.alloc(5)
   header[0] = 0x4a
@@ -18,7 +18,7 @@ const message = (json: string) => {
 
 export const vmmsCases: readonly Case[] = [
   {
-    name: 'the first message of a stranger at the port of a migration',
+    name: 'the first message from an unknown sender at a migration port',
     files: ['src/agent/hypervisor/transfer/wire.ts'],
     async run() {
       for (const json of [deepJson(4_000_000), wideJson(8_000_000)]) {
@@ -28,14 +28,14 @@ export const vmmsCases: readonly Case[] = [
         socket.on('error', () => undefined).resume()
         await once(socket, 'connect')
         socket.write(message(json))
-        // The host closes the connection once it has read the message.
+        // The listener closes the connection once it has read the message.
         await settled(once(socket, 'close'))
         listener.close()
       }
     },
   },
   {
-    name: 'QMP',
+    name: 'the QMP messages of QEMU',
     files: ['src/agent/hypervisor/qemu/qmp.ts'],
     async run() {
       const floods = [
@@ -57,7 +57,7 @@ export const vmmsCases: readonly Case[] = [
     },
   },
   {
-    name: 'the HTTP of a VMM',
+    name: 'the HTTP responses of a VMM',
     files: ['src/agent/hypervisor/vmm-http.ts'],
     async run() {
       const head = 'HTTP/1.1 200 OK\r\n'

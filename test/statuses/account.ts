@@ -1,6 +1,6 @@
 /**
- * Operations on accounts, projects, members, tokens and notifications: each succeeds once, and conflicts where
- * possible.
+ * Calls every operation on accounts, projects, members, tokens and notifications, successfully and, where possible,
+ * with a conflict (409).
  */
 import { TOTP } from 'otpauth'
 import { newLinkToken } from '../../src/control/auth/credentials.ts'
@@ -66,7 +66,7 @@ export async function accounts(world: World): Promise<void> {
   await projects(world)
 }
 
-/** Creates the link of a mail, without sending it. */
+/** Returns the token of a link as in an e-mail (for verification or a password reset), without sending the e-mail. */
 async function linkFor(world: World, of: string, purpose: 'verify' | 'reset' | 'change', to: string | null) {
   const { config, system } = world
   const token = newLinkToken()

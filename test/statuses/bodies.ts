@@ -1,4 +1,4 @@
-/** A valid body of every operation that requires one. */
+/** A valid request body for every operation that requires one. */
 import { newId } from '../../src/lib/ids.ts'
 import { image } from './compute.ts'
 import { publicKey } from './account.ts'

@@ -1,4 +1,6 @@
-/** Operations on apps, deployments, their VMs and builds: each succeeds once, and conflicts where possible. */
+/**
+ * Calls every operation on apps, deployments, VMs and builds, successfully and, where possible, with a conflict (409).
+ */
 import { gzipSync } from 'node:zlib'
 import { createHmac } from 'node:crypto'
 import { pack } from 'tar-stream'
@@ -165,7 +167,7 @@ async function sources({ see, params, system, config }: World): Promise<void> {
   await see('putAppSource', 409, { ...archived, how: 'installation without source uploads' })
 }
 
-/** Deploys the app and waits until it runs. */
+/** Deploys an app and waits until the deployment runs. */
 export async function runs({ see, params }: World, app = params['app_name'] ?? '') {
   const { job_id, deployment_id } = (await see('deployApp', 200, { params: { app_name: app }, body: { image } })).body
   await hasStatus({ see }, { app_name: app, job_id }, 'running')
@@ -207,7 +209,7 @@ async function jobs(world: World): Promise<void> {
   await see('listJobs', 200)
   await see('getJob', 200)
   const { run_id } = (await see('startJob', 200)).body
-  // Its VM takes room that later requests need.
+  // Cancel the run, because its VM would take capacity that later requests need.
   await cancelled(world, run_id)
   const mostJobs = 50
   const body = { schedule: '0 3 * * *', command: ['true'] }
@@ -309,7 +311,7 @@ export async function deployments(world: World): Promise<void> {
   await see('listVmProcesses', 409, { ...its, how: 'no running VM' })
 }
 
-/** Runs `work` while the VM moves to another host. */
+/** Runs `work` while a deployment's VM migrates to another host. */
 export async function moving(
   { see, ask, hosts, whileHostsRest }: World,
   params: { readonly app_name: string; readonly job_id: string },
@@ -320,7 +322,7 @@ export async function moving(
   const begins = () =>
     whileHostsRest(async () => {
       const begun = await ask('startMigration', { params, body: { target_host: target, target_uri: '' } })
-      // A volume or a snapshot may still be in use by another operation.
+      // Retry: the VM cannot move while another operation uses one of its volumes or snapshots.
       if (begun.status !== 200) return false
       await work()
       return true
@@ -353,7 +355,8 @@ async function snapshots(world: World): Promise<void> {
   await until(() => isReady('spare'), { what: 'the snapshot to be ready', everyMs: 20 })
   const forked = await world.whileHostsRest(async () => {
     const { body } = await see('forkVmSnapshot', 200, { body: { app_name: 'fork' } })
-    // A fork is in progress until its host has acknowledged the VM, which takes a moment that would be missed at times.
+    // A fork is in progress until its host has acknowledged the VM, which is too soon to test. So wait for the
+    // acknowledgment, and undo it in the database.
     await until(() => isAcknowledged(world), { what: 'the host to have the VM of the fork' })
     await whileSet(world, `vm SET seen_generation = $1 WHERE from_required`, [0, 1], () =>
       see('deleteVmSnapshot', 409, { how: 'fork in progress' }),

@@ -1,4 +1,4 @@
-/** Provocations that every operation of a kind answers alike. None of them changes anything of Ann's. */
+/** Faulty requests that all operations of a kind reject alike. None of them changes resources of the test user Ann. */
 import { bodyLimitOf } from '../../src/control/http/body-limit.ts'
 import type { Operation } from '../../src/control/http/operation.ts'
 import { takesKey } from '../../src/control/http/write.ts'
@@ -14,7 +14,7 @@ import { type Asked, operationOf, type World } from './world.ts'
 const operations = Object.entries(allOperations)
 const documents = (id: string, status: number) => documented.get(id)?.includes(status) ?? false
 
-/** A body that the operation accepts. */
+/** Returns a body that the operation accepts. */
 export const bodyOf = (id: string): Pick<Asked, 'body' | 'headers'> => {
   const { body, rawBody, upload } = operationOf(id)
   if (upload || rawBody) return { body: 'x', headers: { 'content-type': 'application/octet-stream' } }
@@ -42,7 +42,7 @@ export async function credentials({ ask, ann, bob }: World): Promise<void> {
   }
 }
 
-/** Random UUIDs for UUID parameters, otherwise an unused name. */
+/** Returns path parameters that name no resource: random UUIDs for UUID parameters, otherwise an unused name. */
 function unknownParams({ params }: Operation): Record<string, string> {
   const { properties = {} } = (params ?? {}) as { properties?: Record<string, { format?: string }> }
   return Object.fromEntries(
@@ -77,7 +77,7 @@ export async function bodiesRefused({ ask }: World): Promise<void> {
   }
 }
 
-/** Query parameters of operations that require some. */
+/** Returns the query parameters that an operation requires. */
 const queryOf = (id: string): Pick<Asked, 'query'> =>
   id.includes('Sandbox') ? { query: { session: 'x'.repeat(43) } } : {}
 
@@ -98,7 +98,7 @@ export async function staleVersions({ ask }: World): Promise<void> {
       await ask(id, { ...bodyOf(id), headers: { 'if-match': '"stale"' }, expects: 412, how: 'stale `If-Match`' })
 }
 
-/** A request that succeeded reserves its key; reusing the key for a different request is rejected. */
+/** Sends an Idempotency-Key that belongs to an earlier, different request. Every operation rejects it with 409. */
 export async function reusedKeys({ ask, see }: World): Promise<void> {
   const [key, other] = [newId(), newId()]
   await see('markNotificationRead', 200, { headers: { 'idempotency-key': key } })
@@ -116,7 +116,7 @@ export async function rateLimits(world: World): Promise<void> {
   const rateLimits = { ...once, refusalDelayMs: 0 }
   await using stingy = await faultyServer(system, { config: { ...config, rateLimits, streamsPerUser: 1 } })
   const { port } = stingy
-  // These exhaust the rate limits of this address, of Ann and of her project.
+  // These requests exhaust the rate limits of this IP address, of Ann and of her project.
   for (const id of ['validateGenerations', 'getCaptcha', 'getMe', 'listApps', 'listMembers'])
     await ask(id, { ...bodyOf(id), port })
   for (const [id, { throttle }] of operations)

@@ -1,4 +1,6 @@
-/** Operations that involve external parties: payment, source hosts, storage nodes, probes. */
+/**
+ * Calls every operation that involves external systems: payments, source hosts (GitHub), storage nodes, health probes.
+ */
 import { createHmac } from 'node:crypto'
 import { sign } from '../../src/control/billing/signature.ts'
 import { sandboxKeys } from '../../src/control/billing/sandbox/provider.ts'

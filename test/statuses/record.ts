@@ -1,18 +1,18 @@
-/** Records which statuses each operation answered, and how each was provoked. */
+/** Records which HTTP statuses each operation returned, and which request provoked each. */
 import { allOperations } from '../../src/control/operations.ts'
 import { buildOpenApi } from '../../src/control/api-docs/openapi.ts'
 
 export interface Record {
   /**
-   * The table describes the first provocation of a status.
-   * @param how undefined: the request was meant to provoke another status
+   * Records a response. The table of statuses describes the first request that provoked each status.
+   * @param how description of the request; undefined if it was meant to provoke another status
    */
   add(id: string, status: number, how: string | undefined): void
-  /** Whether the status was provoked. */
+  /** True if a request that was meant to provoke this status has done so. */
   has(id: string, status: number): boolean
-  /** `id status`, in the order of the document. */
+  /** Every observed pair `<operation id> <status>`, in the order of the OpenAPI document. */
   readonly observed: readonly string[]
-  /** The statuses in `observed` that were provoked. */
+  /** The pairs in `observed` that were provoked on purpose. */
   readonly provoked: readonly string[]
   readonly table: string
 }
@@ -27,7 +27,7 @@ interface Document {
 
 const document = buildOpenApi(allOperations) as unknown as Document
 
-/** The documented statuses of each operation. */
+/** The statuses of each operation in the OpenAPI document. */
 export const documented = new Map(
   Object.entries(allOperations).map(([id, { method, path }]) => [
     id,

@@ -1,4 +1,4 @@
-/** Sends one request with full control over every byte of its head. */
+/** Sends one HTTP request with full control over its headers. */
 import { request as open } from 'node:http'
 import { text } from 'node:stream/consumers'
 
@@ -7,7 +7,7 @@ export interface Sent {
   readonly method: string
   readonly path: string
   readonly token?: string | undefined
-  /** Sent as JSON; strings and buffers are sent unchanged. */
+  /** Request body: strings and buffers are sent unchanged, other values as JSON. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   /** Number of `Host` headers to send. */
@@ -16,12 +16,12 @@ export interface Sent {
 
 export interface Answered {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: answers are checked by the assertions of each test
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   readonly body: any
   readonly headers: NodeJS.Dict<string | string[]>
 }
 
-/** For event streams, resolves after the head. */
+/** Sends a request. For an event stream, resolves once the response headers have arrived. */
 export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 }: Sent) =>
   new Promise<Answered>((resolve, reject) => {
     const bytes = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
@@ -43,7 +43,7 @@ export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 
       }
       text(response).then(all => {
         resolve({ status, headers: found, body: type.includes('json') && all !== '' ? JSON.parse(all) : all })
-        // A body that was announced but not sent would keep the connection open.
+        // Otherwise a request body that was announced but not sent would keep the connection open.
         request.destroy()
       }, reject)
     })
@@ -52,7 +52,7 @@ export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 
       socket.destroy()
       resolve({ status, headers: found, body: '' })
     })
-    // The server rejects an oversized announced body by the head alone.
+    // If `Content-Length` is given, it is too large, and the server rejects the request without waiting for the body.
     if (headers['content-length'] === undefined) request.end(bytes)
     else request.flushHeaders()
   })

@@ -1,4 +1,4 @@
-/** Additional servers on the database of one system, each with one fault. */
+/** Additional API servers on the database of the test system, each with one injected fault. */
 import type { AddressInfo } from 'node:net'
 import type { Db } from '../../src/db/db.ts'
 import { features } from '../../src/control/app.ts'
@@ -16,13 +16,13 @@ import type { TestSystem } from '../support/system.ts'
 
 export interface FaultyServer extends AsyncDisposable {
   readonly port: number
-  /** From now on, the server answers as if it were shutting down. */
+  /** Puts the server into the state in which it answers 503 because it is shutting down. */
   stop(): Promise<void>
 }
 
 interface Faults {
   readonly config: ControlConfig
-  /** Error of every statement of a handler; undefined: no statement fails. */
+  /** Error with which every SQL statement of a handler fails; undefined if none fails. */
   readonly database?: Error
   readonly pages?: ServerOptions['pages']
 }
@@ -36,7 +36,7 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   const deps = { config, bus, clock, vault, log, live: createLiveStats(clock) }
   const db = database ? failing(healthy, database) : healthy
   const security = createAuthenticator({ ...deps, db: healthy })
-  // Rate limits never refill, so that they stay exhausted on a slow machine.
+  // With a stopped clock, rate limits never refill, so that they remain exhausted on a slow machine.
   const frozen = { ...clock, monotonicMs: () => 0 }
   const { app } = createServer({
     features: features({ ...deps, db }, security),
@@ -52,7 +52,7 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   let mayStop = () => undefined as void
   const stopping = new Promise<void>(resolve => (isStopping = resolve))
   const gate = new Promise<void>(resolve => (mayStop = resolve))
-  // Registered after the server's own hook.
+  // Runs after the server's own hook has started to reject requests, and holds the shutdown until the test ends.
   app.addHook('preClose', async () => {
     isStopping()
     await gate

@@ -1,4 +1,4 @@
-/** Operations on volumes, databases and hosts: each succeeds once, and conflicts where possible. */
+/** Calls every operation on volumes, databases and hosts, successfully and, where possible, with a conflict (409). */
 import { until } from '../support/wait.ts'
 import { record } from '../../src/control/databases/backup-store.ts'
 import { moving, runs } from './compute.ts'
@@ -151,7 +151,7 @@ export async function fleet({ see, ask, params, hosts }: World): Promise<void> {
   await see('setHostLabels', 200, { body: { labels: { region: 'eu' } } })
   await see('listHostLabels', 200)
   const other = { params: { host_id: second?.id ?? '' } }
-  // The VMs of apps that other operations changed may just be on their way to a host.
+  // Earlier requests may have left VMs that are not placed on a host yet.
   const occupied = await until(
     async () => (await ask('listHosts', {})).body.find(({ vms }: { readonly vms: number }) => vms > 0)?.id as string,
     { what: 'a host with VMs' },

@@ -1,4 +1,4 @@
-/** One system with simulated hosts, two tenants and every credential that the provocations need. */
+/** One system with simulated hosts and two tenants, Ann and Bob, to which the tests of API statuses send requests. */
 import { isDeepStrictEqual } from 'node:util'
 import { parseControlConfig } from '../../src/control/base/config.ts'
 import { fakeHost, type FakeHost } from '../support/control/scm.ts'
@@ -21,9 +21,9 @@ export type Params = Readonly<{ [name: string]: string }>
 export interface Asked extends Partial<Omit<Sent, 'path' | 'method'>> {
   readonly params?: Params
   readonly query?: Readonly<{ [name: string]: string }>
-  /** The status to provoke; other statuses are recorded, but do not count as provoked. */
+  /** The status that the request is meant to provoke. Another status is recorded, but does not count as provoked. */
   readonly expects?: number
-  /** Description of the provocation for the table. */
+  /** Description of the request for the table in docs/api-statuses.md. */
   readonly how?: string
 }
 
@@ -33,26 +33,26 @@ export interface World extends AsyncDisposable {
   readonly record: Record
   readonly source: FakeHost
   readonly hosts: readonly SimHost[]
-  /** Owns all resources, and is an Admin. */
+  /** The tenant that owns all resources, and an administrator. */
   readonly ann: TestUser
-  /** Another tenant. */
+  /** Another tenant, without resources. */
   readonly bob: TestUser
-  /** Path parameters that name Ann's resources; grows as resources are created. */
+  /** Path parameters that name Ann's resources. The tests add to it as they create resources. */
   readonly params: { [name: string]: string }
   /**
-   * What the first successful request of the operation is answered when it is sent again with its `Idempotency-Key`.
-   * @returns `same answer`, the status of another answer, or undefined if none succeeded
+   * Sends the first successful request of the operation again, with the same `Idempotency-Key`.
+   * @returns `same answer`, the status of a different response, or undefined if no request succeeded
    */
   repeat(id: string): Promise<string | undefined>
-  /** Sends the request as Ann by default, and records the status. */
+  /** Sends a request, as Ann by default, and records the status of the response. */
   ask(id: string, asked?: Asked): Promise<Answered>
-  /** Like `ask`, but fails unless the answer has this status. */
+  /** Like `ask`, but throws unless the response has this status. */
   see(id: string, status: number, asked?: Asked): Promise<Answered>
-  /** Stops the hosts while `work` runs, so that operations that wait for them keep their state. */
+  /** Pauses the simulated hosts while `work` runs, so that operations that wait for a host make no progress. */
   whileHostsRest<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Changes rows while `work` runs, to reach states that take hours or another configuration. */
+/** Changes rows while `work` runs, to reach states that would take hours or need another configuration. */
 export async function whileSet(
   { system: { database } }: World,
   change: string,
@@ -68,7 +68,7 @@ export async function whileSet(
   }
 }
 
-/** Repeats the change after a deadlock: workflows lock the same rows in another order. */
+/** Changes the rows, again after a deadlock, because workflows lock the same rows in another order. */
 async function changeRows(db: Db, set: Statement<never>, value: Param): Promise<void> {
   for (;;)
     try {
@@ -93,7 +93,7 @@ export function pathOf({ path }: Operation, params: Params): string {
   })
 }
 
-/** Head of a WebSocket's handshake (RFC 6455, 4.1). */
+/** Returns the headers of a WebSocket handshake (RFC 6455, 4.1). */
 const socketHeaders = ({ subprotocol = '' }: Operation) => ({
   connection: 'upgrade',
   upgrade: 'websocket',
@@ -102,7 +102,7 @@ const socketHeaders = ({ subprotocol = '' }: Operation) => ({
   'sec-websocket-protocol': subprotocol,
 })
 
-/** @returns `same answer`, or the status of another answer */
+/** Sends a request again. @returns `same answer`, or the status of a different response */
 async function repeatOf(request: Sent, answer: Answered): Promise<string> {
   const again = await send(request)
   const isSame = isDeepStrictEqual(again.body, answer.body) && again.headers['idempotent-replayed'] === 'true'
@@ -170,7 +170,8 @@ export async function createWorld(): Promise<World> {
     record.add(id, answer.status, answer.status === expects ? how : undefined)
     if (takesKey(operation) && answer.status === 200 && !repeated.has(id)) {
       const again = () => repeatOf(request, answer)
-      // Operations of a project later, because the next step may need a state that passes. The others may end credentials.
+      // Requests within a project are repeated at the end, because the next request may depend on a short-lived state.
+      // Others are repeated at once, because later requests may revoke their credential.
       repeated.set(id, operation.project === 'selected' ? again : always(await again()))
     }
     if (answer.headers.etag !== undefined && !record.has(id, 304)) {
@@ -245,7 +246,7 @@ async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
   await until(joined, { what: 'the hosts to join' })
   const whileHostsRest = async <T>(work: () => Promise<T>): Promise<T> => {
     const { begun, over } = (rest = { begun: Promise.withResolvers(), over: Promise.withResolvers() })
-    // A round of the hosts that has begun would still finish what `work` asks for.
+    // Wait until the current round of the hosts has ended: they might still act on what `work` requests.
     await begun.promise
     try {
       return await work()

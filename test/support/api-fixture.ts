@@ -1,4 +1,4 @@
-/** A server with a small invented API and in-memory stores, for tests of the HTTP framework itself. */
+/** An HTTP server with a small invented API and in-memory stores, for tests of the API framework itself. */
 import { type Static, Type } from 'typebox'
 import pino from 'pino'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -179,7 +179,7 @@ const defaultHandlers: Handlers<Table> = {
   createThing: {
     write: async call => async () => {
       call.audit({ action: 'thing.created', resourceType: 'thing' })
-      // The response must not contain members that the schema does not declare.
+      // `password` is not in the schema, so the framework must remove it from the response.
       return { ...thing(call.body.name), note: call.body.color ?? null, password: 'never shown' }
     },
   },
@@ -227,7 +227,10 @@ const defaultHandlers: Handlers<Table> = {
   },
 }
 
-/** Tokens of the fixture: `<user>:<scope>`. The user id is also the id of the project that the user owns. */
+/**
+ * Returns an Authorization header with a token of the fixture, `<user>:<scope>`. The user owns a project with the same
+ * id.
+ */
 export const bearer = (user: string, scope = 'admin') => ({ authorization: `Bearer ${user}:${scope}` })
 
 function callerOf(credential: string): Caller {
@@ -262,7 +265,9 @@ export interface FixtureOptions extends Partial<Omit<ServerOptions, 'deps' | 'fe
   readonly features?: readonly Feature[]
 }
 
-/** @returns the server and its output: audit rows, stored answers, log lines */
+/**
+ * Creates the server. @returns it, with its audit entries, its stored responses for idempotency keys, and its log lines
+ */
 export function createFixture(options: FixtureOptions = {}) {
   const audited: AuditEntry[] = []
   const answers = new Map<string, StoredAnswer>()
@@ -310,7 +315,7 @@ const never = async (): Promise<never> => {
 const sql = { rows: never, one: never, maybe: never, run: never }
 const noDatabase: ServerOptions['deps']['db'] = {
   ...sql,
-  // The brand exists for the compiler only; the fixture never uses the transaction.
+  // The cast adds the brand of a transaction, which exists for the compiler only.
   tx: work => work(sql as unknown as Parameters<typeof work>[0]),
   listen: never,
   withLock: never,
@@ -319,7 +324,7 @@ const noDatabase: ServerOptions['deps']['db'] = {
   close: async () => {},
 }
 
-/** Handlers that throw when called, for tests that only read the API document. */
+/** Returns a feature whose handlers throw, for tests that only read the OpenAPI document. */
 export function neverCalled(operations: Readonly<Record<string, Operation>>): Feature {
   const never = (): never => {
     throw new Error('BUG: this test has no handlers')

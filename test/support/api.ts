@@ -1,4 +1,4 @@
-/** A small client for tests: JSON in, JSON and status out, one instance per credential. */
+/** A small API client for tests: sends and returns JSON, and uses one credential per instance. */
 import { recordSecretsOf } from './log.ts'
 
 export interface Answer<T = unknown> {
@@ -8,7 +8,7 @@ export interface Answer<T = unknown> {
 }
 
 export interface Api {
-  // biome-ignore lint/suspicious/noExplicitAny: answers are checked by the assertions of each test
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   call<T = any>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>
   // biome-ignore lint/suspicious/noExplicitAny: see above
   get<T = any>(path: string, headers?: Record<string, string>): Promise<Answer<T>>
@@ -58,7 +58,7 @@ export function api(baseUrl: string, token?: string): Api {
   }
 }
 
-/** Parses server-sent events (WHATWG HTML, 9.2.6); drops comments. */
+/** Parses server-sent events (WHATWG HTML, 9.2.6), and skips comments. */
 async function* parseEvents(stream: ReadableStream<string>): AsyncGenerator<StreamEvent> {
   let buffer = ''
   for await (const chunk of stream) {

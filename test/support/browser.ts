@@ -1,4 +1,4 @@
-/** A real browser for tests of the dashboard: the distribution's Chromium, driven by playwright-core. */
+/** A real browser for dashboard tests: the distribution's Chromium, driven by playwright-core. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
@@ -9,10 +9,10 @@ import { findProgram } from '../../src/lib/programs.ts'
 
 const program = await findProgram('chromium')
 
-/** Why the browser suites cannot run here, or undefined if they can. */
+/** Why browser tests cannot run here; undefined if they can. */
 export const noBrowser: string | undefined = program === undefined ? 'no chromium: apt-get install chromium' : undefined
 
-/** @throws Error when the dashboard is not built */
+/** Checks that the dashboard is built. @throws Error if it is not */
 export function requireBuild(): void {
   if (!existsSync(join(dashboardDirectory, 'index.html')))
     throw new Error('the dashboard is not built: npm run dashboard')
@@ -28,9 +28,9 @@ export const openBrowser = once(async (): Promise<Browser> => {
 
 export interface Visit extends AsyncDisposable {
   readonly page: Page
-  /** Problems that the browser reported: script errors, CSP violations, requests to other origins. */
+  /** Problems: script errors, error messages on the console such as CSP violations, and requests to other origins. */
   readonly complaints: string[]
-  /** Requests that got no answer, with the browser's reason. */
+  /** Requests without a response, with the browser's reason. */
   readonly unanswered: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export async function visit(browser: Browser, baseUrl: string, options: BrowserC
   context.on('page', page => {
     page.on('pageerror', error => complaints.push(`${page.url()}: ${error.message}`))
     page.on('console', message => {
-      // The browser also reports failed requests; the tests check whether those are right.
+      // Ignore messages about HTTP error statuses, which some tests expect.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         complaints.push(`${page.url()}: ${message.text()}`)
     })
@@ -59,23 +59,23 @@ export async function visit(browser: Browser, baseUrl: string, options: BrowserC
   return { page, complaints, unanswered, [Symbol.asyncDispose]: () => context.close() }
 }
 
-/** Every violation that axe-core finds on the page: rule and location. */
+/** Returns every accessibility violation that axe-core finds on the page: rule and location. */
 export const findings = (page: Page): Promise<readonly string[]> => findingsOf(page, () => true)
 
-/** Those that are serious or critical. */
+/** Returns the accessibility violations on the page that axe-core rates as serious or critical. */
 export const seriousFindings = (page: Page): Promise<readonly string[]> =>
   findingsOf(page, impact => impact === 'serious' || impact === 'critical')
 
 async function findingsOf(page: Page, counts: (impact: unknown) => boolean): Promise<readonly string[]> {
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source)
-  // Everything that passes would be collected too, which takes most of the time.
+  // Only violations: collecting passed checks, too, would take most of the time.
   const { violations } = await page.evaluate<AxeResults>("axe.run(document, { resultTypes: ['violations'] })")
   return violations
     .filter(({ impact }) => counts(impact))
     .flatMap(({ id, nodes }) => nodes.map(node => `${page.url()}: ${id} at ${node.target.join(' ')}`))
 }
 
-/** Records layout shifts of every page that the context opens from now on. */
+/** Records the layout shifts of pages that the context opens later, for `shiftsOf`. */
 export const watchShifts = (context: BrowserContext): Promise<unknown> =>
   context.addInitScript(`
     window.moteShifts = []
@@ -89,22 +89,22 @@ export const watchShifts = (context: BrowserContext): Promise<unknown> =>
     }).observe({ type: 'layout-shift', buffered: true })`)
 
 export interface Shifts {
-  /** Sum of all shifts, as in Cumulative Layout Shift: 0.1 counts as good. https://web.dev/articles/cls */
+  /** Sum of all layout shifts. As for Cumulative Layout Shift, up to 0.1 is good (https://web.dev/articles/cls). */
   readonly total: number
   readonly what: readonly string[]
 }
 
-/** What has moved by itself since the page was opened. */
+/** Returns the layout shifts since the page was opened, except those caused by input. */
 export async function shiftsOf(page: Page): Promise<Shifts> {
   const all = await page.evaluate<{ value: number; what: string[] }[]>('window.moteShifts')
   return { total: all.reduce((sum, { value }) => sum + value, 0), what: all.flatMap(({ what }) => what) }
 }
 
-/** Horizontal overflow of the page, in px. */
+/** Returns by how many pixels the page is wider than the window. */
 export const overflow = (page: Page): Promise<number> =>
   page.evaluate<number>('Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)')
 
-/** Cards that reach into the margin of the page at the right: the page itself may still fit. */
+/** Returns the text of cards that extend into the page's right margin, although the page may still fit the window. */
 export const cardsTooWide = (page: Page): Promise<readonly string[]> =>
   page.evaluate<readonly string[]>(`[...document.querySelectorAll('main section')]
     .filter(card => card.getBoundingClientRect().right > document.documentElement.clientWidth - 15)

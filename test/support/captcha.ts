@@ -3,7 +3,7 @@ import { pbkdf2Sync } from 'node:crypto'
 const ordinals = ['first', 'second', 'third', 'fourth']
 const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
 
-/** Answers a text captcha by parsing its question. */
+/** Returns the answer to a text captcha, by parsing its question. */
 export function answerInWords(question: string): string {
   const named = /^Take the (\w+) letter of the word ([A-Z]+)|^Write down letter number (\w+) of ([A-Z]+)/.exec(question)
   const place = named?.[1] ? ordinals.indexOf(named[1]) : numbers.indexOf(named?.[3] ?? '') - 1

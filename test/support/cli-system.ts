@@ -1,4 +1,4 @@
-/** A system with a signed-in user and the CLI of that user, for a test file. */
+/** A test system with a signed-in user and that user's CLI, for a whole test file. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,8 +16,8 @@ export interface CliSystem {
 }
 
 /**
- * Call it at the top of a file: everything ends with the file.
- * @param fake times of the simulated host; default: two hosts with the usual ones
+ * Starts the system. To be called at the top level of a test file; it is stopped after the file's tests.
+ * @param fake durations of the one simulated host; by default, two hosts with default durations
  */
 export async function cliSystem(fake?: AgentConfig['fake']): Promise<CliSystem> {
   await using undo = new AsyncDisposableStack()

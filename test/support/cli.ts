@@ -15,15 +15,15 @@ export interface RunOptions {
   readonly cwd?: string
   /** Sends Ctrl-C as soon as the output, on stdout or stderr, matches. */
   readonly interruptAt?: RegExp
-  /** Called with the standard output so far, whenever there is more. */
+  /** Called with all standard output so far, after each part of it. */
   readonly onOutput?: (out: string) => void
-  /** Text to type after each question. */
+  /** Prompts to wait for, each with the text to type then. */
   readonly answers?: readonly (readonly [question: RegExp, answer: string])[]
 }
 
 export interface Cli {
   run(args: readonly string[], options?: RunOptions): Promise<Ran>
-  /** Runs the CLI on a pseudo-terminal of `script`, which receives the typed answers. */
+  /** Runs the CLI on a pseudo-terminal, provided by script(1), and types the answers. */
   onTerminal(args: readonly string[], answers: RunOptions['answers'], cwd?: string): Promise<Ran>
 }
 
@@ -39,7 +39,7 @@ export function cli({
   const environment = { ...rest, ...own, ...env }
   return {
     run: (args, options = {}) => run(process.execPath, [mainFile, ...args], environment, options),
-    // The pseudo-terminal has no size by default, and prompts wrap at its width.
+    // Set the size of the pseudo-terminal, which has none by default, because prompts wrap at its width.
     onTerminal: (args, answers = [], cwd = process.cwd()) =>
       run(
         'script',

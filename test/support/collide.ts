@@ -1,6 +1,6 @@
 /**
- * Finds deadlocks between two transactions by interleaving them at each of their locking statements. Both are always
- * rolled back.
+ * Finds deadlocks between two transactions by interleaving them at each of their locking statements. Both transactions
+ * are always rolled back.
  */
 import { type Db, type Param, type Statement, statement, type Tx } from '../../src/db/db.ts'
 import { retryable } from '../../src/db/errors.ts'
@@ -10,7 +10,7 @@ export type Work = (tx: Tx) => Promise<unknown>
 
 class Undone extends Error {}
 
-/** Outcome of a transaction: rolled back after all its statements, or failed with an error. */
+/** Outcome of a transaction: `through` if all its statements succeeded before the rollback, `refused` if one failed. */
 type End = { readonly is: 'through' } | { readonly is: 'refused'; readonly error: unknown }
 
 const pidOf = statement<{ pid: number }>('test.pid', 'SELECT pg_backend_pid() AS pid')
@@ -25,9 +25,9 @@ export const shortDeadlocks = statement(
 )
 
 /**
- * Whether a statement takes locks that others can wait for. Inserted rows do not count, because no other transaction
- * sees them. An insert also locks the rows that it references, but only against DELETE and FOR UPDATE, which
- * transactions do to apps and deployments before anything else.
+ * Returns whether a statement takes locks that other transactions can wait for. Inserts do not count: no other
+ * transaction sees the new row, and the rows that it references are only locked against DELETE and FOR UPDATE, which
+ * transactions use on apps and deployments before anything else.
  */
 const isLocking = ({ name, text }: Statement<unknown>) =>
   !name.startsWith('engine.') && /\b(UPDATE|DELETE|FOR SHARE|pg_advisory_xact_lock)\b/.test(text)
@@ -35,11 +35,11 @@ const isLocking = ({ name, text }: Statement<unknown>) =>
 interface Running {
   readonly pid: Promise<number>
   readonly end: Promise<End>
-  /** Names of its locking statements, in order of completion. */
+  /** Names of the transaction's locking statements that are complete, in order. */
   readonly locking: readonly string[]
 }
 
-/** @param stopAt number of locking statements after which the transaction pauses until `goOn` */
+/** Runs a transaction. @param stopAt number of locking statements after which it pauses until `goOn` resolves */
 function run(db: Db, work: Work, stopAt = 0, stop?: { reached(): void; readonly goOn: Promise<void> }): Running {
   const pid = Promise.withResolvers<number>()
   const locking: string[] = []
@@ -73,7 +73,7 @@ function run(db: Db, work: Work, stopAt = 0, stop?: { reached(): void; readonly 
 }
 
 /**
- * Runs the work alone. Returns its outcome and the locking statements after which another transaction could interleave.
+ * Runs a transaction alone, and returns its outcome and the names of its locking statements.
  */
 export async function alone(db: Db, work: Work): Promise<End & { readonly locking: readonly string[] }> {
   const { end, locking } = run(db, work)
@@ -81,17 +81,16 @@ export async function alone(db: Db, work: Work): Promise<End & { readonly lockin
 }
 
 /**
- * Looks for deadlocks between two transactions. Pauses `one` after each of its locking statements in turn, runs `other`
- * until it ends or blocks, then resumes `one`. In a deadlock of two, each holds a lock that the other waits for, so one
- * of these interleavings reproduces it. The later `one` pauses, the earlier `other` blocks; of adjacent pauses with the
- * same blocking point only the first is needed, because `one` has the most statements left there. This allows a binary
- * search.
+ * Looks for deadlocks between two transactions: pauses `one` after one of its locking statements, runs `other` until it
+ * ends or blocks, and resumes `one`. If a deadlock is possible, one of these interleavings reproduces it. The later
+ * `one` pauses, the earlier `other` blocks; of pauses with the same blocking point only the first is needed, because
+ * `one` then has the most statements left. This allows a binary search.
  * @param places number of locking statements of `one`
- * @returns the statements after which PostgreSQL detected a deadlock
+ * @returns the locking statements of `one` after whose pause PostgreSQL detected a deadlock
  */
 export async function collide(db: Db, one: Work, other: Work, places: number): Promise<string[]> {
   const circles: string[] = []
-  /** Returns how many locking statements `other` had completed when it blocked. */
+  /** Tries one interleaving. Returns how many locking statements `other` had completed when it blocked. */
   const meet = async (place: number): Promise<number> => {
     const reached = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
@@ -127,8 +126,8 @@ export async function collide(db: Db, one: Work, other: Work, places: number): P
 }
 
 /**
- * Runs many transactions concurrently in random order, to find deadlocks of more than two.
- * @returns the transactions that PostgreSQL aborted to resolve a deadlock
+ * Runs many transactions concurrently in random order, to find deadlocks between more than two.
+ * @returns the names of transactions that PostgreSQL has aborted to resolve a deadlock
  */
 export async function crowd(
   db: Db,

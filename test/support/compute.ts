@@ -1,4 +1,7 @@
-/** The compute workflows on their own database with simulated hosts. No timers: the test triggers every step. */
+/**
+ * The workflows of deployments, VMs, volumes and databases, on a database of their own, with simulated hosts. There are
+ * no timers: the test triggers every step.
+ */
 import { createHash } from 'node:crypto'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { appWorkflow } from '../../src/control/apps/index.ts'
@@ -46,7 +49,7 @@ const sql = {
      VALUES ($1, $2, $3, '', 8080, '/', 0, $4, $5, 100, false, 80, 80, $3 || '.test', ''::bytea)`,
   ),
   due: statement('test.due', `UPDATE machine SET wake_at = now() WHERE lease IS NULL`),
-  /** The time that workflows wait for passes, except for one that the test runs step by step. */
+  /** Lets time pass for waiting workflows, except for one that the test runs step by step. */
   pass: statement(
     'test.pass',
     `UPDATE machine SET wake_at = CASE WHEN id = $1::uuid THEN now() + interval '1 hour' ELSE wake_at - $2::int * interval '1 second' END
@@ -70,7 +73,10 @@ export const shape: Pick<NewDeployment, 'image' | 'hypervisor' | 'vcpus' | 'memo
   port: 8080,
 }
 
-/** What passes between two rounds: more than workflows wait when they ask a host again, less than steady ones wait for their next check. */
+/**
+ * Simulated time between two rounds: longer than workflows wait before they query a host again, but shorter than
+ * settled workflows wait for their next check.
+ */
 const roundSeconds = 30
 
 export interface TestApp {
@@ -79,7 +85,7 @@ export interface TestApp {
   readonly name: string
 }
 
-/** @param database stays owned by the caller; by default, a fresh one that is dropped with the world */
+/** @param database of the caller, who drops it; by default a new one, which is dropped on disposal */
 export async function computeWorld(
   config: Partial<ControlConfig> = {},
   database: Pick<TestDatabase, 'db' | 'drop'> | undefined = undefined,
@@ -88,7 +94,7 @@ export async function computeWorld(
   const bus = createMemoryBus()
   const settings: ControlConfig = {
     ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
-    // Simulated hosts send heartbeats only when a test says so.
+    // Long, because simulated hosts only send heartbeats on request of a test.
     hostTimeoutSeconds: 3600,
     ...config,
   }
@@ -107,7 +113,7 @@ export async function computeWorld(
    * when many earlier tests have left due rows.
    */
   const tick = (workflows: readonly AnyWorkflow[]) => createRunner({ db, workflows, log, batch: 100_000 }).tickOnce()
-  /** What each host last reported of each object, as JSON: agents too report only what has changed. */
+  /** The last report of each host about each object, as JSON. As with agents, unchanged reports are not sent. */
   const reported = new Map<string, string>()
   const report = async <T>(
     host: SimHost,
@@ -147,7 +153,7 @@ export async function computeWorld(
     deps,
     hosts,
     workflows,
-    /** Drain reports of gateways. */
+    /** Reports of gateways about open requests to VMs that are about to move. */
     drains,
     projectId,
     async addHost(options: Partial<SimHostOptions> = {}): Promise<SimHost> {
@@ -169,7 +175,7 @@ export async function computeWorld(
       await db.run(sql.app, [app.id, projectId, app.name, replicas, minReplicas])
       return app
     },
-    /** Creates a deployment with the rows that the API creates. */
+    /** Creates a deployment with the same rows as the API would. */
     deploy: (app: TestApp, { replicas = 1, ...change }: Partial<typeof shape> & { replicas?: number } = {}) =>
       db.tx(tx =>
         createDeployment(tx, {
@@ -182,7 +188,7 @@ export async function computeWorld(
           triggerSource: 'api',
         }),
       ),
-    /** Advances every host by one step and records the VMs that it reports. */
+    /** Advances every host by one step, and records its reports. */
     async hostsMove(): Promise<void> {
       for (const host of hosts) {
         await host.tick()
@@ -196,12 +202,14 @@ export async function computeWorld(
           await report(host, id, host.snapshot(id), (tx, one) => recordSnapshot(tx, host.id, one))
       }
     },
-    /** Runs every workflow of these kinds once, due or not; other kinds do not run. */
+    /** Runs every workflow of these kinds once, whether or not it is due. */
     async run(...kinds: (keyof typeof workflows)[]): Promise<void> {
       await db.run(sql.due, [])
       await tick(kinds.map(kind => workflows[kind]))
     },
-    /** Alternates hosts and the workflows that are due until `done`; `except` names a workflow that does not run. */
+    /**
+     * Advances hosts and due workflows in turn until `done` returns true. `except`: id of a workflow that must not run.
+     */
     async until(done: () => Promise<boolean>, rounds = 60, except?: string): Promise<void> {
       for (let round = 0; round < rounds; round++) {
         if (await done()) return
@@ -211,7 +219,7 @@ export async function computeWorld(
       }
       throw new Error(`the condition is still false after ${rounds} rounds`)
     },
-    /** Deletes all deployments of the app and waits until they are gone. */
+    /** Deletes all deployments of an app, and waits until they are gone. */
     async deploymentsEnd(app: TestApp): Promise<void> {
       for (const { id } of await world.rows<{ id: string }>(`SELECT id FROM deployment WHERE app_id = $1`, app.id))
         await db.tx(tx => removeDeployment(tx, id))
@@ -220,8 +228,8 @@ export async function computeWorld(
       )
     },
     /**
-     * Abandons everything that earlier tests left: no workflow steps it and no host reports it any more. Otherwise every
-     * round costs as much as all tests before it, and a suite of 200 tests takes four times as long.
+     * Abandons all resources of earlier tests: their workflows no longer run, and hosts no longer report them.
+     * Otherwise each round would process them all, and a suite of 200 tests would take four times as long.
      */
     async abandonAll(): Promise<void> {
       await db.run(sql.abandon, [])

@@ -1,15 +1,18 @@
 /**
- * Appends a line of JSON for each test file to the file that MOTE_TEST_CPU names: CPU seconds of the file's process, and of the programs that it started and that
- * ended. The shared PostgreSQL server, and programs that outlive the file, are not in it.
+ * Appends a line of JSON for each test file to the file that MOTE_TEST_CPU names: CPU seconds of the test process, and
+ * of its child processes that have exited. The shared PostgreSQL server, and programs that outlive the test file, are
+ * not included.
  */
 import { appendFileSync, readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { afterAll, expect } from 'vitest'
 
-/** USER_HZ, which is 100 on every architecture that Linux runs on here. */
+/** USER_HZ, which is 100 on x86 and ARM. */
 const ticksPerSecond = 100
 
-/** Fields utime, stime, cutime and cstime of proc_pid_stat(5). */
+/**
+ * Returns the CPU seconds of this process and its exited children: utime, stime, cutime and cstime (proc_pid_stat(5)).
+ */
 function cpuSeconds() {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ').at(-1)?.split(' ') ?? []
   const [user = 0, system = 0, ofChildren = 0, systemOfChildren = 0] = fields.slice(11, 15).map(Number)
@@ -17,10 +20,10 @@ function cpuSeconds() {
 }
 
 const startedAt = performance.now()
-// A process may have run other files before.
+// Subtracted below, because the process may have run other test files before.
 const before = cpuSeconds()
 const file = process.env['MOTE_TEST_CPU'] ?? ''
-// The hook of a setup file runs after those of the test file.
+// This hook runs after those of the test file, because it is in a setup file.
 afterAll(() => {
   const now = cpuSeconds()
   const own = Math.round((now.own - before.own) * 100) / 100

@@ -1,6 +1,7 @@
 /**
- * Runs a workflow through every way in which a step can be interrupted. For each phase and each fault, it takes a fresh
- * subject to that phase and injects the fault once; the workflow must then reach the same end as without the fault.
+ * Crash matrix: interrupts a workflow in every phase with every fault. For each case, it runs the workflow of a new
+ * resource ("subject") to that phase and injects the fault once. The workflow must then end as it does without the
+ * fault.
  */
 import { pino } from 'pino'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
@@ -10,15 +11,15 @@ import { createRunner, readWorkflow, type Runner } from '../../src/engine/runner
 import { engineStatements } from '../../src/engine/statements.ts'
 
 export const faults = [
-  /** The process dies (here: the handler throws) before the handler has any effect. */
+  /** The process dies before the handler has any effect (here: the handler throws). */
   'before-handler',
-  /** The handler has its external effects, but nothing is recorded. */
+  /** The process dies after the handler's external effects, but before they are recorded. */
   'after-handler',
-  /** The commit succeeds, but its answer is lost with the connection. */
+  /** The commit succeeds, but its response is lost because the connection breaks. */
   'answer-lost',
   /** The lease expires while the handler runs, and another runner runs the same step concurrently. */
   'double-run',
-  /** The subject is deleted just before the step. */
+  /** The deletion of the resource is requested just before the step. */
   'deletion',
 ] as const
 export type Fault = (typeof faults)[number]
@@ -32,14 +33,16 @@ export interface CrashMatrixOptions<S extends CrashSubject> {
   readonly workflow: AnyWorkflow
   /** Creates a fresh resource with its workflow row; called once per case. */
   readonly makeSubject: () => Promise<S>
-  /** Requests deletion of the resource (and pokes). Without this function, the fault `deletion` is left out. */
+  /**
+   * Requests deletion of the resource, and pokes its workflow. Without this function, the fault `deletion` is omitted.
+   */
   readonly remove?: (subject: S) => Promise<void>
   /**
-   * Simulates hosts and other workflows between two steps. Called before each round; may also request a transition to a
-   * phase that the workflow enters only on request.
+   * Simulates hosts and other workflows. Called before each step. May also request a transition to a phase that the
+   * workflow enters only on request.
    */
   readonly advance?: (subject: S, phase: string) => Promise<void>
-  /** Whether the workflow has settled. Default: its row is gone. */
+  /** Returns whether the workflow has settled. By default: whether its row is gone. */
   readonly isSettled?: (subject: S, phase: string | undefined) => Promise<boolean> | boolean
   /** Throws if the final state is wrong: a leak, a duplicate, a wrong state. */
   readonly check: (subject: S, at: { readonly phase: string; readonly fault: Fault }) => Promise<void>
@@ -56,7 +59,7 @@ export interface CrashCase {
   run(): Promise<void>
 }
 
-/** All cases as data for `test.each`: phases x faults. */
+/** Returns all cases for `test.each`: each phase with each fault. */
 export function crashMatrix<S extends CrashSubject>(options: CrashMatrixOptions<S>): CrashCase[] {
   const phases = Object.keys(options.workflow.phases).filter(phase => options.unreachable?.[phase] === undefined)
   const possible = faults.filter(fault => fault !== 'deletion' || options.remove !== undefined)
@@ -104,12 +107,15 @@ const makeDueStatement: Statement<never> = {
   text: `UPDATE machine SET wake_at = now(), lease = NULL, lease_until = NULL, runner = NULL WHERE kind = $1 AND id = $2`,
 }
 
-/** Skips back-offs and waits, which are not under test, and expires leases. */
+/** Makes the workflow due: ends back-offs and waits, which are not under test, and its lease. */
 async function makeDue(db: Db, kind: string, id: string): Promise<void> {
   await db.run(makeDueStatement, [kind, id])
 }
 
-/** Large enough that the subject always runs: a smaller batch may select the same equally due rows again and again. */
+/**
+ * Batch size of runners, so large that the workflow always runs: a smaller batch may select the same other rows
+ * forever.
+ */
 const batch = 100_000
 
 class InjectedFault extends Error {}
@@ -126,7 +132,7 @@ function createInjector<S extends CrashSubject>(
   const original = workflow.phases[phase]
   if (original === undefined) throw new Error(`BUG: ${workflow.kind} has no phase "${phase}"`)
   const plain = (db: Db): Runner => createRunner({ db, workflows: [workflow], log, batch })
-  // `AnyWorkflow` loses the subject's type; the subject is only passed through here.
+  // `unknown`, because `AnyWorkflow` does not have the type of the resource, which is only passed through here.
   const handler = async (step: Step<unknown>) => {
     if (injected || !(await isOurs(options.db, workflow.kind, subject.id, step))) return original(step)
     switch (fault) {
@@ -167,13 +173,13 @@ function createInjector<S extends CrashSubject>(
   }
 }
 
-/** Several subjects may be in progress in one database; the fault affects only the one of this case. */
+/** Returns whether a step is one of this case's resource: other workflows may run in the same database. */
 async function isOurs(db: Db, kind: string, id: string, step: Step<unknown>): Promise<boolean> {
   const row = await readWorkflow(db, kind, id)
   return row?.leased === true && row.phase === step.phase
 }
 
-/** Reports a lost connection after the commit of a step in `phase` has succeeded. */
+/** Wraps a database so that `loseAnswer` is called after a step of the resource in `phase` has been committed. */
 function losingAnswers<S extends CrashSubject>(
   db: Db,
   phase: string,
@@ -183,7 +189,7 @@ function losingAnswers<S extends CrashSubject>(
 ): Db {
   const { go, goAll, wait, waitAll, done } = engineStatements
   const commits = new Set<string>([go, goAll, wait, waitAll, done].map(statement => statement.name))
-  // A commit of several workflows passes a list of ids.
+  // The id parameter is a list if the statement commits the steps of several workflows.
   const isCommit = (statement: Statement<unknown>, params: readonly unknown[] = []) =>
     commits.has(statement.name) && [params[1]].flat().includes(subject.id)
   const inPhase = async () => (await readWorkflow(db, options.workflow.kind, subject.id))?.phase === phase

@@ -1,17 +1,18 @@
-/** A proxy to a server that a test can cut or block at a chosen moment; afterwards nothing passes. */
+/** A TCP proxy that breaks or blocks all connections at a chosen moment, for good. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface Cut extends AsyncDisposable {
   readonly port: number
-  /** True once nothing passes any more. */
+  /** Returns true once the proxy no longer forwards anything. */
   happened(): boolean
 }
 
 /**
- * @param to address of the server: a port on loopback, or a unix socket
- * @param at the cut happens when a client sends data that matches, which the server no longer receives
- * @param how `cut`: connections break, and new ones are refused. `hang`: connections stay open without answers.
+ * Starts the proxy.
+ * @param to address of the server: a port on loopback, or a Unix socket
+ * @param at pattern of client data at which the proxy stops forwarding; the server does not receive these data
+ * @param how `cut`: connections break, and new ones are refused; `hang`: connections remain open without a response
  */
 export async function cutWhen(to: number | string, at: RegExp, how: 'cut' | 'hang' = 'cut'): Promise<Cut> {
   const sockets = new Set<Socket>()

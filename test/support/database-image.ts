@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import { buildPostgresImage } from '../../src/agent/image/postgres/build.ts'
 import { recipeDigest } from '../../src/agent/image/postgres/recipe.ts'
 
-/** MOTE_TEST_POSTGRES selects another major version than the distribution's; its packages are then downloaded. */
+/**
+ * Major version; MOTE_TEST_POSTGRES selects another one than the distribution's, whose packages are then downloaded.
+ */
 export const databaseVersion = Number(process.env['MOTE_TEST_POSTGRES'] ?? 15)
 
 /**
- * Returns a directory of OCI layouts that contains `oci:postgres:<databaseVersion>`. @throws Error with the reason if
- * the image cannot be built
+ * Builds the image `oci:postgres:<databaseVersion>` if it is not built yet, and returns the directory with its OCI
+ * layout.
+ * @throws Error with the reason if the image cannot be built
  */
 export async function databaseImages(): Promise<string> {
   const imageDir = await databaseImageDir()
@@ -17,5 +20,5 @@ export async function databaseImages(): Promise<string> {
   return imageDir
 }
 
-/** Path of the image, whether or not it has been built. */
+/** Returns the path of the image directory, whether or not the image has been built. */
 export const databaseImageDir = async () => join(homedir(), '.cache', 'mote', 'test-images', await recipeDigest())

@@ -8,7 +8,7 @@ import { databaseUrl, type PostgresChoice, templateName } from './global-setup.t
 
 export type { PostgresChoice }
 
-/** Result of `startPrivateServer`. */
+/** A PostgreSQL server for one suite, as returned by `startPrivateServer`. */
 export interface PrivateServer {
   readonly adminUrl: string
 }
@@ -20,13 +20,16 @@ export interface TestDatabase extends AsyncDisposable {
   drop(): Promise<void>
 }
 
-/** `MOTE_TEST_PG=installed` runs every test that does not choose a server on the installed PostgreSQL. */
+/**
+ * Returns the server for tests that do not choose one: `MOTE_TEST_PG=installed` selects the distribution's PostgreSQL.
+ */
 export function defaultPostgres(): PostgresChoice {
   return process.env['MOTE_TEST_PG'] === 'installed' ? 'installed' : 'embedded'
 }
 
 /**
- * A fresh database with all migrations applied, cloned from the template. Drop it in `afterAll`, or use `await using`.
+ * Creates a database with all migrations applied, as a clone of the template. Drop it in `afterAll`, or use `await
+ * using`.
  */
 export async function testDatabase(which: PostgresChoice | PrivateServer = defaultPostgres()): Promise<TestDatabase> {
   if (typeof which === 'object') return openDatabase(which.adminUrl, templateName)
@@ -35,13 +38,14 @@ export async function testDatabase(which: PostgresChoice | PrivateServer = defau
   return openDatabase(server.adminUrl, templateName)
 }
 
-/** A fresh, empty database, for tests of the migrations themselves. */
+/** Creates an empty database, for tests of migrations. */
 export async function emptyDatabase(which: PostgresChoice = defaultPostgres()): Promise<TestDatabase> {
   return openDatabase(serverOf(which).adminUrl, 'template0')
 }
 
 /**
- * Runs a suite once per server; if a server is not installed, the suite is skipped and its title says what to install.
+ * Runs a suite on both PostgreSQL servers. If one is not installed, its suite is skipped, with a title that names what
+ * to install.
  */
 export function describeEachPostgres(name: string, suite: (which: PostgresChoice) => void): void {
   for (const which of ['embedded', 'installed'] as const) {
@@ -71,7 +75,7 @@ async function openDatabase(adminUrl: string, template: string): Promise<TestDat
   return { url, db, drop, [Symbol.asyncDispose]: drop }
 }
 
-/** Connects through another database, because a database with connections can be neither cloned nor dropped. */
+/** Runs SQL in another database, because a database with open connections can be neither cloned nor dropped. */
 async function asAdmin(adminUrl: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl })
   await client.connect()

@@ -1,16 +1,16 @@
-/** Finds operations, parameters and members that the API document does not explain. */
+/** Finds operations, parameters and object members that the OpenAPI document does not explain. */
 type Json = Readonly<Record<string, unknown>>
 
 const json = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {})
 
-/** Lists every operation, parameter and member without a description or an example, as `Component.member: example`. */
+/** Returns what lacks a description or an example, such as `Component.member: example`. */
 export function missingWords(document: unknown): string[] {
   const { components, paths } = json(document)
   const schemas = json(json(components)['schemas'])
   return [
     ...Object.entries(json(paths)).flatMap(([path, item]) => ofPath(path, json(item))),
     ...Object.entries(schemas).flatMap(([name, schema]) => [
-      // An object is explained by the descriptions of its members; other schemas need their own.
+      // Objects need no description of their own, because their members have descriptions.
       ...(hasMembers(schema) ? [] : ofDescription(name, json(schema))),
       ...ofMembers(name, json(schema)),
     ]),
@@ -78,7 +78,7 @@ function ofMember(name: string, schema: Json): string[] {
   ]
 }
 
-/** A reference, or alternatives that contain one. */
+/** Returns whether the schema is a reference, or has an alternative that is one. */
 const isNamed = (schema: unknown): boolean => {
   const { anyOf } = json(schema)
   return '$ref' in json(schema) || (Array.isArray(anyOf) && anyOf.some(isNamed))
@@ -86,7 +86,7 @@ const isNamed = (schema: unknown): boolean => {
 
 const hasMembers = (schema: unknown) => json(schema)['properties'] !== undefined
 
-/** Whether the items of an array, or one of the alternatives, have examples. */
+/** Returns whether the items of an array, or one of the alternatives, have examples. */
 const hasExampleIn = ({ anyOf, items }: Json): boolean =>
   [items, ...(Array.isArray(anyOf) ? anyOf : [])].some(
     part =>

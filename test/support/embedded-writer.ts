@@ -1,6 +1,6 @@
 /**
- * Program for the crash tests: starts the embedded PostgreSQL in the directory given as its first argument, inserts
- * numbers and prints each one after the database acknowledged it, until it is killed.
+ * Program for crash tests: starts the embedded PostgreSQL in the directory given as its first argument and inserts
+ * numbers until it is killed. It prints each number once the database has acknowledged it.
  */
 import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'

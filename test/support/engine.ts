@@ -1,4 +1,4 @@
-/** A workflow with handlers from the test, and runners for it on their own database. */
+/** For tests of the workflow engine: a workflow with handlers from the test, and runners on a database of their own. */
 import { pino } from 'pino'
 import { afterEach, beforeEach } from 'vitest'
 import { type PostgresChoice, type TestDatabase, testDatabase } from './database.ts'
@@ -11,7 +11,7 @@ export const log = pino({ level: 'silent' })
 
 export type Handler = (step: Step<{ id: string }>) => Promise<Next<'one' | 'two' | 'ending'>>
 
-/** A workflow with two phases and an end. */
+/** Returns a workflow with the phases `one`, `two` and `ending`. */
 export function sample(
   handlers: { one: Handler; two?: Handler; ending?: Handler },
   options: Partial<AnyWorkflow> = {},
@@ -34,7 +34,7 @@ export const expireLeases = statement(
   "UPDATE machine SET lease_until = now() - interval '1 second' WHERE lease IS NOT NULL",
 )
 
-/** Creates a fresh world for each test of the file and stops runners that a test leaves behind. */
+/** Creates a new database for each test of the file, and stops runners that a test has left running. */
 export function sampleWorld(which: PostgresChoice) {
   let database: TestDatabase
   const started: Runner[] = []

@@ -1,5 +1,6 @@
 /**
- * A fake LVM with one thin pool, which validates its arguments as strictly as the real one. Files stand in for devices.
+ * Fake LVM commands with one thin pool. They validate their arguments as strictly as the real ones. Files stand in for
+ * devices.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
@@ -9,7 +10,7 @@ import { run } from '../../src/lib/exec.ts'
 interface Lv {
   sizeBytes: number
   active: boolean
-  /** A plain activation skips snapshots (lvmthin(7)). */
+  /** True for snapshots, which an activation skips unless it is forced (lvmthin(7)). */
   skip: boolean
 }
 
@@ -27,7 +28,7 @@ export function fakeLvm(devDir: string, { group = 'vg', thinPool = 'pool', poolB
     if (!/^[a-zA-Z0-9+_.-]{1,127}$/.test(lv) || lv.startsWith('-')) fail(program, `invalid name ${lv}`)
     if (volumes.has(lv)) fail(program, `Logical Volume "${lv}" already exists`)
   }
-  /** An inactive volume has no device node. */
+  /** Activates or deactivates a volume. An inactive volume has no device node, so its file gets another name. */
   const activate = async (lv: string, on: boolean) => {
     const one = volumes.get(lv)
     if (!one || one.active === on) return

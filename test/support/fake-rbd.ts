@@ -10,7 +10,7 @@ interface Image {
   readonly snapshots: Map<string, { clones: number; trashed: boolean }>
   readonly meta: Map<string, string>
   parent: { readonly image: string; readonly snapshot: string } | undefined
-  /** The client that holds the exclusive lock. */
+  /** The client that holds the image's exclusive lock, such as `client.host-1`. */
   locker: string | undefined
 }
 
@@ -21,15 +21,15 @@ const fail = (code: number, why: string): never => {
 
 export interface FakeCluster {
   readonly images: ReadonlyMap<string, Image>
-  /** Runs a command as the host with this name. */
+  /** Returns a function that runs commands as the host with this name. */
   client(host: string): (program: string, args: readonly string[]) => Promise<string>
-  /** Clients that lost their lock to another client; the cluster rejects their writes. */
+  /** Clients whose lock another client has broken. The cluster rejects their writes. */
   readonly blocklist: ReadonlySet<string>
 }
 
 export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
   const images = new Map<string, Image>()
-  /** Keyed by host and device: a client that has lost its lock keeps its device. */
+  /** Mapped devices, keyed by host and device: a client that has lost its lock still has its device. */
   const mapped = new Map<string, { readonly host: string; readonly image: string; readonly device: string }>()
   const blocklist = new Set<string>()
   const file = (image: string, snapshot?: string) => join(dir, snapshot === undefined ? image : `${image}@${snapshot}`)
@@ -65,7 +65,7 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
   const visible = (image: Image) => [...image.snapshots].filter(([, one]) => !one.trashed).map(([name]) => name)
   const bytes = async (path: string) => (await stat(path)).blocks * 512
 
-  /** Commands by name; each gets the remaining arguments. */
+  /** Returns the implementations of the commands, by name. Each is called with the remaining arguments. */
   const commands = (host: string): Readonly<Record<string, (args: readonly string[]) => Promise<unknown>>> => ({
     ls: async () => [...images.keys()],
     'snap ls': async ([spec = '']) => visible(find(spec)).map((name, n) => ({ id: n, name, size: 0 })),

@@ -1,17 +1,17 @@
-/** A TCP proxy whose connections a test can break at any time, while new ones are accepted. */
+/** A TCP proxy whose open connections a test can break at any time. It keeps accepting new ones. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface FlakyProxy extends AsyncDisposable {
   readonly port: number
-  /** Number of connections so far. */
+  /** Returns the number of connections so far. */
   connections(): number
-  /** Bytes that passed to the clients so far. */
+  /** Returns the number of bytes that were sent to clients so far. */
   passedBytes(): number
   breakAll(): void
 }
 
-/** @param to returns the current port of the server on loopback */
+/** Starts the proxy. @param to returns the current port of the server on loopback */
 export async function flakyProxy(to: () => number): Promise<FlakyProxy> {
   const open = new Set<Socket>()
   let connections = 0

@@ -1,13 +1,16 @@
-/** Ports for programs that cannot listen on port 0, because their port must be known before they start. */
+/** Finds ports for programs whose port must be known before they start, so that they cannot listen on port 0. */
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below the ports of outgoing connections (32768 on Linux): no client of another test takes one in the meantime. */
+/**
+ * Range of ports. It is below that of outgoing connections (from 32768 on Linux), so that no connection of another test
+ * takes a port before the program listens.
+ */
 const range = { first: 22_000, last: 32_000 }
 const tries = 50
 
-/** Returns a TCP port on 127.0.0.1 that was free a moment ago, and that no outgoing connection uses. */
+/** Returns a TCP port on 127.0.0.1 on which nothing listens. */
 export async function freePort(): Promise<number> {
   for (let n = 0; n < tries; n++) {
     const port = randomInt(range.first, range.last)

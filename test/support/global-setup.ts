@@ -1,7 +1,7 @@
 /**
- * Starts the database servers before the first test: one embedded PostgreSQL and, if Debian's PostgreSQL 15 (the oldest
- * supported version) is installed, one of that. Each has a migrated template database that `testDatabase` clones in
- * milliseconds.
+ * Starts the database servers before the first test: the embedded PostgreSQL and, if installed, the distribution's, of
+ * which 15 is the oldest supported version. Each has a template database with all migrations, which `testDatabase`
+ * clones in milliseconds.
  */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
@@ -21,12 +21,12 @@ import { searchLogs } from './log-search.ts'
 import { logDirVariable } from './log.ts'
 import { type Reaper, startReaper } from './reaper.ts'
 
-/** `installed` is the distribution's version: 15 in Debian 12, 17 in Debian 13. */
+/** A PostgreSQL server. `installed` is the distribution's version: 15 in Debian 12, 17 in Debian 13. */
 export type PostgresChoice = 'embedded' | 'installed'
 
 /**
- * `missing`: the server is not installed; the text says what to install. `broken`: the template could not be migrated,
- * so tests that clone it fail with this text while all others still run.
+ * A server, or why there is none. `missing`: it is not installed; the text names what to install. `broken`: migrating
+ * the template failed, so tests that clone it fail with this text, while all others run.
  */
 export type TestServer =
   | { readonly adminUrl: string; readonly broken: string | undefined }
@@ -38,19 +38,19 @@ declare module 'vitest' {
   }
 }
 
-/** Durability is off, because test databases need not survive a power failure. */
+/** PostgreSQL settings. Durability is off, because test databases need not survive a power failure. */
 const testSettings = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
   max_connections: '300',
-  // The WAL is in memory.
+  // Small, because the WAL is in memory.
   max_wal_size: '256MB',
 }
 
 export const templateName = 'mote_template'
 
-/** The URL of another database on the same server. */
+/** Returns the URL of another database on the same server. */
 export function databaseUrl(adminUrl: string, name: string): string {
   return adminUrl.replace('/mote?', `/${name}?`)
 }
@@ -77,7 +77,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   })
   const logDir = await mkdtemp(join(tmpdir(), 'mote-test-logs-'))
   reaper.removeAtEnd(logDir)
-  // Worker processes inherit the variable.
+  // Test processes inherit this variable.
   process.env[logDirVariable] ??= logDir
   const atEnd = cleanup.move()
   return async () => {
@@ -87,11 +87,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
-/** The oldest supported release, or the next newer one that is installed. */
+/** Returns the oldest supported release that is installed. */
 const oldestInstalled = (found: readonly PostgresBinaries[]) =>
   found.filter(({ major, origin }) => major >= 15 && origin === 'installed').at(-1)
 
-/** vitest only prints errors of a teardown, so set the exit code here. */
+/** Sets the exit code if a log contains a secret, because vitest only prints errors of a teardown. */
 async function assertNoSecretIn(dir: string): Promise<void> {
   const { lines, secrets, leaks } = await searchLogs(dir)
   process.stdout.write(`logs: ${lines} lines searched for ${secrets} secrets and every token: ${leaks.length} found\n`)
@@ -101,7 +101,8 @@ async function assertNoSecretIn(dir: string): Promise<void> {
 }
 
 /**
- * Starts a server for one suite, for tests that transactions of other databases would disturb. Takes about a second.
+ * Starts a server for a single suite, which transactions in databases of other tests would disturb. Takes about a
+ * second.
  * @param settings added to the settings that all test servers share
  * @returns undefined if the server is not installed
  */
@@ -126,8 +127,7 @@ export async function startPrivateServer(
 
 async function serverRoot(reaper: Reaper): Promise<string> {
   const root = await mkdtemp(join(await inMemory(), 'mote-test-'))
-  // mkdtemp creates the directory with mode 0700; when run as root, the servers use another account and must be able to
-  // enter.
+  // Allow traversal, because servers that root starts run as another user.
   await chmod(root, 0o711)
   reaper.removeAtEnd(root)
   return root
@@ -171,7 +171,10 @@ async function makeTemplate(adminUrl: string): Promise<TestServer> {
 
 const cacheDir = fileURLToPath(new URL('../../.cache/test-postgres/', import.meta.url))
 
-/** initdb takes most of a second per server, a copy 60 ms, so one initialized cluster per version is cached. */
+/**
+ * Returns a cached database cluster of this version, fresh from initdb; creates it if there is none. Copying it takes
+ * 60 ms, initdb most of a second.
+ */
 async function initialisedCluster(binaries: PostgresBinaries): Promise<string> {
   const cache = join(cacheDir, String(binaries.major))
   if (await stat(cache).catch(() => undefined)) return cache
@@ -184,13 +187,13 @@ async function initialisedCluster(binaries: PostgresBinaries): Promise<string> {
     settings: testSettings,
   })
   await server.stop()
-  // Another run may have finished first; then ours is discarded.
+  // Discard this cluster if another test run was faster.
   await rename(made, cache).catch(() => rm(made, { recursive: true, force: true }))
   return cache
 }
 
 async function copyCluster(from: string, dataDir: string): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
-  // fs.cp does not preserve the owner, which PostgreSQL requires.
+  // Not with fs.cp, which does not preserve the owner, as PostgreSQL requires.
   await promisify(execFile)('cp', ['-a', join(from, 'cluster'), join(dataDir, 'cluster')])
 }

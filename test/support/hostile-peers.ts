@@ -1,4 +1,4 @@
-/** Hostile ends of connections: guests, VMMs, apps and DNS clients that send the worst possible data. */
+/** Hostile peers of the agent: guests, VMMs, apps and DNS clients that send the worst known data. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -25,10 +25,12 @@ const ownDir = async () => {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
-/** A reader gets at most 64 KiB at once; this duration covers every case, even with a slow reader. */
+/**
+ * Time limit for writing. A reader gets at most 64 KiB at once, so even a slow reader has then processed every input.
+ */
 export const pourMs = 300
 
-/** Writes the data up to `times` times while the socket is open. */
+/** Writes the data up to `times` times, while the socket is open, for at most `pourMs`. */
 export async function pour(socket: Socket, data: Buffer, times: number): Promise<void> {
   const all = async () => {
     for (let n = 0; n < times && !socket.destroyed; n++)
@@ -69,7 +71,7 @@ export async function withGuest(
 
 export const asked = async (own: string) => (await connectQmp(own, 'vmm.sock')).execute('query-status')
 
-/** A VMM on a unix socket that passes every request to `answer`. */
+/** Calls `use` with the directory of a fake VMM's Unix socket, whose requests `answer` handles. */
 export async function withVmm(
   answer: (socket: Socket, asked: string) => Promise<void> | void,
   use: (dir: string) => Promise<unknown>,

@@ -1,6 +1,6 @@
 /**
- * The API with identity, projects, audit and notifications on its own database, which most tests of these features
- * need.
+ * The API with only the features accounts, projects, audit log and notifications, on a database of its own, for tests
+ * of these features.
  */
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
@@ -28,7 +28,7 @@ import { recordSecret, recordSecretsOf, testLog } from './log.ts'
 
 export const testPassword = 'correct staple 7 horses'
 
-/** High limits, so that only tests of limits reach them. */
+/** Settings of the control plane. The rate limits are so high that only tests of limits reach them. */
 const environment = {
   MOTE_SECRET_KEY: 'a-secret-key-of-the-tests-that-is-long-enough',
   MOTE_CAPTCHA: 'false',
@@ -56,7 +56,7 @@ export function testClock(): TestClock {
 
 export interface Reply {
   readonly status: number
-  /** The parsed JSON body. */
+  /** The response body, parsed as JSON. */
   readonly body: Record<string, any>
   readonly headers: Readonly<Record<string, unknown>>
 }
@@ -81,12 +81,12 @@ export interface Identity extends AsyncDisposable {
   readonly clock: TestClock
   readonly security: Authenticator
   readonly app: FastifyInstance
-  /** URL of the database. */
+  /** URL of the test database. */
   readonly url: string
   call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: CallOptions): Promise<Reply>
   register(email?: string): Promise<{ readonly id: string; readonly email: string }>
   login(email: string, ip?: string): Promise<Person>
-  /** Registered and signed in. */
+  /** Registers an account and signs in. */
   person(email?: string): Promise<Person>
 }
 
@@ -94,7 +94,7 @@ export interface IdentityOptions {
   readonly postgres?: PostgresChoice | PrivateServer
   readonly env?: Readonly<Record<string, string>>
   readonly log?: Logger
-  /** Replaces identity, projects, audit and notifications. */
+  /** Features to use instead of accounts, projects, audit log and notifications. */
   readonly features?: (deps: Deps, security: Authenticator) => readonly Feature[]
 }
 
@@ -115,7 +115,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const security = createAuthenticator(deps)
   const { app, streams } = createServer({
     features: (options.features ?? identityFeatures)(deps, security),
-    // Only the operations of these features.
+    // No operations besides those of the features.
     operations: {},
     deps,
     security,
@@ -184,7 +184,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   }
 }
 
-/** Accepts an invitation with the link in the response that created it. */
+/** Accepts an invitation, with the link from the response to the request that created it. */
 export function accept(api: Identity, invitation: Reply['body'], token: string): Promise<Reply> {
   const [id, secret] = new URL(String(invitation['link'])).hash.slice(1).split('.')
   return api.call('POST', `/v1/invitations/${id}/accept`, { token, body: { secret } })

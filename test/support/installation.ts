@@ -1,6 +1,6 @@
 /**
  * An installation as an operator runs it: control plane, gateway and agents in separate processes, on a real
- * nats-server with separate permissions for each. Agents may run in network namespaces, as separate hosts.
+ * nats-server with separate permissions for each. Agents can run in network namespaces, as if on separate hosts.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,22 +21,22 @@ const gatewayId = 'edge'
 
 export interface Installation extends AsyncDisposable {
   readonly dir: string
-  /** The first registered user, an Admin. */
+  /** API client of the first registered user, who is an administrator. */
   readonly admin: Api
-  /** Waits for the condition; on a timeout, the error contains the warnings of the programs. */
+  /** Waits for a condition. On a timeout, the error contains the last warnings and errors of the programs. */
   until(condition: () => Promise<boolean>, options: UntilOptions): Promise<void>
-  /** @param inside command prefix that runs the program elsewhere: `ip netns exec <name>` */
+  /** Starts an agent. @param inside command prefix that runs it elsewhere, such as `ip netns exec <name>` */
   startAgent(hostId: string, args: readonly string[], inside?: readonly string[]): void
   startGateway(args: readonly string[], inside?: readonly string[]): void
 }
 
 export interface InstallationOptions {
   readonly hostIds: readonly string[]
-  /** An address of this machine that all hosts can reach, for the bus. */
+  /** Address of this machine for the bus, which all hosts can reach. */
   readonly busHost: string
 }
 
-/** Disposal stops every program; agents stop their VMs. */
+/** Starts the control plane and the bus. Disposal stops all programs and their VMs. */
 export async function startInstallation({ hostIds, busHost }: InstallationOptions): Promise<Installation> {
   await using undo = new AsyncDisposableStack()
   const reaper = startReaper()
@@ -114,10 +114,10 @@ export async function startInstallation({ hostIds, busHost }: InstallationOption
   }
 }
 
-/** Warnings and errors of our programs, and all output that is not a log line. */
+/** Returns true for warnings and errors of our programs, and for output that is not a log line. */
 const isComplaint = (line: string) => line !== '' && !/^\{"level":[1-3]0,/.test(line)
 
-/** Long enough for an agent to stop its VMs. */
+/** Time before a program is killed, long enough for an agent to stop its VMs. */
 const patienceMs = 20_000
 
 async function ended(child: ChildProcess): Promise<void> {

@@ -21,7 +21,7 @@ const search = async (...lines: readonly string[]) => {
   return searchLogs(dir)
 }
 
-it('finds nothing in harmless lines', async () => {
+it('the search for secrets in logs finds nothing in harmless lines', async () => {
   expect(await search('{"msg":"request","path":"/v1/apps"}', '{"msg":"Bearer"}')).toEqual({
     lines: 2,
     secrets: 1,
@@ -35,7 +35,7 @@ it.each([
   ['a session token', `{"msg":"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.${'x'.repeat(43)}"}`],
   ['a password hash', '{"msg":"$argon2id$v=19$m=19456"}'],
   ['a credential', `{"authorization":"Bearer ${'y'.repeat(40)}"}`],
-])('finds %s, and does not repeat it', async (_what, line) => {
+])('the search for secrets in logs finds %s, and masks it', async (_what, line) => {
   const { leaks } = await search('{"msg":"before"}', line, '{"msg":"after"}', line)
   expect(leaks.length).toBeGreaterThanOrEqual(2)
   expect(leaks.join()).not.toMatch(/staple|svc_pat_.{20}|x{43}|19456|y{40}|before|after/)

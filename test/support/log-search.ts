@@ -4,11 +4,11 @@ import { join } from 'node:path'
 export interface LogSearch {
   readonly lines: number
   readonly secrets: number
-  /** The kind of each leak and the line, with the secret itself masked. */
+  /** For each leak, the kind of secret and the log line, with the secret masked. */
   readonly leaks: readonly string[]
 }
 
-/** Any text of these forms is a secret, even if no test client has recorded it. */
+/** Patterns of secrets, which must not appear in logs even if no test client has recorded them. */
 const forms = {
   'access or refresh token': /svc_(?:pat|rt)_[A-Za-z0-9_-]{43}/g,
   'session token': /eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}/g,
@@ -16,7 +16,7 @@ const forms = {
   'bearer credential': /bearer +[\w.~+/-]{16,}/gi,
 } as const
 
-/** Searches the logs that `log.ts` wrote. @param dir the directory of one test run */
+/** Searches the logs of a test run for secrets. @param dir directory that log.ts has written */
 export async function searchLogs(dir: string): Promise<LogSearch> {
   const names = await readdir(dir).catch(() => [])
   const read = async (...kinds: readonly string[]) =>
@@ -29,7 +29,7 @@ export async function searchLogs(dir: string): Promise<LogSearch> {
   for (const line of (await read('secrets')).join('').split('\n'))
     if (line !== '') {
       const [what, value]: [string, string] = JSON.parse(line)
-      // Secrets of a known form are found by that form.
+      // Skip secrets that match a pattern, because the patterns find them.
       if (!Object.values(forms).some(form => value.search(form) !== -1)) secrets.set(value, what)
     }
   const texts = await read('log', 'output')
@@ -40,7 +40,7 @@ export async function searchLogs(dir: string): Promise<LogSearch> {
   return { lines: texts.reduce((sum, text) => sum + text.split('\n').length - 1, 0), secrets: secrets.size, leaks }
 }
 
-/** Returns at most three lines: one leak often repeats in thousands of lines. */
+/** Returns at most three lines with the secret, because a leak often repeats in thousands of lines. */
 function linesWith(text: string, secret: string | RegExp, what: string): string[] {
   const leaks: string[] = []
   for (let at = indexOf(text, secret, 0); at !== -1 && leaks.length < 3; ) {

@@ -1,7 +1,7 @@
 /**
- * The log of the whole test run. Every program that a test starts logs at trace level into a directory of the run, and
- * test clients record every secret that they send or receive next to it. After the run, the global teardown searches
- * the logs for the secrets (log-search.ts) and fails the run if it finds any.
+ * Records the logs of a whole test run. Programs that tests start log at trace level into the run's log directory,
+ * where test clients also record all secrets that they send or receive. After the run, the global teardown searches the
+ * logs for these secrets (log-search.ts), and fails the run if it finds any.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const fileOf = (kind: 'log' | 'secrets' | 'output') => join(dir() ?? '.', `${kin
 
 let shared: Logger | undefined
 
-/** The production logger, including redaction. `MOTE_TEST_LOG=info` prints instead. */
+/** Returns the production logger, including redaction. `MOTE_TEST_LOG=info` prints log lines instead. */
 export function testLog(level = process.env['MOTE_TEST_LOG']): Logger {
   if (level !== undefined) return pino({ level })
   if (dir() === undefined) return pino({ level: 'silent' })
@@ -31,7 +31,7 @@ const written = new Set<string>()
 
 /** Records a secret that no log line of the run may contain. */
 export function recordSecret(what: string, value: string): void {
-  // Short values match by accident: a TOTP code is any six digits.
+  // Skip short values, which would match by chance: a TOTP code is any six digits.
   if (value.length < 8 || written.has(value) || dir() === undefined) return
   written.add(value)
   appendFileSync(fileOf('secrets'), `${JSON.stringify([what, value])}\n`)
@@ -41,10 +41,10 @@ const secretFields = new Set([
   ...['password', 'current_password', 'new_password', 'token', 'refresh_token', 'secret', 'otpauth_url'],
   ...['recovery_codes', 'scm_webhook_secret', 'connection_string', 'connection_url', 'captcha_answer'],
 ])
-/** In a request, `code` is a recovery code; in an answer, it is an error code, which logs may contain. */
+/** In a request, `code` is a recovery code; in a response, it is an error code, which logs may contain. */
 const secretFieldsOfRequests = new Set([...secretFields, 'code'])
 
-/** Records the secrets of a request and its answer, found by field name. */
+/** Records the secrets in a request and its response, which are found by field name. */
 export function recordSecretsOf(exchange: { readonly request: unknown; readonly answer: unknown }): void {
   recordFields(exchange.request, secretFieldsOfRequests)
   recordFields(exchange.answer, secretFields)

@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files that take more than a minute on two cores, the longest first. */
+/** Test files that take more than a minute on two cores, the longest first. */
 export const longest = [
   'test/tutorials/worker-and-cron.test.ts',
   'src/agent/build/real-apps.test.ts',
@@ -25,7 +25,7 @@ export const longest = [
   'src/agent/hypervisor/gvisor/real.test.ts',
 ] as const
 
-/** Starts the longest files first: one that starts last makes a whole run wait for it alone. */
+/** Runs the longest test files first, so that the run does not end with a long one while other processes are idle. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))

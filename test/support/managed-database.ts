@@ -1,7 +1,7 @@
-// Runs on one PostgreSQL only: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs, not the database server of the control plane.
 /**
- * A managed database as users see it: a real PostgreSQL in a real VM, reached with the commands from the API, pasted
- * into a shell.
+ * Tests of a managed database as a user sees it: a real PostgreSQL in a real VM, which is reached by running the
+ * commands from the API in a shell.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -19,25 +19,28 @@ import { freePort } from './free-port.ts'
 import { type TestSystem, type TestUser, testSystem } from './system.ts'
 import { until } from './wait.ts'
 
-/** The hosts of a database under test. */
+/** Configuration of the hosts on which the database runs. */
 export interface DatabaseHosts {
   readonly hypervisor: string
-  /** Programs without which the test is skipped, besides those that every managed database needs. */
+  /**
+   * Programs that this hypervisor needs, besides those that every managed database needs. Without them, tests are
+   * skipped.
+   */
   readonly programs: readonly string[]
-  /** Other reasons to skip it. */
+  /** Other reasons to skip the tests. */
   readonly missing?: readonly string[]
   readonly config: Partial<AgentConfig>
 }
 
 const always = ['skopeo', 'umoci', 'mke2fs', 'apt-get', 'psql', 'ssh', 'sshpass']
 
-/** The time of the server, as the API takes it. */
+/** SQL that returns the server's time in the format of the API. */
 const serverTime = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MSZ')"
 
-/** Generous, because an emulated guest shares two cores with other tests. */
+/** Long timeout, because an emulated guest shares two cores with other tests. */
 const slowMs = 480_000
 
-/** Registers the tests of a managed database on hosts with this hypervisor. */
+/** Defines the tests of a managed database on hosts with this hypervisor. */
 export async function testManagedDatabase(hosts: DatabaseHosts): Promise<void> {
   const needed = [...hosts.programs, ...always]
   const present = await Promise.all(needed.map(hasProgram))
@@ -78,8 +81,8 @@ function databaseTests({ config: host }: DatabaseHosts): void {
       MOTE_SSH_PORT: String(sshPort),
     })
     const bastion = { host: '127.0.0.1', port: sshPort, hostKeyFile: join(keys, 'host_key') }
-    // Spare branches are off until a test needs them: emulated guests share two cores, and preparing spares would slow
-    // down the tests.
+    // Spare branches (prepared in advance) are only enabled until the first branch has been made: emulated guests share
+    // two cores, and preparing more would slow down the other tests.
     const config = {
       databases: {
         ...databases,
@@ -90,7 +93,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
       },
     }
     system = await testSystem({ agents: 0, config, gateway: { bastion } })
-    // Uses the machine's cache of kernels and base images, because building them is not under test.
+    // Use the machine's cache of kernels and base images, because building these is not under test.
     addHost = () => system.addAgent({ ...host, imageDir, cacheDir: join(homedir(), '.cache', 'mote') })
     await addHost()
     user = await system.user()
@@ -125,7 +128,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     ).count
   const connection = async (branch?: string) =>
     (await user.get(`/v1/databases/${id}/connection${branch ? `?branch=${branch}` : ''}`)).body
-  /** Runs the two commands verbatim: the tunnel in the background, then psql with a statement as its last argument. */
+  /** Runs the ssh command from the API in the background, waits until psql works through the tunnel, and returns it. */
   const openTunnel = async (branch?: string): Promise<string> => {
     const { ssh_tunnel_command: ssh, psql_command: psql } = await connection(branch)
     tunnels.get(ssh)?.kill('SIGKILL')
@@ -176,7 +179,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     )
   let psql: string
 
-  it('starts, and answers psql through the pasted tunnel command', async () => {
+  it('starts, and is reached by psql through the tunnel command from the API', async () => {
     id = (await user.post('/v1/databases', { name: 'shop', engine: 'postgres', settings: { work_mem: '8MB' } })).body.id
     await running('the new database runs')
     psql = await openTunnel()
@@ -189,7 +192,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect(await sql('SELECT count(*) FROM item', psql)).toBe('1000')
   })
 
-  it('admits no other credentials, and forwards to no other destination', async () => {
+  it('has a tunnel that rejects other credentials and other destinations', async () => {
     const { ssh_tunnel_command: ssh, ssh_port: port, ssh_user: name } = await connection()
     const tryWith = (secret: string, command: string) =>
       run('/bin/sh', ['-c', `sshpass -e ${command}`], {
@@ -213,12 +216,11 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect(JSON.stringify(audit)).not.toContain(token)
   })
 
-  it('branches from a snapshot, isolated from writes to the parent', async () => {
+  it('is branched from a snapshot, and writes to branch and parent are independent', async () => {
     expect((await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'thousand' })).status).toBe(200)
     await snapshotReady('thousand')
     await sql('INSERT INTO item SELECT generate_series(1001, 1500)', psql)
-    // A spare branch, prepared from a server that was quiesced at the time; clients see no difference to any other
-    // branch.
+    // Wait for a spare branch, from which the requested branch is made. To clients it is like any other branch.
     await until(async () => (await standing()) === 1, { timeoutMs: slowMs, what: 'a spare branch' })
     branching = false
     const made = await user.post(`/v1/databases/${id}/branches`, { name: 'trial', from_snapshot: 'thousand' })
@@ -232,7 +234,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     await user.delete(`/v1/databases/${id}/branches/trial`)
   })
 
-  it('restores the snapshot, and keeps the previous data', async () => {
+  it('is restored from a snapshot, and the previous data are kept in another one', async () => {
     await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'thousand' })
     await running('the restored database runs')
     psql = await openTunnel()
@@ -255,7 +257,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
         }
     })()
     await until(() => committed.length >= 5, { timeoutMs: 60_000, what: 'five committed rows' })
-    // The database's own VM, not the VM of a restore drill that may run at the same time.
+    // Kill the database's own VM, not that of a restore drill, which may run at the same time.
     const { id: vmId } = await system.database.db.one<{ id: string }>(
       {
         name: 'test.currentVm',
@@ -270,7 +272,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
       return all.filter((_, n) => dirs[n]?.includes(vmId))
     }
     expect(await vmms()).toHaveLength(1)
-    // Started before the kill: a client whose server vanished silently may block for longer than the restart takes.
+    // Start to observe before the kill: the writing client may block for longer than the restart takes.
     const observedGone = until(async () => (await status()).status !== 'running', {
       everyMs: 50,
       timeoutMs: slowMs,
@@ -287,7 +289,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect(committed.filter(n => !found.includes(n))).toEqual([])
   })
 
-  it('keeps every acknowledged row when its host is drained during writes, and the same command reaches it on the other host', async () => {
+  it('keeps acknowledged rows when its host is drained during writes, and the same command reaches it', async () => {
     const hosts = async (): Promise<{ id: string; vms: number; hypervisors: { available: boolean }[] }[]> =>
       (await user.get('/v1/admin/hosts')).body
     const [source] = await hosts()
@@ -331,7 +333,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect((await other())?.vms).toBeGreaterThan(0)
   })
 
-  it('restores to a chosen second from backups', async () => {
+  it('is branched at a chosen second from backups, and the branch is promoted', async () => {
     await until(async () => (await user.get(`/v1/databases/${id}/backups`)).body.newest_backup_at !== null, {
       everyMs: 500,
       timeoutMs: 600_000,
@@ -353,7 +355,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect(Number(await sql('SELECT count(*) FROM item', now))).toBe(before + 1)
   })
 
-  it('proves in a restore drill that its backup can be restored', async () => {
+  it('has backups that a restore drill verifies', async () => {
     const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
     await until(async () => (await backups()).checked_at !== null, {
       everyMs: 500,
@@ -363,7 +365,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect(await backups()).toMatchObject({ status: 'verified', retention_valid: true, error: null })
   })
 
-  it('returns in place to a chosen second, also on the timeline of a promoted branch', async () => {
+  it('is restored in place to a chosen second, also after a branch was promoted', async () => {
     psql = await openTunnel()
     const before = Number(await sql('SELECT count(*) FROM item', psql))
     const at = await sql(serverTime, psql)

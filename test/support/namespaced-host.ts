@@ -1,5 +1,5 @@
 /**
- * A network namespace that acts as a whole host: a cable to the other host, and a separate link to the control plane.
+ * Network namespaces that act as two hosts, with a cable between them, and a separate link from each to this machine.
  */
 import { access, mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -10,30 +10,30 @@ import { run } from '../../src/lib/exec.ts'
 
 export interface NamespacedHost {
   readonly place: Place
-  /** Its address on the cable. */
+  /** Address of the host on the cable. */
   readonly underlay: string
-  /** Address at which this machine reaches it. */
+  /** Address at which this machine reaches the host. */
   readonly address: string
   /**
-   * Command prefix that runs a program in the namespace, with a private `/run`, because agents of one machine share
-   * locks there.
+   * Command prefix that runs a program in the namespace, with private directories below `/run`, because agents of one
+   * machine share locks there.
    */
   readonly inside: readonly string[]
 }
 
-/** The device at each end of the cable. */
+/** Name of the network device at each end of the cable. */
 export const cable = 'cable'
-/** The device that connects to this machine. */
+/** Name of each host's network device that connects it to this machine. */
 export const uplink = 'uplink'
 const privateRun = 'for d in /run/wireguard /run/mote; do mkdir -p $d && mount -t tmpfs tmpfs $d; done; exec "$@"'
 
-/** Four addresses of 198.18.0.0/15, which is reserved for tests (RFC 2544), unique to this process. */
+/** Returns four addresses of 198.18.0.0/15, which RFC 2544 reserves for tests; unique to this process. */
 function ownAddresses(): readonly string[] {
   const first = (process.pid % 2 ** 15) * 4
   return [0, 1, 2, 3].map(n => `198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + n}`)
 }
 
-/** @returns the hosts, and the address at which they reach this machine */
+/** Creates both hosts. @returns them, and the address at which they reach this machine */
 export async function twoHosts(stack: AsyncDisposableStack) {
   const [here = '', ...addresses] = ownAddresses()
   const places = [stack.use(await place(shortName('mh'))), stack.use(await place(shortName('mh')))] as const
@@ -55,8 +55,8 @@ export async function twoHosts(stack: AsyncDisposableStack) {
 }
 
 /**
- * Links the kernel and the compiled guest programs into a cache for this test: agents of a machine share a lock on the
- * cache, but not across namespaces.
+ * Copies the kernel and the compiled guest programs from the machine's cache to a cache for one agent. Agents on one
+ * machine share a lock on their cache, but agents with a private `/run` do not.
  */
 export async function ownCache(dir: string): Promise<string> {
   const shared = join(homedir(), '.cache', 'mote')

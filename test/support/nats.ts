@@ -1,4 +1,4 @@
-/** A real nats-server with JetStream for one test file: random port, own directory, stopped with the process. */
+/** A real nats-server with JetStream for one test file, with a random port and its own data directory. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -13,7 +13,7 @@ export interface NatsServer extends AsyncDisposable {
   readonly url: string
   /** Kills the server without warning and restarts it on the same port with the same data. */
   restart(whileDown?: () => Promise<unknown>): Promise<void>
-  /** Deletes its data on disk; only allowed while the server is down during a restart. */
+  /** Deletes the server's data on disk; only allowed while the server is down during `restart`. */
   forget(): Promise<void>
   stop(): Promise<void>
 }
@@ -21,13 +21,13 @@ export interface NatsServer extends AsyncDisposable {
 export interface NatsServerOptions {
   /** Lines added to the configuration, such as an `authorization` block. */
   readonly config?: string
-  /** Address to listen on; default: loopback. */
+  /** Address on which the server listens; default: loopback. */
   readonly host?: string
   /** Default true. */
   readonly jetStream?: boolean
 }
 
-/** Why a suite that needs the server is skipped, or undefined if it can run. */
+/** Why tests that need nats-server are skipped; undefined if they can run. */
 export const natsMissing: string | undefined = hasServer()
   ? undefined
   : 'nats-server is not installed: apt-get install nats-server'

@@ -1,2 +1,5 @@
-/** What runs each night only (.github/workflows/nightly.yml): further programs of a class that `npm test` has an example of. */
+/**
+ * True if tests run that run only each night (.github/workflows/nightly.yml), because `npm test` has similar, faster
+ * ones.
+ */
 export const isNightly = Boolean(process.env['MOTE_TEST_NIGHTLY'])

@@ -1,4 +1,4 @@
-/** The whole system with its own registry: Debian's docker-registry, which trusts the tokens of the control plane. */
+/** The whole system with its own image registry: Debian's docker-registry, which trusts the control plane's tokens. */
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { registryTrust } from '../../src/control/registries/index.ts'
@@ -22,7 +22,7 @@ export async function registrySystem(options: SystemOptions = {}): Promise<Regis
   const system = starting.use(
     await testSystem({ ...options, config: { ...options.config, registryUrl: `http://localhost:${port}` } }),
   )
-  // Root runs the registry as another account.
+  // Allow traversal, because a registry that root starts runs as another user.
   await chmod(system.dir, 0o711)
   const { secrets } = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8) })
   const registry = await startRegistry({

@@ -5,7 +5,9 @@ import { join } from 'node:path'
 
 export type PythonTool = { readonly bin: string } | { readonly missing: string }
 
-/** Installs this version of the package unless it is installed. @returns the folder with its programs */
+/**
+ * Installs this version of a package unless it is installed. @returns the directory of its programs, or what is missing
+ */
 export function pythonTool(name: string, version: string): PythonTool {
   const dir = join(import.meta.dirname, '../../.cache', `${name}-${version}`)
   const bin = join(dir, 'bin')

@@ -1,12 +1,12 @@
-/** Which test files `npm run test:quick` runs: those that need no VM, no database and no other program. */
+/** Selects the test files of `npm run test:quick`: those that need no VM, no database and no other program. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** Helpers that start clouds, databases, agents or VMs. A test that imports one of them, even indirectly, is not quick. */
+/** Modules that start systems, databases, agents or VMs. Test files that import one, even indirectly, are not quick. */
 const starters =
   /^test\/support\/(system|database|nats|installation|cli|namespaced-host|browser|s3-server|agent\/(agent|hypervisor|net|mesh|snapshot|disk|build|guest|image))\.ts$|^src\/db\/connect\.ts$/
 
-/** They start programs of the host by themselves, or take longer than ten seconds. */
+/** Other test files that are not quick: they start programs themselves, or take longer than ten seconds. */
 const slow: readonly string[] = [
   'src/control/auth/passwords.test.ts',
   'src/control/http/fuzz.test.ts',

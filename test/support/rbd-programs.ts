@@ -1,6 +1,6 @@
 /**
- * Executables `rbd` and `ceph` for agents that spawn programs: each forwards its arguments to this process, which holds
- * the strict fake cluster. As in Ceph, the client (`--id`) identifies the host.
+ * Executables `rbd` and `ceph` for agents that spawn these programs. They forward their arguments to this process,
+ * which has the fake cluster. As in Ceph, the client name (`--id`) identifies the host.
  */
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { type FakeCluster, fakeCluster } from './fake-rbd.ts'
 
 export interface RbdPrograms extends AsyncDisposable {
   readonly cluster: FakeCluster
-  /** Path of an image's content. */
+  /** Returns the path of the file with a volume's content. */
   fileOf(volumeId: string): string
 }
 
@@ -23,8 +23,8 @@ interface Answer {
 }
 
 /**
- * Puts the executables first in the PATH of this process until disposed. @param dir a short path, because it contains a
- * socket
+ * Creates the executables and puts them first in this process's PATH, until disposed.
+ * @param dir directory with a short path, because it contains a socket
  */
 export async function rbdPrograms(dir: string): Promise<RbdPrograms> {
   const cluster = fakeCluster(join(dir, 'images'))
@@ -65,7 +65,7 @@ async function answerTo(cluster: FakeCluster, argv: unknown): Promise<Answer> {
   }
 }
 
-/** Plain JavaScript, because the file has no extension. */
+/** Returns the source of an executable: plain JavaScript, because the file has no extension. */
 const asking = (name: string, socket: string) => `
 const argv = JSON.stringify([${JSON.stringify(name)}, ...process.argv.slice(2)])
 const request = require('node:http').request({ socketPath: ${JSON.stringify(socket)}, method: 'POST' }, async response => {

@@ -18,7 +18,7 @@ const gone = (pid: number) => {
 
 test('processes and directories of a killed test run are removed', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'mote-reaper-'))
-  // A run that starts a server, registers it with the reaper, and is killed.
+  // A test run that starts a server and registers it with the reaper. It is killed below.
   const program = `
     import { startReaper } from ${JSON.stringify(new URL('./reaper.ts', import.meta.url).href)}
     import { spawn } from 'node:child_process'

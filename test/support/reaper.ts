@@ -1,7 +1,7 @@
 /**
- * A child process that outlives a killed test run and cleans up after it. The test process holds the other end of its
- * stdin; when that closes for any reason, the reaper kills the registered processes and removes the registered
- * directories, and what the agents of processes that are gone left behind. Started as a program by `startReaper`.
+ * A child process that cleans up after a test process, even if that is killed: when its stdin is closed, it kills the
+ * registered processes, removes the registered directories, and removes what agents of killed test processes have left.
+ * `startReaper` runs this file as a program.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,9 +14,9 @@ import { removeAbandoned } from './agent/remains.ts'
 export interface Reaper {
   killAtEnd(pid: number): void
   removeAtEnd(directory: string): void
-  /** Unregisters a process that has ended, so that a later process with the same PID is spared. */
+  /** Unregisters a process that has exited, so that a later process with the same PID is not killed. */
   forget(pid: number): void
-  /** Cleans up now. Resolves when everything is removed. */
+  /** Cleans up now. Resolves once everything is removed. */
   finish(): Promise<void>
 }
 
@@ -24,13 +24,13 @@ type Order =
   | { readonly kill: number }
   | { readonly remove: string }
   | { readonly forget: number }
-  /** The run was not killed. */
+  /** The test process ends normally, that is, it was not killed. */
   | { readonly finished: true }
 
 export function startReaper(): Reaper {
   const child = spawn(process.execPath, [fileURLToPath(import.meta.url)], {
     stdio: ['pipe', 'ignore', 'inherit'],
-    // Ctrl-C reaches the whole process group of the terminal, and the reaper must survive it.
+    // In its own process group, because Ctrl-C kills all processes of the terminal's foreground process group.
     detached: true,
     env: {},
   })
@@ -42,7 +42,7 @@ export function startReaper(): Reaper {
     removeAtEnd: directory => report({ remove: directory }),
     forget: pid => report({ forget: pid }),
     async finish() {
-      // Without the reference, Node exits with code 0 while this promise is pending, if nothing else is left to do.
+      // Otherwise Node would exit with code 0 while this promise is pending, if nothing else keeps the process alive.
       child.ref()
       report({ finished: true })
       child.stdin?.end()
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
   for (const pid of pids) kill(pid)
   for (const directory of directories)
     await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
-  // The workers of a killed run end a little later than the run itself.
+  // Repeat, because the worker processes of a killed test run exit a little later than the run itself.
   for (let waits = 0; wasKilled && waits < 5; waits++) {
     await removeAbandoned()
     await pause(1_000)
@@ -78,10 +78,10 @@ async function main(): Promise<void> {
 
 function kill(pid: number): void {
   try {
-    // A postmaster stops its children on SIGQUIT; SIGKILL would orphan them.
+    // Not SIGKILL, which would orphan the children of a PostgreSQL server. On SIGQUIT it kills them.
     process.kill(pid, 'SIGQUIT')
   } catch {
-    // The process has already ended.
+    // The process has already exited.
   }
 }
 

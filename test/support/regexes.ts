@@ -1,4 +1,4 @@
-/** The regular expressions of the program, and which of them were found to take linear time. */
+/** Finds the regular expressions in the program, and reads which of them were found to take linear time. */
 import { globSync, readFileSync } from 'node:fs'
 import { parseAst } from 'rolldown/parseAst'
 
@@ -8,10 +8,12 @@ export interface RegexLiteral {
   readonly flags: string
 }
 
-/** Expressions that `npm run regexes` found linear, one in each line. */
+/** File with the expressions that `npm run regexes` has found to take linear time, one per line. */
 export const linearFile = 'test/support/linear-regexes.txt'
 
-/** Not linear, but never given text that a tenant can make long. By file. */
+/**
+ * Files with expressions that do not take linear time, each with the short or trusted text that they are applied to.
+ */
 export const exceptions: Readonly<Record<string, string>> = {
   'src/agent/build/failure-line.ts': 'lines are cut to 2000 characters before',
   'src/agent/disk/extents.ts': "output of the host's own program",
@@ -27,7 +29,7 @@ export const exceptions: Readonly<Record<string, string>> = {
 
 export const textOf = ({ source, flags }: Pick<RegexLiteral, 'source' | 'flags'>): string => `/${source}/${flags}`
 
-/** All literals below `src`, without tests. */
+/** Returns all regular expression literals below `src`, without tests. */
 export function regexLiterals(): RegexLiteral[] {
   return globSync('src/**/*.ts', { exclude: ['**/*.test.ts', '**/generated/**', '**/*.d.ts'] })
     .toSorted()

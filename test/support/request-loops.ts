@@ -1,9 +1,9 @@
-/** Continuous load: three loops, each of which sends three kinds of requests in turn, through every gateway in turn. */
+/** Continuous load: a loop for each kind of request, which sends requests through all gateways in turn. */
 import { createHash } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-/** CGI scripts for `writeSampleImage`. */
+/** CGI scripts that serve the requests, for `writeSampleImage`. */
 export const loopScripts = {
   'small.cgi': '#!/bin/sh\nprintf "Content-Type: text/plain\\r\\n\\r\\nsmall\\n"\n',
   'upload.cgi': '#!/bin/sh\nprintf "Content-Type: text/plain\\r\\n\\r\\n"\nmd5sum\n',
@@ -19,7 +19,7 @@ const kinds = [
 
 export interface LoopFigures {
   readonly asked: number
-  /** Unexpected results: a status, or how the connection broke. */
+  /** Requests with an unexpected response or a broken connection. */
   readonly faults: readonly string[]
   readonly longestMs: number
 }
@@ -29,7 +29,7 @@ export interface RequestLoops {
   end(): Promise<LoopFigures>
 }
 
-/** @param ports of gateways on loopback */
+/** Starts the loops. @param ports of the gateways on loopback */
 export function startRequestLoops(ports: readonly number[], host: string): RequestLoops {
   const agent = new Agent({ keepAlive: true })
   const faults: string[] = []

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 let dir = ''
 beforeAll(async () => {
-  // Below the checkout, so that vitest resolves.
+  // Below the checkout, so that `import 'vitest'` can be resolved.
   dir = await mkdtemp(join(root, 'node_modules', '.run-report-'))
 })
 afterAll(() => rm(dir, { recursive: true, force: true }))
@@ -19,7 +19,7 @@ const endings = [
   { ending: 'has a set-up that never ends', setup: 'await new Promise(() => {})', test: '', code: 1 },
 ]
 
-it.each(endings)('a run that $ending ends with code $code', async ({ ending, setup, test, code }) => {
+it.each(endings)('a test run that $ending exits with code $code', async ({ ending, setup, test, code }) => {
   const at = (name: string) => join(dir, `${ending.replaceAll(' ', '-')}.${name}`)
   await writeFile(at('setup.mjs'), `export default async () => { ${setup} }`)
   await writeFile(at('test.mjs'), `import { it } from 'vitest'; it('a', () => { ${test} }); it('b', () => {})`)

@@ -1,4 +1,4 @@
-/** The last output of `npm test`, and a guard for its exit code. */
+/** Prints the slowest tests at the end of `npm test`, and makes sure that its exit code is right. */
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
 
 const listed = 10
@@ -9,8 +9,8 @@ interface Timed {
 }
 
 /**
- * Lists the slowest tests. The exit code is 1 until the run has ended, because a failing setup, or an event loop that
- * runs empty, must not look like a successful run.
+ * Returns the reporter. It sets the exit code to 1 at the start, and to 0 only after a successful run: a setup that
+ * fails, or never ends because nothing keeps the process alive, must not look like a success.
  */
 export function runReport(): Reporter {
   const timed: Timed[] = []

@@ -1,6 +1,7 @@
 /**
- * The part of Amazon's S3 API (2006-03-01) that backup programs use: TLS, path-style buckets, in memory. Every request
- * must be signed (Signature Version 4) with the single configured key. Run as a program:
+ * An object storage server with the part of Amazon's S3 API (2006-03-01) that backup programs use. It uses TLS and
+ * path-style buckets, and stores objects in memory. Every request must be signed with the configured key (Signature
+ * Version 4). Usage:
  * `s3-server.ts <address> <port> <directory with tls.key and tls.crt> <access key> <secret key>`.
  */
 import { createHash, createHmac } from 'node:crypto'
@@ -25,7 +26,9 @@ const sha256 = (data: string | Buffer) => createHash('sha256').update(data).dige
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 const etag = (data: Buffer) => `"${createHash('md5').update(data).digest('hex')}"`
 
-/** Whether the request is signed with the key (AWS General Reference, "Create a signed request", steps 1 to 4). */
+/**
+ * Returns whether a request is signed with the key (AWS General Reference, "Create a signed request", steps 1 to 4).
+ */
 function isSigned(request: IncomingMessage, body: Buffer, key: Key): boolean {
   const form =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8}\/[^/]+\/s3\/aws4_request), ?SignedHeaders=([^,]+), ?Signature=(\w+)$/
@@ -101,7 +104,7 @@ function bucketOf() {
     const found = objects.get(name)
     if (!found) return refuse(404, 'NoSuchKey')
     const headers = { etag: etag(found.data), 'last-modified': found.at.toUTCString() }
-    // Clients read the files of a bundle one by one (RFC 9110, 14.1.2).
+    // Support ranges (RFC 9110, 14.1.2), because clients read single files out of a bundle.
     const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(range) ?? []
     if (first === undefined) return { status: 200, body: found.data, headers }
     const end = last ? Number(last) + 1 : found.data.length

@@ -1,6 +1,6 @@
 /**
- * A simulated host that speaks the agent contract. Nothing happens by itself: each `tick` advances every VM and
- * snapshot by one step, so that a test (or a seed) decides the order of events.
+ * A simulated host that communicates with the control plane as an agent does. Nothing happens by itself: each `tick`
+ * advances every VM and snapshot by one step, so that a test (or a seed) decides the order of events.
  */
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
 import { breakSnapshotMoves, comingSnapshot, type SimSnapshotParcel, stepSnapshotMove } from './sim-snapshots.ts'
@@ -29,20 +29,20 @@ export interface SimHost {
   readonly name: string
   readonly vms: ReadonlyMap<string, SimVm>
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
-  /** Loses all VMs, snapshots and volumes. */
+  /** Removes all VMs, snapshots and volumes without a report. */
   clear(): void
-  /** Apps whose retained log lines it has deleted. */
+  /** Ids of apps whose stored log lines the host was requested to delete. */
   readonly forgottenApps: readonly string[]
   readonly storage: SimVolumes
-  /** False: neither requests nor messages pass. The VMs keep running. */
+  /** If false, the host receives no requests and sends no messages, but its VMs keep running. */
   reachable: boolean
-  /** Behavior of images that start later, by image: never healthy, or crash. */
+  /** Behavior of VMs by their image: never healthy, crash, or exit with code 0. */
   readonly behaviour: Map<string, 'unhealthy' | 'crash' | 'finish'>
-  /** Advances everything by one step and publishes the changes. */
+  /** Advances all VMs, snapshots and volumes by one step, and publishes reports about the changes. */
   tick(): Promise<void>
   heartbeat(full?: boolean): HostHeartbeat
   crash(vmId: string): void
-  /** Power failure: every VM is lost, stored data survives. */
+  /** Simulates a power failure: all VMs stop, and stored data survive. */
   powerCut(): void
   observed(vmId: string): VmObserved
   snapshot(snapshotId: string): SnapshotObserved
@@ -58,19 +58,21 @@ export interface SimHostOptions {
   /** Free space of the storage pool; default: 1 TiB. */
   readonly poolBytes?: number
   readonly migrate?: 'live' | 'none'
-  /** What the host offers; default: a simulated driver with the options below. */
+  /** Hypervisors that the host offers; by default, a simulated one with the options below. */
   readonly offers?: readonly SimOffer[]
-  /** Migrating guests of all hosts: the network between them. */
+  /** Migrating VMs between all hosts (`SimWorld.wires`). */
   readonly wires?: Map<string, SimVm>
-  /** Volumes in transfer, for all hosts. */
+  /** Volumes in transfer between all hosts. */
   readonly parcels?: Map<string, SimParcel>
-  /** VM snapshots in transfer, for all hosts; without this map, no snapshot moves. */
+  /** VM snapshots in transfer between all hosts. Without this map, the host does not support moving snapshots. */
   readonly snapshotParcels?: Map<string, SimSnapshotParcel>
-  /** VMM, version and CPU that snapshots made here report; default: `sim`. Other hypervisors than `fake` add their name. */
+  /**
+   * VMM, version and CPU that new snapshots report; default: `sim`. Hypervisors other than `fake` append their name.
+   */
   readonly snapshotKind?: string
-  /** Expected content of each volume. */
+  /** Expected content of each volume, over all hosts. */
   readonly truth?: Map<string, string>
-  /** Whether live migrations move volumes along; default: true. */
+  /** Whether a live migration can include volumes; default: true. */
   readonly movesVolumes?: boolean
   /** Default: true. */
   readonly movesPaused?: boolean
@@ -79,7 +81,7 @@ export interface SimHostOptions {
    * default: false, as with an old agent.
    */
   readonly reportsTime?: boolean
-  /** Called for every message before it is sent; false loses the message. Default: everything passes. */
+  /** Called before each message is sent. The message is lost if it returns false. */
   readonly passes?: () => boolean
 }
 
@@ -175,7 +177,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const known = snapshots.get(desired.snapshotId)
     const source = vms.get(desired.vmId)
     if (known && desired.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
-    // The same generation means the same desired state.
+    // Ignore the same generation, because it means the same desired state.
     if (known && desired.generation > known.put.generation) known.put = desired
     else if (known) return snapshotObserved(desired.snapshotId)
     else if (desired.incoming || desired.arrived) snapshots.set(desired.snapshotId, comingSnapshot(desired))
@@ -222,7 +224,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
-      // As in the agent, the snapshot stays while a VM has yet to start from it.
+      // As with a real agent, a snapshot is not removed while a VM still has to start from it.
       const needs = ({ desired, record }: SimVm) =>
         desired.want === 'running' &&
         desired.spec.from?.snapshotId === snapshotId &&

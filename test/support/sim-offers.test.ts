@@ -9,7 +9,7 @@ const deps = { network: { mode: 'tap' }, cacheDir: '/nowhere', dataDir: '/nowher
 it.each([
   [simGvisor, gvisorDriver(deps)],
   [simQemu, qemuDriver(deps)],
-] as const)('a simulated host offers %o with the capabilities and features of the driver', (offer, driver) => {
+] as const)('a simulated host offers %o with the capabilities and features of the real driver', (offer, driver) => {
   expect(offer.name).toBe(driver.name)
   expect(offer.capabilities).toEqual(driver.capabilities)
   expect(new Set(offer.features)).toEqual(new Set(featuresOf(driver)))

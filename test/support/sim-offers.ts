@@ -10,7 +10,7 @@ export interface SimOffer {
 
 const abilities = { pause: true, snapshot: true, hotplugDisk: true } as const
 
-/** Stop and copy instead of live migration, no balloon, no encrypted volumes. */
+/** gVisor: stop-and-copy instead of live migration, no balloon, no encrypted volumes. */
 export const simGvisor: SimOffer = {
   name: 'gvisor',
   capabilities: { ...abilities, balloon: false, migrate: 'stop-and-copy' },
@@ -26,7 +26,7 @@ export const simQemu: SimOffer = {
   ],
 }
 
-/** A simulated driver whose capabilities a test chooses. */
+/** Returns the offer of a simulated hypervisor whose capabilities the test chooses. */
 export const simFake = (
   migrate: Capabilities['migrate'],
   {

@@ -2,7 +2,7 @@
 import type { SnapshotPut } from '../../src/contract/agent.ts'
 import type { SimSnapshot } from './sim-vm.ts'
 
-/** A snapshot that a host has sent, by transfer: the network between hosts. */
+/** A snapshot that a host has sent and another has not received yet. */
 export interface SimSnapshotParcel {
   readonly snapshot: Pick<SimSnapshot, 'memory' | 'identity' | 'madeBy' | 'disks' | 'contents' | 'stays'>
   taken: boolean
@@ -19,7 +19,7 @@ export const comingSnapshot = (put: SnapshotPut): SimSnapshot => ({
   stays: false,
 })
 
-/** Advances a transfer by one step. Returns undefined if the desired state contains no transfer. */
+/** Advances a snapshot's transfer by one step. Returns whether it has changed; undefined if no transfer is desired. */
 export function stepSnapshotMove(
   snapshot: SimSnapshot,
   parcels: Map<string, SimSnapshotParcel>,
@@ -68,7 +68,7 @@ function send(snapshot: SimSnapshot, transferId: string, parcels: Map<string, Si
   return parcel?.taken ?? false
 }
 
-/** Fails the transfers in progress. */
+/** Makes the snapshot transfers in progress fail. */
 export function breakSnapshotMoves(snapshots: Iterable<SimSnapshot>): void {
   for (const snapshot of snapshots) {
     if (snapshot.transfer?.role === 'target') delete snapshot.transfer

@@ -25,24 +25,24 @@ import type {
 export interface SimVm {
   readonly vmId: string
   desired: VmPut
-  /** The record that the agent stores. */
+  /** The VM record that an agent would store. */
   record: VmRecord
   stage: Stage
-  /** The boot key (see the agent's `bootKey`) of the start in progress. */
+  /** Boot key (see the agent's `bootKey`) of the start in progress. */
   bringing: string
   workload: 'running' | 'exited'
   healthy: boolean
-  /** Volumes that its guest has mounted. */
+  /** Volumes that the guest has mounted. */
   disks: DiskObserved[]
-  /** Memory content of the guest's program: moves with the VM, and is lost when the VM ends. */
+  /** Memory content of the guest. It moves with the VM, and is lost when the VM stops. */
   memory: string
-  /** Network identity of the guest; a clone gets a new one. */
+  /** Network identity of the guest; a fork gets a new one. */
   identity: string
-  /** It started from a snapshot. */
+  /** True if the VM has started from a snapshot. */
   restored?: boolean
-  /** It is being moved by stop and copy: the guest is paused, which only its hypervisor knows. */
+  /** True if the guest is paused by a stop-and-copy move, which is not reported. */
   stopped?: boolean
-  /** Set while the VM waits for a migrating guest: stores the volumes that arrive. */
+  /** Stores volumes that arrive with a migrating guest; set while the VM waits for one. */
   takes?: (parcels: ReadonlyMap<string, SimParcel>) => void
   readonly state: VmState
 }
@@ -52,33 +52,36 @@ export interface SimSnapshot {
   state: SnapshotObserved['state']
   memory: string
   identity: string
-  /** VMM, version and CPU; null: not known yet. */
+  /** VMM, version and CPU with which the snapshot was made; null if not known yet. */
   madeBy: string | null
   /** Volumes that the guest has mounted, and their content as the guest knows it. */
   disks: readonly SnapshotDisk[]
   contents: ReadonlyMap<string, string>
   stays: boolean
   transfer?: Transfer
-  /** The transfer by which the complete snapshot arrived. */
+  /** Id of the transfer with which the complete snapshot has arrived. */
   received?: string
 }
 
 /** The state of one simulated host that its VMs use. */
 export interface SimWorld {
   readonly hostId: string
-  /** Migrating guests by target address; `at <address>` is the VM that listens there. */
+  /**
+   * The network between hosts. The key `at <address>` has the target VM that listens for a migrating guest; the key
+   * `<address>` has the VM that the source has sent there.
+   */
   readonly wires: Map<string, SimVm>
   readonly vms: Map<string, SimVm>
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
   /** Last generation of each removed VM. */
   readonly gone: Map<string, number>
   readonly behaviour: ReadonlyMap<string, 'unhealthy' | 'crash' | 'finish'>
-  /** The `madeBy` of snapshots of this hypervisor. */
+  /** Returns the `madeBy` of snapshots that this hypervisor makes. */
   readonly kindOf: (hypervisor: string) => string
-  /** Hypervisors without live migration. */
+  /** Names of hypervisors that migrate by stop-and-copy instead of live. */
   readonly stopsToMove: ReadonlySet<string>
   readonly stepDisks: (vm: SimVm) => boolean
-  /** Contents of this host's volumes. */
+  /** Returns the content of a volume on this host. */
   readonly contentOf: (volumeId: string) => string | undefined
   readonly rewind: (volumeId: string, content: string) => void
   readonly pack: SimVolumes['pack']
@@ -120,7 +123,7 @@ export function observedOf(vm: SimVm): VmObserved {
   })
 }
 
-/** Called when the VM's process ends for any reason. */
+/** Records that the VM's process has exited, for whatever reason. */
 export function end(vm: SimVm): void {
   vm.record = { ...vm.record, running: null, paused: false }
   vm.stage = null
@@ -129,7 +132,7 @@ export function end(vm: SimVm): void {
   vm.stopped = false
 }
 
-/** Records that the workload has ended for good. */
+/** Records that the guest's program has exited and is not restarted. */
 export function crash(vm: SimVm): void {
   const { generation } = vm.desired
   const message = `The program exited with code ${vm.record.exitCode ?? 1}.`
@@ -206,7 +209,7 @@ function decided(vm: SimVm, snapshots: SimWorld['snapshots']): { readonly action
   return { action }
 }
 
-/** Simulates the guest's own activity. */
+/** Simulates the guest's program: it becomes healthy, or exits. */
 function live(vm: SimVm, behaviour: 'unhealthy' | 'crash' | 'finish' | undefined): void {
   if (vm.state !== 'running') return
   if (behaviour === 'crash' || behaviour === 'finish') {
@@ -221,7 +224,10 @@ function goesOn({ disks, stays }: SimSnapshot, spec: VmSpec): boolean {
   return disks.length === 0 || obstacleOf(disks, spec.disks, since, spec.from?.clones) === undefined
 }
 
-/** Boots, or starts from a snapshot, in three steps; volumes are attached before the workload starts. */
+/**
+ * Returns a function that boots a VM, or starts it from a snapshot, in three steps. Volumes are attached before the
+ * guest's program starts.
+ */
 function bringing({ hostId, snapshots, stepDisks, contentOf, rewind, kindOf }: SimWorld) {
   let boots = 0
   return (vm: SimVm): void => {
@@ -279,7 +285,7 @@ function inhabit(vm: SimVm): void {
   }
 }
 
-/** Both ends of a migration with the guest's memory: live, or by stop and copy. */
+/** Returns the steps of source and target in a migration with the guest's memory: live, or by stop-and-copy. */
 function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorld) {
   const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri' | 'ready'>) => {
     const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
@@ -295,7 +301,7 @@ function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorl
   }
   const addressOf = (vm: SimVm) => `sim:${hostId}/${vm.vmId}`
   return {
-    /** Removes the listener, so that no guest can arrive. */
+    /** Stops listening for a migrating guest if that is no longer desired. */
     stopListening(vm: SimVm): void {
       const at = `at ${addressOf(vm)}`
       if (wires.get(at) !== vm || decide(factsOf(vm, snapshots)) === 'receive') return
@@ -303,7 +309,7 @@ function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorl
       const { migration } = vm.record
       if (migration?.phase === 'listening') note(vm, { ...migration, phase: 'cancelled' })
     },
-    /** Listens until the guest arrives; it then runs here with its memory. */
+    /** Listens until the migrating guest arrives. The guest then runs on this host with its memory. */
     receive(vm: SimVm): void {
       const { incoming } = vm.desired.spec
       if (!incoming) return
@@ -329,8 +335,8 @@ function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorl
       note(vm, { ...of, phase: 'switched' })
     },
     /**
-     * Takes two steps: the guest stops here in the first and runs on the target in the second. By stop and copy, it
-     * stands still for a step in between, and runs on here if the move ends then.
+     * Sends the guest to the target: reports `copying` in the first step, and stops the guest here in the second. By
+     * stop-and-copy, the guest is paused for a step in between, and resumes here if the move ends then.
      */
     handOver(vm: SimVm): void {
       const known = vm.record.migration
@@ -358,7 +364,7 @@ function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorl
         return
       }
       wires.delete(`at ${uri}`)
-      // The target stores the volumes before it runs the guest, so that they are present once it reports `switched`.
+      // Store the volumes on the target before it runs the guest, so that they are present once it reports `switched`.
       waiting.takes?.(pack(vm.desired.spec.outgoing?.volumes ?? []))
       wires.set(uri, { ...vm })
       end(vm)

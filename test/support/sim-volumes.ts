@@ -1,4 +1,6 @@
-/** Volumes of a simulated host. The content is a text; only one VM at a time may have a volume read-write. */
+/**
+ * Volumes of a simulated host. A volume's content is a text. Only one VM at a time may have write access to a volume.
+ */
 import type {
   DiskSpec,
   VolumeObserved,
@@ -14,23 +16,23 @@ export interface SimVolume {
   state: 'creating' | 'ready' | 'restoring'
   restored: number
   sizeMib: number
-  /** The error of growing the volume, if growing fails. */
+  /** Error message with which growing the volume fails; absent if it succeeds. */
   failGrowth?: string
   content: string
-  /** The newest attachment generation that the host has observed. */
+  /** Newest attachment generation with which a VM has opened the volume. */
   generation: number
   transfer?: Transfer
-  /** The transfer by which the complete volume arrived. */
+  /** Id of the transfer with which the complete volume has arrived. */
   received?: string
 }
 
-/** A volume that a host has sent, by transfer: the network between hosts. */
+/** A volume that a host has sent and another has not received yet. */
 export interface SimParcel {
   content: string
   snapshots: ReadonlyMap<string, SimVolumeSnapshot>
   /** Copies of the volume in VM snapshots, by snapshot id. */
   copies: ReadonlyMap<string, string>
-  /** True once the source has stopped writing. */
+  /** True once the copy is complete, because the source no longer writes to the volume. */
   whole: boolean
   taken: boolean
 }
@@ -50,22 +52,22 @@ export interface SimVolumes {
   observed(volumeId: string): VolumeObserved
   putSnapshot(desired: VolumeSnapshotPut): VolumeSnapshotObserved
   snapshot(snapshotId: string): VolumeSnapshotObserved
-  /** Advances volumes and snapshots by one step; returns those that changed. */
+  /** Advances volumes and snapshots by one step, and returns those that have changed. */
   tick(): { readonly volumes: readonly VolumeObserved[]; readonly snapshots: readonly VolumeSnapshotObserved[] }
-  /** Advances a running VM by one step towards its desired volumes; false if it has them. */
+  /** Attaches or detaches one volume of a running VM, as desired. Returns false if nothing changed. */
   stepDisks(vm: SimVm): boolean
-  /** Writes content, as a guest does, or as restoring a VM does. */
+  /** Replaces a volume's content, as a guest does, or as restoring a VM does. */
   write(volumeId: string, content: string): void
-  /** Packs the volumes that move with a VM; `unpack` stores them on the target. */
+  /** Returns the volumes that move with a VM, for the target to store with `unpack`. */
   pack(
     volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[],
   ): ReadonlyMap<string, SimParcel>
   unpack(parcels: ReadonlyMap<string, SimParcel>): void
-  /** Fails the transfers in progress. */
+  /** Makes the volume transfers in progress fail. */
   powerCut(): void
 }
 
-/** Key of a volume's copy in a VM snapshot. */
+/** Returns the key of a volume's copy in a VM snapshot. */
 export const copyKey = ({ snapshotId, volumeId }: { readonly snapshotId: string; readonly volumeId: string }) =>
   `${snapshotId} ${volumeId}`
 
@@ -216,7 +218,7 @@ export function simVolumes(
     one.content = source?.content ?? ''
     return true
   }
-  /** @throws Refused with the codes of the agent */
+  /** Opens a volume for a VM. @throws Refused with the same error codes as the agent */
   const open = (vm: SimVm, disk: DiskSpec): void => {
     const volume = volumes.get(disk.volumeId)
     if (volume?.state !== 'ready' || volume.put.outgoing?.final)
@@ -315,7 +317,7 @@ export function simVolumes(
         vm.disks = [...others, { volumeId, generation, state: 'attached', error: null }]
       } catch (error) {
         if (!(error instanceof Refused)) throw error
-        // Retried at every step.
+        // The next step retries it.
         return false
       }
       return true

@@ -1,4 +1,4 @@
-/** A system with one running app, whose guest is the real init as a process of this machine. */
+/** A test system with one running app, whose guest is the real init, running as a process of this machine. */
 import { createFakeHost } from '../../src/agent/hypervisor/fake/host.ts'
 import { compiledInit } from './agent/guest-init.ts'
 import { type TestSystem, type TestUser, testSystem } from './system.ts'
@@ -7,7 +7,7 @@ import { until } from './wait.ts'
 export interface SystemWithGuest extends AsyncDisposable {
   readonly system: TestSystem
   readonly ann: TestUser
-  /** Path of the deployment of ann's app `web`. */
+  /** API path of the deployment of Ann's app `web`. */
   readonly deployment: string
 }
 

@@ -1,4 +1,4 @@
-/** The whole system in one process on its own database: control plane, gateway and any number of agents. */
+/** The whole system in one process, on a database of its own: control plane, gateway and any number of agents. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,13 +23,13 @@ export interface TestSystem extends AsyncDisposable {
   readonly gateway: Gateway
   readonly database: TestDatabase
   readonly bus: Bus
-  /** Client without a credential. */
+  /** API client without a credential. */
   readonly api: Api
   readonly dir: string
   addAgent(config?: Partial<AgentConfig>, fake?: FakeHost): Promise<Agent>
-  /** Stops the control plane as in a crash and starts another one on the same database. */
+  /** Stops the control plane as if it had crashed, and starts another one on the same database. */
   restartControl(): Promise<void>
-  /** Registers and signs in; the first user is an Admin. */
+  /** Registers a user and signs in. The first user is an administrator. */
   user(email?: string): Promise<TestUser>
 }
 
@@ -37,7 +37,7 @@ export interface TestUser extends Api {
   readonly email: string
   readonly password: string
   readonly refreshToken: string
-  /** Slug of the default project. */
+  /** Slug of the user's default project. */
   readonly project: string
 }
 
@@ -45,10 +45,10 @@ export interface SystemOptions {
   readonly postgres?: PostgresChoice
   readonly config?: Partial<ControlConfig>
   readonly gateway?: Partial<GatewayConfig>
-  /** Number of initial agents with the fake hypervisor; default 1. */
+  /** Number of agents with the fake hypervisor at the start; default: 1. */
   readonly agents?: number
   readonly logLevel?: string
-  /** Replaces the log of the test run. */
+  /** Logger to use instead of the log of the test run. */
   readonly log?: Logger
 }
 

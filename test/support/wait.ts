@@ -3,14 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 export interface UntilOptions {
   readonly timeoutMs?: number
-  /** Named in the error: "timed out after 5000 ms waiting for <what>". */
+  /** Description for the error message "timed out after 5000 ms waiting for <what>". */
   readonly what: string
   readonly everyMs?: number
 }
 
 /**
- * Waits until `condition` returns a truthy value, and returns it. Tests wait only by this function. An error in
- * `condition` counts as false; after a timeout, the last error is the cause.
+ * Waits until `condition` returns a truthy value, and returns the value. An error in `condition` counts as false; after
+ * a timeout, it is the cause of the thrown error. Tests wait only with this function.
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
@@ -32,7 +32,7 @@ export async function until<T>(
 }
 
 /**
- * The upper bound for a duration that the product promises: `ms` on an idle machine, ten times as much on an overloaded
- * one, where processes wait for a core.
+ * Returns the upper bound for a duration that the documentation promises: `ms` on an idle machine, ten times as much on
+ * an overloaded one, where processes wait for a core.
  */
 export const promisedMs = (ms: number): number => ((loadavg()[0] ?? 0) < cpus().length * 2 ? ms : ms * 10)

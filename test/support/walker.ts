@@ -14,12 +14,14 @@ export const looks = [
   ...(isNightly ? [{ name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const] : []),
 ]
 
-/** A suite that needs a browser; without one, it is skipped and its title says why. */
+/**
+ * Like `describe`, for suites that need a browser. Without one, the suite is skipped, and its title names the reason.
+ */
 export const browserSuite = noBrowser
   ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
   : describe
 
-/** Prepares a suite in a browser. What `undo` collects ends with the suite, also when the preparation fails. */
+/** Prepares a browser suite. What `make` adds to `undo` is disposed of after the suite, and if `make` fails. */
 export function prepare(make: (browser: Browser, undo: AsyncDisposableStack) => Promise<void>): void {
   let made: AsyncDisposableStack | undefined
   beforeAll(async () => {
@@ -33,17 +35,17 @@ export function prepare(make: (browser: Browser, undo: AsyncDisposableStack) => 
 
 export interface Walker extends Visit {
   readonly user: TestUser
-  /** Opens an address and waits for its heading. */
+  /** Opens a page of the dashboard, and waits for its heading. */
   open(path: string, heading: string | RegExp): Promise<void>
   button(name: string | RegExp): Locator
   field(label: string): Locator
   readonly dialog: Locator
-  /** Waits for a toast or any other text. */
+  /** Waits until a text, such as a toast message, is on the page. */
   says(text: string | RegExp): Promise<void>
   row(name: string | RegExp): Locator
-  /** Fills the fields of the open dialog and presses its button, which closes it. */
+  /** Fills in the fields of the open dialog and clicks its button, which closes it. */
   send(fields: Readonly<Record<string, string>>, submit: string): Promise<void>
-  /** Types the name that a destructive dialog asks for and presses its button. */
+  /** Types the name that a dialog requires before a destructive action, and clicks its button. */
   confirm(verb: string, name: string): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** The first command in a checkout without node_modules. Runs on one PostgreSQL only: no database. */
+/** What `bin/mote` does in a checkout without node_modules. Runs on one PostgreSQL only: no database. */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
@@ -29,7 +29,7 @@ interface Outcome {
   readonly stderr: string
 }
 
-/** @param npm text that the fake `npm` prints before it fails */
+/** Runs `mote` with a fake `npm`. @param npm text that the fake prints before it fails */
 async function mote(args: readonly string[], npm = 'npm was called'): Promise<Outcome> {
   await mkdir(bin, { recursive: true })
   await symlink(process.execPath, join(bin, 'node')).catch(() => undefined)
@@ -58,7 +58,7 @@ test.each([['--version'], ['-V']])('mote %s installs nothing and prints the vers
   expect(await readdir(checkout)).not.toContain('node_modules')
 })
 
-/** An `npm` whose registry fails with a code, and whose installation lasts until a file `reported` is in the folder `bin`. */
+/** Installs a fake `npm`: `npm ping` fails with this code, and `npm install` lasts until a file `reported` exists. */
 async function slowNpm(code: string): Promise<void> {
   await mkdir(bin, { recursive: true })
   const install = `until [ -e ${bin}/reported ]; do sleep 0.05; done`
@@ -67,12 +67,12 @@ async function slowNpm(code: string): Promise<void> {
   vi.stubEnv('PATH', `${bin}:/usr/bin:/bin`)
 }
 
-test('an installation whose registry has an untrusted certificate ends at once', async () => {
+test('the installation of npm packages fails at once if the registry has an untrusted certificate', async () => {
   await slowNpm('SELF_SIGNED_CERT_IN_CHAIN')
   await expect(npmInstall(checkout, join(bin, 'node'), [], 1)).rejects.toThrow('NODE_EXTRA_CA_CERTS')
 })
 
-test('an installation reports a registry that does not answer, and continues', async () => {
+test('the installation of npm packages reports that the registry does not respond, and continues', async () => {
   await slowNpm('ETIMEDOUT')
   const said: string[] = []
   vi.spyOn(process.stderr, 'write').mockImplementation(text => {
@@ -84,7 +84,7 @@ test('an installation reports a registry that does not answer, and continues', a
   expect(said).toEqual(['the npm registry does not answer, npm tries again ... '])
 })
 
-test('an installation that fails ends with one sentence and no stack trace', async () => {
+test('a failed installation of npm packages prints one sentence and no stack trace', async () => {
   const { code, stderr } = await mote(['demo'], 'npm ERR! code ENOSPC\nnpm ERR! no space left on device, write')
   expect(code).toBe(1)
   expect(stderr).toContain('Installing npm packages')
@@ -99,6 +99,6 @@ test.each([
   ['npm ERR! code ENOTFOUND', /cannot be reached.*HTTPS_PROXY/],
   ["Err:1 Could not resolve 'mirror.example.com'", /cannot be reached/],
   ['something else\nhappened', /something else\nhappened/],
-])('"%s" becomes a sentence with the next step', (output, sentence) => {
+])('the npm or apt error "%s" is explained with the next step', (output, sentence) => {
   expect(reasonOf(output)).toMatch(sentence)
 })

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the files of a build, not the database.
-/** The built programs find the files next to their sources and start their threads. */
+/** The built programs find the files that they need at run time, and start their worker threads. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, realpath, readFile, rm } from 'node:fs/promises'
@@ -55,13 +55,13 @@ afterAll(async () => {
   for (const dir of [outDir, dataDir]) await rm(dir, { recursive: true, force: true })
 }, 120_000)
 
-it('consists of a few files without TypeScript syntax', async () => {
+it('the build consists of a few JavaScript files', async () => {
   expect(await run(process.execPath, [join(outDir, 'mote.js'), '--version'])).toBe(`${productVersion}\n`)
   expect((await readdir(outDir)).filter(name => !name.endsWith('.js'))).toEqual([])
   expect(programFile()).toMatch(/(?:dist\/mote\.js|src\/cli\/main\.ts)$/)
 })
 
-it('installs units that systemd accepts', async () => {
+it('mote install --print of a built program prints systemd units that start bin/mote', async () => {
   for (const program of ['control', 'gateway', 'agent']) {
     const unit = await run(process.execPath, [join(outDir, 'mote.js'), 'install', program, '--print'])
     const [, started = ''] = /^ExecStart="([^"]+)" /m.exec(unit) ?? []
@@ -69,7 +69,7 @@ it('installs units that systemd accepts', async () => {
   }
 })
 
-it('finds captcha fonts, pages, word lists and migrations, and hashes passwords in a thread', async () => {
+it('a built program finds its fonts, pages, word lists and migrations, and hashes passwords in a thread', async () => {
   const anonymous = api(url)
   const captcha = await anonymous.get('/v1/auth/captcha')
   expect(captcha.body.captcha_image).toMatch(/^data:image\/png;base64,/)
@@ -80,7 +80,7 @@ it('finds captcha fonts, pages, word lists and migrations, and hashes passwords 
   expect((await anonymous.post('/v1/auth/login', login)).status).toBe(401)
 })
 
-it('saves memory: sources are Latin-1, and node:http is not imported statically, which would load the fetch client', async () => {
+it('built files save memory: they are Latin-1, and none imports node:http statically', async () => {
   for (const name of await readdir(outDir)) {
     const code = await readFile(join(outDir, name), 'utf8')
     expect(/[^\0-\xff]/.exec(code)?.[0], name).toBeUndefined()

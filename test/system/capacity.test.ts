@@ -1,4 +1,4 @@
-/** More concurrent deploys than the hosts have room for, through the API and a real agent. */
+/** More concurrent deployments than the hosts have capacity for, through the API and a real agent. */
 import { expect, it } from 'vitest'
 import { testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
@@ -9,7 +9,7 @@ const counts = {
 }
 const room = { name: 'test.room', text: `SELECT used_vcpus AS used, vcpus FROM host` }
 
-it('places exactly as many of many concurrent deploys as fit, and the next one when another ends', async () => {
+it('of many concurrent deployments exactly as many are placed as fit, and the next one once another ends', async () => {
   await using system = await testSystem({ agents: 0, config: { cpuOvercommit: 1 } })
   await system.addAgent({ capacity: { vcpus: 5, memoryMib: 100_000, diskMib: 1_000_000 } })
   const user = await system.user()

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the CLI, not the database.
-/** Runs every CLI command of the API once, as a process, and checks its JSON output, exit code and effect. */
+/** Runs every CLI command that calls the API once, as a process, and checks its JSON output, exit code and effect. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
@@ -29,7 +29,7 @@ const databaseIs = (status: string) =>
     everyMs: 50,
   })
 
-/** One command: its arguments, the expected JSON, and a condition to wait for first. */
+/** A command: its arguments, the expected JSON output, and a condition to wait for first. */
 type Step = readonly [words: string, holds: unknown, before?: () => Promise<unknown>]
 
 const groups: Readonly<Record<string, readonly Step[]>> = {
@@ -140,7 +140,7 @@ const branchIsReady = () =>
     { what: 'the branch to be ready', timeoutMs: 30_000, everyMs: 50 },
   )
 
-/** Placeholders in the arguments, resolved when the command runs. */
+/** Values of placeholders such as `{rule}` in the arguments, looked up when the command runs. */
 const found: Readonly<Record<string, () => Promise<string>>> = {
   rule: async () => (await first('/v1/apps/web/security-groups')).id,
   volumeSnapshot: async () => (await first(`/v1/volumes/${(await volumeNamed('data')).id}/snapshots`)).id,
@@ -158,11 +158,11 @@ async function wordsOf(line: string): Promise<string[]> {
   return line.replace(`{${name}}`, (await found[name]?.()) ?? '').split(' ')
 }
 
-/** Matches the first items of a list, or the named fields of an object. */
+/** Returns a matcher for a list whose items have at least these fields; other values are returned unchanged. */
 const matching = (holds: unknown): unknown =>
   Array.isArray(holds) ? holds.map(one => expect.objectContaining(one)) : holds
 
-it('mote volumes snapshot waits until the snapshot is ready, and shows it', async () => {
+it('mote volumes snapshot waits until the snapshot is ready, and shows the progress', async () => {
   await mote.run(['volumes', 'create', 'waited'])
   const { code, out, err } = await mote.run(['volumes', 'snapshot', 'waited', 'tuesday'])
   expect([code, out]).toEqual([0, 'Snapshot tuesday of waited is ready.\n'])
@@ -170,7 +170,7 @@ it('mote volumes snapshot waits until the snapshot is ready, and shows it', asyn
   expect(await mote.run(['volumes', 'delete', 'waited', '--yes'])).toMatchObject({ code: 0 })
 })
 
-describe.each(Object.entries(groups))('%s', (_name, steps) => {
+describe.each(Object.entries(groups))('JSON output of commands for %s', (_name, steps) => {
   it.each(steps.map(([words, ...rest]) => [words, rest] as const))('mote %s', async (words, [holds, before]) => {
     await before?.()
     const { code, out, err } = await mote.run([...(await wordsOf(words)), '--json'])
@@ -184,7 +184,7 @@ describe.each(Object.entries(groups))('%s', (_name, steps) => {
 })
 
 describe('exit codes', () => {
-  it('of exec are those of the executed program', async () => {
+  it('mote exec exits with the code of the executed program', async () => {
     await user.post('/v1/apps/web/deploy', { image: 'oci:hello' })
     await running()
     const exec = (...program: string[]) => mote.run(['exec', '--app', 'web', '--', ...program])
@@ -197,7 +197,7 @@ describe('exit codes', () => {
   })
 
   it.each([
-    // This installation has no source host.
+    // Fails because this installation is not connected to a source host (GitHub).
     ['repos connect', 1],
     ['repos confirm nothing', 1],
     ['domains verify none.example.com --app web', 1],

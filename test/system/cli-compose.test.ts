@@ -36,7 +36,7 @@ volumes:
 `
 
 describe('mote compose', () => {
-  it('shows the plan and changes nothing', async () => {
+  it('plan shows the changes and makes none', async () => {
     await write(stack)
     const { code, out } = await run('compose plan')
     expect(code).toBe(0)
@@ -46,7 +46,7 @@ describe('mote compose', () => {
     expect(await names()).toEqual([])
   })
 
-  it('changes nothing if something cannot work, and names the line', async () => {
+  it('up changes nothing if the file has an unsupported setting, and names its line', async () => {
     await write(stack.replace('[data:/var/lib/data]', '["/var/run/docker.sock:/run/docker.sock"]'))
     const { code, err } = await run('compose up')
     expect([code, err]).toEqual([
@@ -59,7 +59,7 @@ describe('mote compose', () => {
     expect(await names()).toEqual([])
   })
 
-  it('creates the apps in the order of their dependencies', async () => {
+  it('up creates an app for each service, in the order of their dependencies', async () => {
     await write(stack)
     const { code, out, err } = await run('compose up')
     expect([code, out]).toEqual([0, expect.stringContaining('The stack shop runs:')])
@@ -77,19 +77,19 @@ describe('mote compose', () => {
     ])
   })
 
-  it('says that nothing changes when it is repeated', async () => {
+  it('up reports "No changes" when it is repeated', async () => {
     expect(await run('compose up')).toMatchObject({ code: 0, out: 'No changes: the stack shop matches the file.\n' })
     expect([await deployments('web'), await deployments('db')]).toEqual([1, 1])
   })
 
-  it('deploys only the service that changed', async () => {
+  it('up deploys only the service that changed', async () => {
     await write(stack.replace('/shop\n', '/other\n'))
     const { code, err } = await run('compose up')
     expect([code, err]).toEqual([0, expect.stringMatching(/~ env\.DB\s+.*shop" -> .*other"/)])
     expect([await deployments('web'), await deployments('db')]).toEqual([2, 1])
   })
 
-  it('deletes a service that left the file only with --prune and consent', async () => {
+  it('up deletes the app of a removed service only with --prune and confirmation', async () => {
     await write(`${stack.replace('volumes:\n  data', '  more:\n    image: oci:hello\nvolumes:\n  data')}`)
     expect(await run('compose up')).toMatchObject({ code: 0 })
     await write(stack)
@@ -100,7 +100,7 @@ describe('mote compose', () => {
     expect(await names()).toEqual(['db', 'web'])
   })
 
-  it('refuses the name of an app outside of the stack', async () => {
+  it('up rejects a service whose name an app outside the stack has', async () => {
     await user.post('/v1/apps', { name: 'cache', git_url: '' })
     await write('services:\n  cache:\n    image: oci:hello\n')
     expect(await run('compose up')).toMatchObject({ code: 1, err: expect.stringContaining('The app cache exists') })
@@ -108,7 +108,7 @@ describe('mote compose', () => {
     await write(stack)
   })
 
-  it('deletes the apps of the stack, and its volumes only with --volumes', async () => {
+  it('down deletes the apps of the stack, and its volumes only with --volumes', async () => {
     expect(await run('compose down')).toMatchObject({ code: 1, err: expect.stringContaining('--yes') })
     expect(await run('compose down --yes')).toMatchObject({ code: 0, out: expect.stringMatching(/Deleted .*web/) })
     expect(await names()).toEqual([])
@@ -119,13 +119,13 @@ describe('mote compose', () => {
 })
 
 describe('mote templates', () => {
-  it('lists and shows them', async () => {
+  it('lists templates, and shows the compose file of one', async () => {
     expect((await run('templates list')).out).toMatch(/wordpress\s+websites/)
     expect((await run('templates show wordpress')).out).toMatch(/^x-template:\n[^]*\nservices:\n {2}app:/)
     expect(await run('templates show nothing')).toMatchObject({ code: 1, err: expect.stringContaining('There are: ') })
   })
 
-  it('deploys one with generated passwords, which are secrets, and deletes it without a file', async () => {
+  it('deploys a template with generated passwords; compose down --stack deletes it without a file', async () => {
     const words = ['templates', 'deploy', 'umami', '--name', 'stats', '--yes', '--set', 'SECRET=my secret', '--json']
     const { code, out } = await mote.run(words, { cwd: home })
     expect(code).toBe(0)
@@ -150,7 +150,7 @@ describe('mote templates', () => {
     expect([await names(), (await user.get('/v1/volumes')).body]).toEqual([[], []])
   })
 
-  it('names the answers that a template asks for', async () =>
+  it('names the values that a template needs', async () =>
     expect(await run('templates deploy valkey --set A=b')).toMatchObject({
       code: 1,
       err: expect.stringContaining('It asks for: PASSWORD'),
@@ -158,15 +158,18 @@ describe('mote templates', () => {
 })
 
 describe('mote launch', () => {
-  it.each(['no-such-folder', 'compose.yaml'])('of %s, which is no folder, says what to give', async path => {
-    await write('services: {}\n')
-    expect(await mote.run(['launch', path, '--yes'], { cwd: folder })).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(new RegExp(`/${path} is no folder\\. Run mote launch in the folder of an app`)),
-    })
-  })
+  it.each(['no-such-folder', 'compose.yaml'])(
+    'of %s, which is not a folder, fails and explains the argument',
+    async path => {
+      await write('services: {}\n')
+      expect(await mote.run(['launch', path, '--yes'], { cwd: folder })).toMatchObject({
+        code: 1,
+        err: expect.stringMatching(new RegExp(`/${path} is no folder\\. Run mote launch in the folder of an app`)),
+      })
+    },
+  )
 
-  it('offers the stack of a compose file on a terminal', async () => {
+  it('offers on a terminal to deploy the services of a compose file', async () => {
     await write('services:\n  solo:\n    image: oci:hello\n')
     const { code, out } = await mote.onTerminal(
       ['launch'],
@@ -182,7 +185,7 @@ describe('mote launch', () => {
 })
 
 describe('files of a stack', () => {
-  it('are given to its apps; a changed one makes a new version, and secrets are set once', async () => {
+  it('are copied into its apps; a changed file makes a new version, but a changed secret file does not', async () => {
     await mkdir(join(folder, 'conf'), { recursive: true })
     await writeFile(join(folder, 'conf', 'a.yml'), 'a: 1\n')
     await writeFile(join(folder, 'password'), 'a-long-password')

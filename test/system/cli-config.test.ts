@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the CLI, not the database.
-/** An app as a file: `mote config` and `mote deploy` with a `mote.toml`, as processes, against simulated hosts. */
+/** `mote config` and `mote deploy` with a `mote.toml` file, run as processes against simulated hosts. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
@@ -40,7 +40,7 @@ name = "data"
 size_mib = 64
 `
 
-describe('mote deploy with a file', () => {
+describe('mote deploy with a mote.toml', () => {
   it('shows the plan of a new app and changes nothing with --plan', async () => {
     await write(first)
     const { code, out } = await run('deploy --plan')
@@ -51,7 +51,7 @@ describe('mote deploy with a file', () => {
     expect((await user.get('/v1/apps/shop')).status).toBe(404)
   })
 
-  it('creates all of it without asking, since nothing is removed', async () => {
+  it('creates the app with all its settings, without confirmation because nothing is removed', async () => {
     const { code, out, err } = await run('deploy')
     expect([code, out, err]).toEqual([0, expect.stringContaining('shop serves at'), expect.stringMatching(/\+ app/)])
     expect(await app()).toMatchObject({
@@ -66,20 +66,20 @@ describe('mote deploy with a file', () => {
     expect((await user.get('/v1/apps/shop/deployments')).body).toMatchObject([{ memory_mib: 1024, vcpus: 1 }])
   })
 
-  it('changes nothing when it is repeated', async () => {
+  it('changes nothing if the app already matches the file', async () => {
     const before = await deployments()
     expect(await run('deploy')).toMatchObject({ code: 0, out: 'No changes: shop matches the file.\n' })
     expect(await run('config diff')).toMatchObject({ code: 0 })
     expect(await deployments()).toBe(before)
   })
 
-  it('deploys again with --force', async () => {
+  it('deploys a new version with --force although nothing has changed', async () => {
     const before = await deployments()
     expect(await run('deploy --force')).toMatchObject({ code: 0 })
     expect(await deployments()).toBe(before + 1)
   })
 
-  it('changes the scale without a new version', async () => {
+  it('changes the scaling settings without a new version', async () => {
     const before = await deployments()
     await write(first.replace('port = 3000', 'port = 3000\nscale_to_zero = true\ndrain_seconds = 5'))
     const { code, out } = await run('deploy')
@@ -88,7 +88,7 @@ describe('mote deploy with a file', () => {
     expect(await deployments()).toBe(before)
   })
 
-  it('asks on a terminal, and changes nothing after a no', async () => {
+  it('asks for confirmation on a terminal, and changes nothing after "no"', async () => {
     await write(first.replace('3000', '4000'))
     const { code, out } = await mote.onTerminal(['deploy'], [[/Apply this plan/, 'n']], folder)
     expect([code, out]).toEqual([1, expect.stringContaining('Nothing was changed')])
@@ -104,7 +104,7 @@ describe('mote deploy with a file', () => {
     expect(await env()).toEqual({})
   })
 
-  it('keeps secrets, and refuses a variable that has the name of one', async () => {
+  it('keeps secrets, and rejects a variable with the name of a secret', async () => {
     await run('env set LEVEL=secret API_KEY=secret')
     expect(await run('deploy')).toMatchObject({ code: 0, err: expect.stringContaining('settings were changed after') })
     expect(await env()).toEqual({ LEVEL: null, API_KEY: null })
@@ -116,7 +116,7 @@ describe('mote deploy with a file', () => {
     expect(await env()).toEqual({ LEVEL: 'debug', API_KEY: null })
   })
 
-  it('says what was done before a failure, and finishes when it runs again', async () => {
+  it('lists what was done before a failure, and does the rest when it runs again', async () => {
     const more = 'domains = ["www.example.com", "no domain"]\n'
     await write(`${more}${first.replace('[env]', '[env]\nMODE = "fast"')}`)
     const failed = await run('deploy')
@@ -163,18 +163,18 @@ describe('mote deploy with a file', () => {
     expect((await user.get('/v1/volumes')).body).toMatchObject([{ name: 'data', attachments: [] }])
   })
 
-  it('takes values of flags for one deployment', async () => {
+  it('applies values of flags to one deployment only', async () => {
     expect(await run('deploy --memory 2048')).toMatchObject({ code: 0, err: expect.stringContaining('1024 -> 2048') })
     expect((await run('config diff')).out).toMatch(/~ processes\.web\.memory_mib\s+2048 -> 1024/)
     expect(await run('deploy')).toMatchObject({ code: 0 })
   })
 
-  it('leaves another app alone', async () => {
+  it('does not apply the file to another app given with --app', async () => {
     const { code, err } = await run('deploy --app other')
     expect([code, err]).toEqual([1, expect.stringMatching(/not found/i)])
   })
 
-  it('acts in the project of the file', async () => {
+  it('acts in the project that the file names', async () => {
     await run('projects create Second')
     await write(`project = "second"\n${first}`)
     expect((await run('deploy --plan')).out).toMatch(/\+ app/)
@@ -184,7 +184,7 @@ describe('mote deploy with a file', () => {
 })
 
 describe('mote config', () => {
-  it('shows the file with all defaults, without a server', async () => {
+  it('show prints the file with all defaults, without a server', async () => {
     const { code, out } = await run('config show --json')
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({
@@ -195,7 +195,7 @@ describe('mote config', () => {
     expect((await run('config show')).out).toContain('[processes.web.health]\npath = "/health"')
   })
 
-  it('validates a file without a server or a token, and names each fault', async () => {
+  it('validate checks a file without a server or a token, and names each error', async () => {
     const alone = cli({ home: join(home, 'nobody') })
     expect(await alone.run(['config', 'validate'], { cwd: folder })).toMatchObject({ code: 0 })
     await writeFile(join(home, 'bad.toml'), 'app = "a"\n[processes.web]\nprot = 1\n')
@@ -207,7 +207,7 @@ describe('mote config', () => {
     })
   })
 
-  it('pulls changes of the dashboard into the file, and keeps its comments', async () => {
+  it('pull writes changes made elsewhere into the file, and keeps its comments', async () => {
     await user.call('PATCH', '/v1/apps/shop', { port: 5000, drain_timeout: 7 })
     await user.call('PUT', '/v1/apps/shop/env/LEVEL', { value: 'info', secret: false })
     await user.call('PUT', '/v1/apps/shop/env/NEW', { value: 'yes', secret: false })
@@ -231,7 +231,7 @@ describe('mote config', () => {
     expect(await run('config diff')).toMatchObject({ code: 0 })
   })
 
-  it('pulls an app into a folder without a file', async () => {
+  it('pull writes a file for an app into a folder without one', async () => {
     const empty = await mkdtemp(join(home, 'empty-'))
     expect(await run('config pull --app shop', { cwd: empty })).toMatchObject({ code: 0 })
     const text = await readFile(join(empty, 'mote.toml'), 'utf8')
@@ -241,8 +241,8 @@ describe('mote config', () => {
   })
 })
 
-describe('a release command', () => {
-  it('is set from the file, runs before the new version, and is removed with its key', async () => {
+describe('a release command in mote.toml', () => {
+  it('is set by the file, and removed with its key', async () => {
     const shop = first.slice(0, first.indexOf('[[volumes]]'))
     await write(`${shop}\n[release]\ncommand = ["migrate"]\n`)
     await run('deploy --yes')
@@ -254,8 +254,8 @@ describe('a release command', () => {
   })
 })
 
-describe('jobs', () => {
-  it('are made, changed and deleted by the file, without a new version', async () => {
+describe('jobs in mote.toml', () => {
+  it('are created, changed and deleted by the file, without a new version of the app', async () => {
     const shop = first.slice(0, first.indexOf('[[volumes]]'))
     const job = (retries: number) =>
       `\n[jobs.report]\nschedule = "@daily"\ncommand = ["report", "a b"]\nretries = ${retries}\n`
@@ -266,7 +266,7 @@ describe('jobs', () => {
     await run('jobs set other @hourly --exec other --app shop')
     expect(await run('deploy')).toMatchObject({ code: 0, out: expect.stringContaining('No changes') })
     await write(shop + job(0))
-    // The file has a list of jobs now, in which the other one is missing.
+    // Now the file lists jobs, so the job `other`, which it does not list, must be deleted.
     expect(await run('deploy')).toMatchObject({ code: 1, err: expect.stringContaining('- jobs.other') })
     expect(await run('deploy --yes')).toMatchObject({ code: 0 })
     expect(await jobs()).toMatchObject([
@@ -289,7 +289,7 @@ describe('jobs', () => {
   })
 })
 
-describe('workers', () => {
+describe('workers in mote.toml', () => {
   const shop = first.slice(0, first.indexOf('[[volumes]]'))
   const workers = (script: string) => `${shop}
 [processes.mails]
@@ -298,7 +298,7 @@ command = ["node", "${script}"]
   const apps = async () => (await user.get('/v1/apps')).body.map((app: { name: string }) => app.name).sort()
   const runs = async () => (await user.get('/v1/apps/shop-mails/deployments')).body
 
-  it('are created with the image of the app, and get its variables', async () => {
+  it('are created with the image and the variables of the app', async () => {
     await write(workers('mails.js'))
     await run('deploy --yes')
     const { code, err, out } = await run('deploy')
@@ -313,7 +313,7 @@ command = ["node", "${script}"]
     expect(await runs()).toMatchObject([{ status: 'running', memory_mib: 512 }])
   })
 
-  it('get every setting that a file can have, and lose it again', async () => {
+  it('get every setting of the file, and lose it again', async () => {
     const settings = {
       command: '["node", "mails.js"]',
       vcpus: '2',
@@ -341,7 +341,7 @@ command = ["node", "${script}"]
     expect((await runs())[0]).toMatchObject({ status: 'running', memory_mib: 512 })
   })
 
-  it('get a new version with the app, and alone when only they change', async () => {
+  it('get a new version together with the app, and alone if only they change', async () => {
     const before = (await runs()).length
     const web = await deployments()
     await write(workers('other.js'))
@@ -356,7 +356,7 @@ command = ["node", "${script}"]
     expect(await run('config diff')).toMatchObject({ code: 0 })
   })
 
-  it('are pulled after a change elsewhere, and return to the file without a new version of the app', async () => {
+  it('are pulled into the file after a change elsewhere, and reset without a new version of the app', async () => {
     const web = (await app()).active_deployment_id
     await user.call('PATCH', '/v1/apps/shop-mails', { port: 8080, command: ['false'] })
     expect((await run('config diff')).out).toMatch(
@@ -369,7 +369,7 @@ command = ["node", "${script}"]
     expect((await app()).active_deployment_id).toBe(web)
   })
 
-  it('that crash fail their deployment, while the previous version and the app go on', async () => {
+  it('that crash fail their deployment, while the previous version and the app keep running', async () => {
     const web = (await app()).active_deployment_id
     const { active_deployment_id: before } = (await user.get('/v1/apps/shop-mails')).body
     await write(workers('other.js').replace('"node", "other.js"', '"sh", "-c", "exit 3"'))
@@ -380,7 +380,7 @@ command = ["node", "${script}"]
     expect((await run('deploy --plan')).out).toContain('New versions of workers: mails')
   })
 
-  it('are deleted when they are removed from the file, with consent', async () => {
+  it('are deleted when they are removed from the file, after confirmation', async () => {
     await write(shop)
     expect(await run('deploy')).toMatchObject({ code: 1, err: expect.stringContaining('- processes.mails') })
     expect(await run('deploy --yes')).toMatchObject({ code: 0 })
@@ -388,11 +388,11 @@ command = ["node", "${script}"]
   })
 })
 
-describe('files and inputs of builds', () => {
+describe('files of an app, and build settings', () => {
   const files = async () => (await user.get('/v1/apps/conf/files')).body
   const toml = (more: string) => `app = "conf"\n\n[build]\nimage = "oci:hello"\n\n${more}`
 
-  it('reach the app with its first deployment, and a change makes a new version', async () => {
+  it('are set by mote.toml with the first deployment, and a changed file makes a new version', async () => {
     await writeFile(join(folder, 'web.conf'), 'level = 1\n')
     const given = '[[files]]\npath = "/etc/web.conf"\nsource = "web.conf"\nmode = "0600"\n'
     await write(toml(given))
@@ -418,7 +418,7 @@ describe('files and inputs of builds', () => {
     expect(await files()).toEqual([])
   })
 
-  it('are changed and shown by commands', async () => {
+  it('are changed and shown by mote app-files and mote builds settings', async () => {
     expect((await run('app-files set /etc/web.conf web.conf --app conf --mode 0640')).code).toBe(0)
     expect((await run('app-files list --app conf')).out).toMatch(/\/etc\/web\.conf\s+0640\s+10 B/)
     expect((await run('app-files show /etc/web.conf --app conf')).out).toBe('level = 2\n')
@@ -431,7 +431,7 @@ describe('files and inputs of builds', () => {
 })
 
 describe('environment groups', () => {
-  it('are created, attached by the file, and give their variables to new versions', async () => {
+  it('are created by commands, attached by the file, and give their variables to new versions', async () => {
     await write('app = "grouped"\nenv_groups = ["shared"]\n\n[build]\nimage = "oci:hello"\n')
     expect((await run('apps create grouped')).code).toBe(0)
     expect((await run('deploy --yes')).err).toContain('there is no environment group shared')
@@ -451,7 +451,7 @@ describe('environment groups', () => {
     expect((await run('env-groups delete shared --yes')).code).toBe(0)
   })
 
-  it('and variables of an app have a history, to which they can be rolled back', async () => {
+  it('and variables of an app have a history of versions to roll back to', async () => {
     for (const value of ['one', 'two']) await run(`env set NAME=${value} --plain --app grouped`)
     expect((await run('env history --app grouped')).out).toMatch(/2\s+\+NAME[^]*1\s+\+NAME/)
     expect((await run('env rollback 1 --app grouped')).code).toBe(0)

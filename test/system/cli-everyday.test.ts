@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the CLI, not the database.
-/** The everyday of the command line: the app of a folder, its variables as files, what changed, and who did what. */
+/** CLI commands for everyday work: the app of a folder, .env files, what changed, and who did what. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it, vi } from 'vitest'
@@ -26,12 +26,12 @@ const linked = async () => {
   return cwd
 }
 
-it('alone, shows the help in a folder without an app', async () => {
+it('mote without a command shows the help in a folder without an app', async () => {
   const { code, out } = await mote.run([], { cwd: await folder('empty') })
   expect([code, out]).toEqual([0, expect.stringContaining('Usage: mote')])
 })
 
-it('alone, shows the state of the app of the folder and the next commands', async () => {
+it("mote without a command shows the state of the folder's app and useful commands", async () => {
   const { code, out } = await mote.run([], { cwd: await linked() })
   expect(code).toBe(0)
   expect(out).toMatch(/state +running/)
@@ -42,7 +42,7 @@ it('alone, shows the state of the app of the folder and the next commands', asyn
   expect(out).toContain('mote logs -f')
 })
 
-it('alone, says why the first deployment failed, and how to create an app that does not exist', async () => {
+it('mote here shows why the first deployment failed, or that the app does not exist', async () => {
   await user.post('/v1/apps', { name: 'broken', git_url: '' })
   await user.call('PUT', '/v1/apps/broken/env/MOTE_FAKE', { value: 'boot-fails' })
   await user.post('/v1/apps/broken/deploy', { image: 'docker.io/library/nginx:1.26' })
@@ -57,7 +57,7 @@ it('alone, says why the first deployment failed, and how to create an app that d
   expect([none.code, none.out]).toEqual([0, expect.stringContaining('does not exist in the project')])
 })
 
-it('compares deployments', async () => {
+it('mote deployments diff compares two deployments without showing secrets', async () => {
   const before = (await newest()).job_id
   await user.call('PUT', '/v1/apps/web/env/LEVEL', { value: 'a secret value' })
   await deploy('docker.io/library/nginx:1.27')
@@ -75,14 +75,14 @@ it('compares deployments', async () => {
   )
 })
 
-it('says who did what', async () => {
+it('mote activity and mote audit show who did what', async () => {
   const { out } = await mote.run(['activity'])
   expect(out).toMatch(new RegExp(`${user.email} +deployed web \\(docker.io/library/nginx:1.27\\)`))
   expect(out).not.toContain('signed in')
   expect((await mote.run(['audit'])).out).toMatch(new RegExp(`${user.email} +deployment.create`))
 })
 
-it('imports a .env file, as a whole or not at all, and pulls it back', async () => {
+it('mote env import imports a .env file completely or not at all, and env pull writes it back', async () => {
   const cwd = await linked()
   await writeFile(join(cwd, '.env'), `A=1\nB="two\nlines"\nC='it is $5'\nD="it's \\$6"\n`)
   expect(await mote.run(['env', 'import', '.env', '--plain'], { cwd })).toMatchObject({ code: 0, err: '' })
@@ -97,15 +97,15 @@ it('imports a .env file, as a whole or not at all, and pulls it back', async () 
   expect(asked.out).toContain('Secrets cannot be read, and are comments: LEVEL')
   const text = await readFile(join(cwd, '.env'), 'utf8')
   expect(text).toContain('# LEVEL=')
-  // What was pulled says the same when it is imported.
+  // Importing the pulled file changes no value.
   const before = (await user.get('/v1/apps/web/env')).body.map((one: { value: string }) => one.value)
   await mote.run(['env', 'import', '.env', '--plain'], { cwd })
   expect((await user.get('/v1/apps/web/env')).body.map((one: { value: string }) => one.value)).toEqual(before)
   expect(before).toContain(`it's $6`)
 })
 
-it('links a folder to an app, by name or by choice', async () => {
-  // Variables were changed since the last deployment.
+it('mote link links a folder to an app, by name or by choice', async () => {
+  // Deploy, because variables have changed since the last deployment, and `config diff` would report that.
   await deploy('docker.io/library/nginx:1.27')
   const cwd = await folder('link')
   expect((await mote.run(['link', 'web'], { cwd })).code).toBe(0)
@@ -118,7 +118,7 @@ it('links a folder to an app, by name or by choice', async () => {
   expect([chosen.code, chosen.out]).toEqual([0, expect.stringContaining('now act on')])
 })
 
-it('shows an app of the folder, and repeats with --watch until Ctrl-C', async () => {
+it('mote ps and mote info repeat with --watch until Ctrl-C', async () => {
   const cwd = await linked()
   expect((await mote.run(['apps', 'show'], { cwd })).out).toMatch(/name +web/)
   for (const command of ['ps', 'info']) {
@@ -128,7 +128,7 @@ it('shows an app of the folder, and repeats with --watch until Ctrl-C', async ()
   }
 })
 
-it('fits tables into the terminal, without cutting what is copied', async () => {
+it('tables fit into the terminal, without truncated ids', async () => {
   const { out } = await mote.onTerminal(['deployments', 'list', '--app', 'web'], [])
   const rows = out.split('\n').filter(line => line.startsWith('job-'))
   expect(rows.length).toBeGreaterThan(1)
@@ -138,7 +138,7 @@ it('fits tables into the terminal, without cutting what is copied', async () => 
   expect(audit).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/)
 })
 
-it('scale says when replicas wait for room', async () => {
+it('mote scale reports if replicas wait for capacity', async () => {
   const hosts = (await user.get('/v1/admin/hosts')).body
   const turn = (verb: string) =>
     Promise.all(hosts.map((host: { id: string }) => user.post(`/v1/admin/hosts/${host.id}/${verb}`)))
@@ -149,7 +149,7 @@ it('scale says when replicas wait for room', async () => {
   await mote.run(['scale', '1', '--app', 'web'])
 })
 
-it('destroys an app after its name is typed, or with --yes, and keeps volumes without --volumes', async () => {
+it('mote destroy deletes an app after confirmation, and its volumes only with --volumes', async () => {
   const cwd = await folder('destroy')
   await writeFile(
     join(cwd, 'mote.toml'),

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the CLI, not the database.
-/** Commands for this computer and its operator: browser, projects, hosts, kernel, images, and Ctrl-C. */
+/** CLI commands that open a browser, select a project, manage hosts, or build kernels and images; and Ctrl-C. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   system = await testSystem({ agents: 2 })
   user = await system.user()
   home = await mkdtemp(join(tmpdir(), 'mote-cli-'))
-  // Stands in for the desktop's browser: records the address that it was asked to open.
+  // A fake browser that records the address to open.
   await mkdir(join(home, 'bin'))
   await writeFile(join(home, 'bin', 'xdg-open'), `#!/bin/sh\nprintf %s "$1" > "${home}/opened"\n`)
   await chmod(join(home, 'bin', 'xdg-open'), 0o755)
@@ -42,7 +42,7 @@ const opened = () =>
 const host = async (name: string) =>
   (await user.get('/v1/admin/hosts')).body.find((one: { name: string }) => one.name === name)
 
-it('opens the address of an app in the browser, and prints it', async () => {
+it('mote open opens the address of an app in the browser, and prints it', async () => {
   await user.post('/v1/apps', { name: 'web', git_url: '' })
   const { hostname } = (await user.get('/v1/apps/web')).body
   const { code, out } = await mote.run(['open', '--app', 'web'])
@@ -51,7 +51,7 @@ it('opens the address of an app in the browser, and prints it', async () => {
   await rm(join(home, 'opened'))
 })
 
-it('signs in with a token created in the browser', async () => {
+it('mote login --browser signs in with a token that was created in the browser', async () => {
   const { token } = (await user.post('/v1/auth/tokens', { name: 'pasted', scopes: ['read'] })).body
   const { code, out } = await signedOut.onTerminal(['login', '--browser'], [[/Paste it here/, token]])
   expect(out).toContain(`as ${user.email}`)
@@ -59,7 +59,7 @@ it('signs in with a token created in the browser', async () => {
   expect([code, await opened()]).toEqual([0, `${system.control.url}/account/tokens`])
 })
 
-it('uses the selected project until another one is given', async () => {
+it('mote projects use selects the project of later commands without --project', async () => {
   await user.post('/v1/projects', { name: 'Second' })
   expect(await mote.run(['projects', 'use', 'second'])).toMatchObject({ code: 0 })
   await mote.run(['apps', 'create', 'elsewhere'])
@@ -72,7 +72,7 @@ it('uses the selected project until another one is given', async () => {
 })
 
 describe('mote host', () => {
-  it('add: prints an id, a NATS user with least privilege, and the command to run', async () => {
+  it('add prints an id, a NATS user with least privilege, and the command to run on the host', async () => {
     const { code, out } = await mote.run(['host', 'add', 'fra-9', '--nats-url', 'nats://bus.example:4222', '--json'])
     const made: Record<string, string> = JSON.parse(out)
     expect(code).toBe(0)
@@ -84,7 +84,7 @@ describe('mote host', () => {
     expect(made.authorization).not.toContain('host.*')
   })
 
-  it('drain: lists the remaining volumes and the action that each needs', async () => {
+  it('drain lists the remaining volumes and why each remains', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
     const place = async () => (await user.get(`/v1/volumes/${id}/move`)).body.host_id
@@ -120,7 +120,7 @@ describe('mote host', () => {
   })
 })
 
-it('Ctrl-C ends the wait for a database with exit code 130, and the database still starts', async () => {
+it('Ctrl-C ends mote db create with exit code 130, and the database still starts', async () => {
   const { code, out } = await mote.onTerminal(['db', 'create', 'main'], [[/Creating main/, '\u0003']])
   expect([code, out]).toEqual([130, expect.stringContaining('Interrupted')])
   await until(async () => (await user.get('/v1/databases')).body[0]?.status === 'running', {
@@ -129,7 +129,7 @@ it('Ctrl-C ends the wait for a database with exit code 130, and the database sti
   })
 })
 
-describe('this machine', () => {
+describe('commands for this machine', () => {
   const { cacheDir } = agentConfig({ dataDir: '/nonexistent', hostName: 'test' })
   const hasKernel = existsSync(join(cacheDir, 'kernel')) || existsSync(join(cacheDir, 'kernel-own'))
 

@@ -1,5 +1,8 @@
 // Runs on one PostgreSQL only: tests the CLI, not the database.
-/** Every question of the command line: without a terminal, it names a flag or argument that the command has. */
+/**
+ * Every prompt of the CLI: if there is no terminal, the command fails and names the flag or argument that answers the
+ * prompt.
+ */
 import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,13 +11,13 @@ import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
 
 interface Question {
-  /** Part of the question in the source. */
+  /** Part of the prompt's text in the source. */
   readonly asks: string
   readonly command: string
-  /** What the message must name. */
+  /** Flag or argument that the error message must name. */
   readonly names: string
   readonly files?: Readonly<Record<string, string>>
-  /** Why the question cannot be reached without a terminal: the command has an answer of its own. */
+  /** Why this prompt is never reached without a terminal. */
   readonly never?: string
 }
 
@@ -69,7 +72,7 @@ beforeAll(async () => {
   await until(async () => (await state()) === 'running', { what: 'the database', timeoutMs: 40_000 })
 }, 120_000)
 
-it('every question of the sources is in the table', () => {
+it('every prompt in the sources has a case', () => {
   const calls = globSync('src/cli/**/*.ts')
     .filter(file => !file.endsWith('.test.ts') && !file.endsWith('/ask.ts') && !file.includes('/demo/'))
     .flatMap(file => [
@@ -88,14 +91,17 @@ it('every question of the sources is in the table', () => {
 
 describe('without a terminal', () => {
   const reached = questions.filter(({ never }) => never === undefined)
-  it.each(reached.map(one => [one.command, one] as const))('mote %s names what to give', async (_, question) => {
-    const cwd = await mkdtemp(join(home, 'folder-'))
-    for (const [name, text] of Object.entries(question.files ?? {})) await writeFile(join(cwd, name), text)
-    const words = question.command.split(' ')
-    const { code, err } = await mote.run(words, { cwd })
-    expect([code, err]).toEqual([1, expect.stringContaining(question.names)])
-    // The flag is one that the command has.
-    const { out: help } = await mote.run([...words.filter(word => !word.startsWith('-')), '--help'], { cwd })
-    for (const [flag] of question.names.matchAll(/--[a-z-]+/g)) expect(help).toContain(flag)
-  })
+  it.each(reached.map(one => [one.command, one] as const))(
+    'mote %s fails and names the missing flag',
+    async (_, question) => {
+      const cwd = await mkdtemp(join(home, 'folder-'))
+      for (const [name, text] of Object.entries(question.files ?? {})) await writeFile(join(cwd, name), text)
+      const words = question.command.split(' ')
+      const { code, err } = await mote.run(words, { cwd })
+      expect([code, err]).toEqual([1, expect.stringContaining(question.names)])
+      // The named flag exists.
+      const { out: help } = await mote.run([...words.filter(word => !word.startsWith('-')), '--help'], { cwd })
+      for (const [flag] of question.names.matchAll(/--[a-z-]+/g)) expect(help).toContain(flag)
+    },
+  )
 })

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the CLI, not the database.
-/** The CLI as a program: its own process and configuration, exit codes, JSON output, and a terminal. */
+/** Runs the CLI as a process: configuration file, exit codes, JSON output, and prompts on a terminal. */
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,12 +31,12 @@ const mote: ReturnType<typeof cli>['run'] = (...call) => cli({ home }).run(...ca
 const moteOnTerminal: ReturnType<typeof cli>['onTerminal'] = (...call) => cli({ home }).onTerminal(...call)
 
 describe('signing in', () => {
-  it('explains how to sign in when there is no token, and exits with 1', async () => {
+  it('is explained by commands that have no token and exit with 1', async () => {
     const { code, err } = await mote(['apps', 'list', '--url', url()])
     expect([code, err]).toEqual([1, expect.stringContaining('mote login')])
   })
 
-  it('prompts on a terminal, hides the password, and stores a token that only the owner can read', async () => {
+  it('prompts on a terminal, hides the password, and stores a token that only the user can read', async () => {
     const { code, out } = await moteOnTerminal(
       ['login', '--url', url()],
       [
@@ -52,12 +52,12 @@ describe('signing in', () => {
     expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ url: url(), token: /^svc_pat_/ })
   })
 
-  it('leaves no session behind, only the token', async () => {
+  it('leaves no login session behind, only an access token', async () => {
     const { body } = await user.get<{ current: boolean }[]>('/v1/auth/sessions')
     expect(body.filter(session => !session.current)).toEqual([])
   })
 
-  it('prints the signed-in account', async () => {
+  it('lets mote whoami print the account', async () => {
     const { code, out } = await mote(['whoami', '--json'])
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ email: user.email, url: url() })
@@ -71,7 +71,7 @@ describe('an app', () => {
     await writeFile(join(folder, 'index.html'), '<h1>shop</h1>')
   })
 
-  it('launches from a folder after three questions, and serves', async () => {
+  it('is launched from a folder after prompts for name, image and port, and serves', async () => {
     const { code, out } = await moteOnTerminal(
       ['launch', `'${folder}'`],
       [
@@ -94,7 +94,7 @@ describe('an app', () => {
     expect(JSON.parse(out)).toMatchObject({ app_name: 'shop', status: 'running' })
   })
 
-  it('redeploys with exit code 0 if it serves, and 1 if it does not', async () => {
+  it('is redeployed with exit code 0 if the new version serves, otherwise 1', async () => {
     const good = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder })
     expect(good).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
     await mote(['env', 'set', 'MOTE_FAKE=boot-fails'], { cwd: folder })
@@ -103,37 +103,37 @@ describe('an app', () => {
     await mote(['env', 'unset', 'MOTE_FAKE'], { cwd: folder })
   })
 
-  it('rolls back to the previous deployment', async () => {
+  it('is rolled back to the previous deployment', async () => {
     const back = await mote(['rollback'], { cwd: folder })
     expect(back.err).not.toMatch(/Error|because/)
     expect(back).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
   })
 
-  it('explains a deploy in a dry run', async () => {
+  it('is not changed by deploy --dry-run, which explains where it would go', async () => {
     const before = await user.get('/v1/apps/shop/deployments')
     const { code, out } = await mote(['deploy', '--image', 'oci:hello', '--dry-run'], { cwd: folder })
     expect([code, out]).toEqual([0, expect.stringMatching(/^It would go to /)])
     expect((await user.get('/v1/apps/shop/deployments')).body).toEqual(before.body)
   })
 
-  it('scales', async () => {
+  it('is scaled', async () => {
     const { code, out } = await mote(['scale', '2', '--max', '3', '--json'], { cwd: folder })
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ desired_replicas: 2, max_replicas: 3 })
   })
 
-  it('reports invalid values with the field name', async () => {
+  it('is not scaled to invalid values, which are reported with the field name', async () => {
     const { code, err } = await mote(['scale', '--min', '5', '--max', '2'], { cwd: folder })
     expect(code).toBe(1)
     expect(err).toMatch(/min_replicas|max_replicas/)
   })
 
-  it('follows its log until Ctrl-C, with exit code 130', async () => {
+  it('has a log that is followed until Ctrl-C, with exit code 130', async () => {
     const { code, out } = await mote(['logs', '-f'], { cwd: folder, interruptAt: /./ })
     expect([code, out]).toEqual([130, expect.stringMatching(/\S/)])
   })
 
-  it('leaves a deployment unchanged when Ctrl-C ends the watch with exit code 130', async () => {
+  it('continues its deployment when Ctrl-C ends mote deploy with exit code 130', async () => {
     await mote(['env', 'set', 'MOTE_FAKE=unhealthy'], { cwd: folder })
     const watched = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder, interruptAt: /starting/ })
     expect(watched).toMatchObject({ code: 130, err: expect.stringContaining('Interrupted') })
@@ -174,9 +174,9 @@ describe('every command', () => {
     expect(() => JSON.parse(out)).not.toThrow()
   })
 
-  it('exits with 2 for wrong usage', async () => expect((await mote(['apps', 'create'])).code).toBe(2))
+  it('exits with 2 if an argument is missing', async () => expect((await mote(['apps', 'create'])).code).toBe(2))
 
-  it('names the address that does not answer', async () => {
+  it("names the server's address if it does not respond", async () => {
     const { code, err } = await mote(['ps', '--url', 'http://127.0.0.1:9'])
     expect([code, err]).toEqual([1, expect.stringContaining('No server answers at http://127.0.0.1:9')])
   })
@@ -188,27 +188,30 @@ describe('launching a folder', () => {
     { holds: 'a Node app', files: { 'package.json': '{}' }, port: '3000', offers: 'this folder' },
     { holds: 'a Dockerfile', files: { Dockerfile: 'FROM x\nEXPOSE 9000\n' }, port: '9000', offers: 'this folder' },
   ]
-  it.each(folders)('that holds $holds proposes what fits, and serves', async ({ holds, files, port, offers }) => {
-    const folder = await mkdtemp(join(home, `${holds.replaceAll(/[^a-z]/gi, '-').toLowerCase()}-`))
-    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
-    const down = offers === 'an OCI image' ? '' : '\u001b[B\u001b[B'
-    const { code, out } = await moteOnTerminal(
-      ['launch', `'${folder}'`],
-      [
-        [/Name of the app\?/, ''],
-        [/What do you want to deploy\?/, down],
-        [/Which image\?/, 'oci:hello'],
-        [/Which port/, ''],
-      ],
-    )
-    expect(out).toContain(holds === 'nothing' ? 'What do you want to deploy?' : `This folder contains ${holds}`)
-    expect(out).toContain('serves at')
-    expect(code).toBe(0)
-    const { app } = parse(await readFile(join(folder, 'mote.toml'), 'utf8'))
-    expect((await user.get(`/v1/apps/${String(app)}`)).body.port).toBe(Number(port))
-  })
+  it.each(folders)(
+    'that contains $holds proposes suitable settings, and the app serves',
+    async ({ holds, files, port, offers }) => {
+      const folder = await mkdtemp(join(home, `${holds.replaceAll(/[^a-z]/gi, '-').toLowerCase()}-`))
+      for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
+      const down = offers === 'an OCI image' ? '' : '\u001b[B\u001b[B'
+      const { code, out } = await moteOnTerminal(
+        ['launch', `'${folder}'`],
+        [
+          [/Name of the app\?/, ''],
+          [/What do you want to deploy\?/, down],
+          [/Which image\?/, 'oci:hello'],
+          [/Which port/, ''],
+        ],
+      )
+      expect(out).toContain(holds === 'nothing' ? 'What do you want to deploy?' : `This folder contains ${holds}`)
+      expect(out).toContain('serves at')
+      expect(code).toBe(0)
+      const { app } = parse(await readFile(join(folder, 'mote.toml'), 'utf8'))
+      expect((await user.get(`/v1/apps/${String(app)}`)).body.port).toBe(Number(port))
+    },
+  )
 
-  it('with a Procfile gets its workers and its release command, without a question', async () => {
+  it('with a Procfile creates its workers and release command without a prompt', async () => {
     const folder = await mkdtemp(join(home, 'procfile-'))
     await writeFile(join(folder, 'package.json'), '{}')
     await writeFile(join(folder, 'Procfile'), 'web: node a.js\nmails: node mails.js\nrelease: node migrate.js\n')
@@ -222,14 +225,14 @@ describe('launching a folder', () => {
     expect((await user.get('/v1/apps/procs')).body.release_command).toEqual(['/bin/sh', '-c', 'node migrate.js'])
   })
 
-  it('says what to check when something was not found', async () => {
+  it('an unknown app is reported with advice on what to check', async () => {
     expect(await mote(['status', '--app', 'no-such-app'])).toMatchObject({
       code: 1,
       err: expect.stringContaining('Check the names that you gave'),
     })
   })
 
-  it('names the required flags when there is no terminal for prompts', async () => {
+  it('names the required flags if there is no terminal for prompts', async () => {
     const folder = await mkdtemp(join(home, 'unasked-'))
     expect(await mote(['launch'], { cwd: folder })).toMatchObject({
       code: 1,
@@ -239,8 +242,8 @@ describe('launching a folder', () => {
 })
 
 /**
- * In the shell itself, after loading the script as `mote --help` describes: the completions that TAB offers after `mote
- * volumes `.
+ * Scripts that load the completion in each shell, as `mote --help` describes, and print the completions that Tab would
+ * offer after `mote volumes `.
  */
 const shells = [
   {
@@ -266,7 +269,7 @@ const shells = [
   },
 ]
 
-describe('completion', () => {
+describe('shell completion', () => {
   let bin = ''
   beforeAll(async () => {
     bin = join(home, 'bin')
@@ -276,7 +279,7 @@ describe('completion', () => {
     await chmod(join(bin, 'mote'), 0o755)
   })
 
-  it.each(shells)('of $shell offers the next words', async ({ shell, args, script }) => {
+  it.each(shells)('in $shell offers subcommands', async ({ shell, args, script }) => {
     if (!(await hasProgram(shell))) return void process.stderr.write(`${shell} is not installed: not looked at\n`)
     const env = { PATH: `${bin}:${process.env.PATH}`, HOME: home }
     const out = await run(shell, [...args, script.join('\n')], { env })
@@ -285,7 +288,7 @@ describe('completion', () => {
   })
 })
 
-it('signs out: the token is revoked and forgotten', async () => {
+it('mote logout revokes and forgets the token', async () => {
   const kept = JSON.parse(await readFile(join(home, '.config', 'mote', 'config.json'), 'utf8')) as { token: string }
   expect(await mote(['logout'])).toMatchObject({ code: 0, out: expect.stringContaining('revoked') })
   expect((await system.api.as(kept.token).get('/v1/auth/me')).status).toBe(401)

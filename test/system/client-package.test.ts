@@ -1,6 +1,7 @@
 // Runs on one PostgreSQL only: tests the package, not the database.
 /**
- * `@mote/client` as a user gets it: packed, installed into an empty folder, type-checked, and used on a running cloud.
+ * The npm package `@mote/client` as users get it: packed, installed into an empty folder, type-checked, and used with a
+ * running cloud.
  */
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,7 @@ import { type TestSystem, testSystem, type TestUser } from '../support/system.ts
 
 const source = new URL('../../src/client', import.meta.url).pathname
 
-/** A program that uses the package. Its last line prints what it observed. */
+/** A program that uses the package. It prints what it has observed as JSON. */
 const program = `
 import { ApiFailure, createClient, everyItem, type App } from '@mote/client'
 
@@ -21,7 +22,7 @@ let lost = false
 const client = createClient({
   baseUrl,
   token: () => token,
-  // The answer to the first POST is lost on the way back, after the server has processed the request.
+  // Lose the response to the first POST, after the server has processed the request.
   fetch: async (input, init) => {
     const answer = await fetch(input, init)
     const key = new Headers(init?.headers).get('idempotency-key')
@@ -65,7 +66,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-it('can be packed, installed, type-checked, and used', { timeout: 120_000 }, async () => {
+it('@mote/client can be packed, installed, type-checked and used', { timeout: 120_000 }, async () => {
   const [copy, folder] = [join(dir, 'client'), join(dir, 'folder')]
   await cp(source, copy, { recursive: true, filter: path => !/\.test\.ts$|\/dist$/.test(path) })
   await mkdir(folder)

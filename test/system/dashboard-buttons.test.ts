@@ -1,7 +1,7 @@
 // Runs on one PostgreSQL only: tests the browser, not the database.
 /**
- * Buttons of apps, deployments, hosts and repositories that dashboard.test.ts does not press: presses each once and
- * checks its effect.
+ * Clicks each button on the pages of apps, deployments, hosts and repositories once and checks its effect, except those
+ * that dashboard.test.ts clicks.
  */
 import { expect, it, vi } from 'vitest'
 import { fakeHost as sourceHost } from '../support/control/scm.ts'
@@ -42,7 +42,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.open(`/apps/${app}/deployments/${job_id}`, /./)
   }
 
-  it('settings: saves the port, shows and hides the secret', async () => {
+  it('app settings: the port is saved, and the webhook secret is shown and hidden', async () => {
     await ada.open('/apps/web/settings', 'web')
     await ada.field('Port').fill('9090')
     await ada.button('Save').click()
@@ -59,7 +59,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.user.call('PATCH', '/v1/apps/web', { port: 8080 })
   })
 
-  it('settings: sets when an ended program is restarted, and sets it back', async () => {
+  it('app settings: the restart policy is saved and reset', async () => {
     const saved = async () => (await ada.user.get('/v1/apps/web')).body.restart
     const save = async (policy: string, most: string) => {
       await ada.open('/apps/web/settings', 'web')
@@ -78,7 +78,7 @@ browserSuite('the buttons of the dashboard', () => {
     expect(await saved()).toEqual({ policy: 'always', max_restarts: null })
   })
 
-  it('settings: keeps a release command until it is changed, and removes it', async () => {
+  it('app settings: the release command is unchanged by saving other settings, then changed and removed', async () => {
     const saved = async () => (await ada.user.get('/v1/apps/web')).body.release_command
     const save = async () => {
       await ada.button('Save').click()
@@ -99,7 +99,7 @@ browserSuite('the buttons of the dashboard', () => {
     expect(await saved()).toBeNull()
   })
 
-  it('network: adds and deletes a rule and a TCP service, adds, views and removes a domain', async () => {
+  it('app network: a firewall rule, a TCP service and a domain are added and removed', async () => {
     await ada.open('/apps/web/network', 'web')
     await ada.button('Add service').click()
     await ada.send({ Name: 'mqtt', 'Port in the VM': '1883' }, 'Add service')
@@ -118,7 +118,8 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No rules')
     await ada.button('Add rule').click()
     await ada.send({ 'First port': '5433', 'Remote address': '10.0.0.0/8' }, 'Add rule')
-    // Browsers drop requests when the machine gets or loses a network interface, as it does for every VM.
+    // Drop the response to the first DELETE: browsers abort requests when the machine gets or loses a network
+    // interface, as it does for every VM.
     let dropped = 0
     await ada.page.route('**/security-groups/*', async route => {
       if (route.request().method() !== 'DELETE' || dropped++ > 0) return route.continue()
@@ -140,7 +141,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.page.getByText('www.example.com', { exact: true }).waitFor({ state: 'detached' })
   })
 
-  it('volumes: attaches one to the running VM and to the app, and detaches it', async () => {
+  it('app volumes: a volume is attached to the running VM and to the app, and detached', async () => {
     await openNewest()
     await ada.button('Attach volume').click()
     await ada.send({ Volume: 'data (64 MiB)', 'Mount point': '/data' }, 'Attach')
@@ -156,7 +157,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No volumes attached')
   })
 
-  it('volume: shows why it cannot move, and moves to another host', async () => {
+  it('a volume moves to another host, or its page shows why it cannot move', async () => {
     await ada.user.post('/v1/volumes', { name: 'later', size_mib: 64 })
     const open = async (name: string) => {
       await ada.open('/volumes', 'Volumes')
@@ -174,7 +175,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.user.delete(`/v1/volumes/${await idOf('later')}`)
   })
 
-  it('deployment: changes the memory target, runs a command, moves to another host', async () => {
+  it('deployment page: the memory target is changed, a command runs, and the VM moves to another host', async () => {
     await openNewest()
     await ada.page.getByRole('slider').focus()
     await ada.page.keyboard.press('ArrowLeft')
@@ -188,7 +189,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('Completed')
   })
 
-  it('snapshot: restores it, forks another app from it, deletes it', async () => {
+  it('a VM snapshot is restored, forked into another app and deleted', async () => {
     await openNewest()
     await ada.button('Take snapshot').click()
     await ada.send({ Name: 'calm' }, 'Take snapshot')
@@ -210,7 +211,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No snapshots')
   })
 
-  it('hosts: lists what is still on a draining host, and what each item waits for', async () => {
+  it('the hosts page lists what is still on a draining host, and what each item waits for', async () => {
     type HostNow = { name: string; vms: number }
     const all: HostNow[] = (await ada.user.get('/v1/admin/hosts')).body
     const full = all.find(host => host.vms > 0)?.name
@@ -224,7 +225,7 @@ browserSuite('the buttons of the dashboard', () => {
     await still.waitFor({ state: 'detached' })
   })
 
-  it('hosts: cordons, uncordons, drains and removes one', async () => {
+  it('a host is cordoned, uncordoned, drained and removed', async () => {
     await ada.open('/hosts', 'Hosts')
     const act = async (verb: string) => {
       await ada.button('Actions for host-2').click()
@@ -248,7 +249,7 @@ browserSuite('the buttons of the dashboard', () => {
     await until(async () => (await host()) === undefined, { what: 'host-2 to be removed', timeoutMs: 20_000 })
   })
 
-  it('stops a deployment, and deletes it', async () => {
+  it('a deployment is stopped and deleted', async () => {
     await openNewest()
     const { job_id } = await newest('web')
     for (const [verb, status] of [
@@ -264,7 +265,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No deployments yet')
   })
 
-  it('connects the source host, and lists its repositories after the redirect', async () => {
+  it('GitHub is connected, and its repositories are listed after the redirect', async () => {
     source.installations.set(9001, { login: 'shop' })
     source.codes.set('of-ada', { installations: [9001] })
     source.repositories.push({
@@ -275,7 +276,7 @@ browserSuite('the buttons of the dashboard', () => {
       clone_url: 'https://github.com/shop/site.git',
       html_url: 'https://github.com/shop/site',
     })
-    // The owner chooses on a page of the source host, which redirects the browser back as GitHub does.
+    // Replace the page of GitHub on which the user chooses repositories: redirect the browser back, as GitHub does.
     await ada.page.route('https://github.com/**', route => {
       const asked = new URL(route.request().url())
       expect(asked.pathname).toBe('/apps/mote-test/installations/new')
@@ -293,8 +294,8 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('Could not connect the repositories')
   })
 
-  // Only one host is left here: with several hosts, a build needs a registry.
-  it('builds a connected repository, and keeps the log of a failed build', async () => {
+  // This test must follow the removal of the other host: with several hosts, a build needs a registry.
+  it('a connected repository is built, and the log of a failed build is kept', async () => {
     await ada.page.goto('/apps/new?source=repository')
     await ada.says('One of the connected repositories')
     await ada.field('Name').fill('site')
@@ -311,7 +312,7 @@ browserSuite('the buttons of the dashboard', () => {
     expect(body).toMatchObject({ scm_repo_full_name: 'shop/site', scm_installation_id: 9001 })
   })
 
-  it('deletes an app', async () => {
+  it('an app is deleted', async () => {
     await ada.open('/apps/site/settings', 'site')
     await ada.button('Delete site').click()
     await ada.confirm('Delete', 'site')
@@ -319,5 +320,5 @@ browserSuite('the buttons of the dashboard', () => {
     await until(async () => (await ada.user.get('/v1/apps/site')).status === 404, { what: 'the app to be deleted' })
   })
 
-  it('no page reported a problem', () => expect(ada.complaints).toEqual([]))
+  it('no page has logged an error', () => expect(ada.complaints).toEqual([]))
 })

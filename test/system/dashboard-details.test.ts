@@ -14,8 +14,8 @@ interface Chunk {
   readonly imports?: readonly string[]
 }
 
-describe('the first load', () => {
-  /** Every script that a browser loads for a page with this source. */
+describe('the first load of the dashboard', () => {
+  /** Returns every script that a browser loads for the page with this source file. */
   async function scriptsFor(source: string): Promise<readonly string[]> {
     requireBuild()
     const text = await readFile(join(dashboardDirectory, '.vite', 'manifest.json'), 'utf8')
@@ -43,7 +43,7 @@ describe('the first load', () => {
   }
 
   it.each(['apps', 'sign-in', 'app/overview', 'deployment/page'])(
-    'of %s needs at most 200 KB of script',
+    'needs at most 200 KB of scripts for the page %s',
     async page => {
       const bytes = await gzipBytes(await scriptsFor(`src/pages/${page}.tsx`))
       expect(bytes).toBeGreaterThan(50_000)
@@ -75,7 +75,7 @@ browserSuite('the dashboard in detail', () => {
     return email
   }
 
-  it('follows and searches a log of 100,000 lines, and renders only the visible ones', async () => {
+  it('a log of 100,000 lines is followed and searched, and only visible lines are rendered', async () => {
     await using observed = await visit(browser, base(), { viewport: { width: 1280, height: 860 } })
     const { page } = observed
     await signIn(page)
@@ -118,7 +118,7 @@ browserSuite('the dashboard in detail', () => {
     expect(observed.complaints).toEqual([])
   })
 
-  it('has a terminal whose shell goes on when the token is renewed', async () => {
+  it('the shell in a terminal survives the renewal of the session token', async () => {
     await using observed = await visit(browser, base(), { viewport: { width: 1280, height: 860 } })
     const { page } = observed
     await signIn(page)
@@ -135,17 +135,17 @@ browserSuite('the dashboard in detail', () => {
     await page.getByRole('button', { name: 'Open a shell' }).click()
     const terminal = page.getByTestId('terminal')
     await page.getByText('Connected').waitFor()
-    // The simulated shell repeats what is typed.
+    // The simulated shell echoes its input.
     await page.keyboard.type('before')
     await terminal.getByText('before').waitFor()
-    // Each token is valid for five seconds.
+    // Each session token is valid for five seconds, and the terminal reconnects with the next one.
     await until(() => connections >= 3, { what: 'two new connections', timeoutMs: 60_000 })
     await page.keyboard.type(', after')
     await terminal.getByText('before, after').waitFor()
     expect(observed.complaints).toEqual([])
   })
 
-  it('keeps a session across tabs and reloads, also when one loses the answer to a refresh', async () => {
+  it('a session survives several tabs, reloads, and a lost response to a token refresh', async () => {
     await using observed = await visit(browser, base(), {})
     const email = await signIn(observed.page)
     const tabs = [observed.page, await observed.page.context().newPage(), await observed.page.context().newPage()]
@@ -170,7 +170,8 @@ browserSuite('the dashboard in detail', () => {
       return (await audited('auth.refresh')) >= 3
     }
     await until(used, { what: 'three refreshes', timeoutMs: 90_000, everyMs: 300 })
-    // A reload while the answer to a refresh is on its way: the server has spent the token, and no page has the next one.
+    // Reload while the response to a refresh is on its way: the server has invalidated the refresh token, and no page
+    // has the next one.
     const [first] = tabs
     for (const tab of tabs.slice(1)) await tab.close()
     const lost = Promise.withResolvers<void>()

@@ -1,5 +1,8 @@
 // Runs on one PostgreSQL only: tests the browser, not the database.
-/** What people do every day: see what serves and why something failed, compare, restart, roll back, set variables. */
+/**
+ * Everyday work in the dashboard: see what serves and why a deployment failed, compare, restart, roll back, set
+ * variables.
+ */
 import { expect, it, vi } from 'vitest'
 import { overflow, seriousFindings } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
@@ -28,14 +31,14 @@ for (const { name, ...look } of looks)
       await until(newestServes, { what: `${image} serves`, timeoutMs: 20_000 })
     }
     const expectGood = async () => {
-      // A color that is still changing has no contrast to measure.
+      // Wait for color transitions, because the contrast is measured.
       const isStill = 'document.getAnimations().every(one => !(one instanceof CSSTransition))'
       await until(() => ada.page.evaluate<boolean>(isStill), { what: 'the end of transitions' })
       expect(await seriousFindings(ada.page)).toEqual([])
       expect(await overflow(ada.page), `${ada.page.url()} is wider than the window`).toBe(0)
     }
 
-    it('the overview names what serves, since when, its health and who deployed it', async () => {
+    it('the app overview shows what serves, since when, its health and who deployed it', async () => {
       await ada.open('/apps/web', 'web')
       await ada.says('nginx:1.27')
       await ada.says('Passing (GET /)')
@@ -44,7 +47,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('restarts with the button', async () => {
+    it('the Restart button starts new VMs of the same version', async () => {
       const before = await deployments()
       await ada.open('/apps/web', 'web')
       await ada.button('Restart').click()
@@ -56,7 +59,7 @@ for (const { name, ...look } of looks)
       expect((await deployments())[0]?.image).toBe('docker.io/library/nginx:1.27')
     })
 
-    it('compares a deployment with the one before it and with a chosen one', async () => {
+    it('a deployment is compared with the previous one, or with a chosen one', async () => {
       const [restarted, second, first] = await deployments()
       await ada.open(`/apps/web/deployments/${restarted?.job_id}`, 'nginx:1.27')
       await ada.says(/Nothing differs/)
@@ -70,7 +73,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('filters deployments by status, and keeps the choice', async () => {
+    it('deployments are filtered by status, and the filter survives a reload', async () => {
       await ada.open('/apps/web/deployments', 'web')
       const rows = ada.page.getByRole('table').getByRole('row')
       await until(async () => (await rows.count()) === 4, { what: 'all rows' })
@@ -82,7 +85,7 @@ for (const { name, ...look } of looks)
       await ada.button(/^All/).click()
     })
 
-    it('rolls back from the overview', async () => {
+    it('an app is rolled back from its overview', async () => {
       await ada.user.post('/v1/apps/web/deploy', { image: 'docker.io/library/nginx:1.28' })
       await until(newestServes, { what: 'it serves', timeoutMs: 20_000 })
       await ada.open('/apps/web', 'web')
@@ -95,7 +98,7 @@ for (const { name, ...look } of looks)
       })
     })
 
-    it('switches the range of the metrics', async () => {
+    it('metrics are shown for the chosen time range', async () => {
       const asked: string[] = []
       ada.page.on('request', request => asked.push(request.url()))
       await ada.open('/apps/web/metrics', 'web')
@@ -111,7 +114,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('pastes a .env file, and names the line of a mistake', async () => {
+    it('variables are set from a pasted .env file, and an error names the line', async () => {
       await ada.open('/apps/web/environment', 'web')
       await ada.button('Paste .env').click()
       await ada.dialog.getByLabel('Variables').fill('# mine\nA=1\nwrong line')
@@ -124,7 +127,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('gives an app a file, variables of a group and arguments of builds', async () => {
+    it('an app gets a file, an environment group and build arguments, and its variables are rolled back', async () => {
       await ada.user.post('/v1/env-groups', { name: 'shared' })
       await ada.open('/apps/web/environment', 'web')
       await ada.button('Add file').click()
@@ -156,7 +159,7 @@ for (const { name, ...look } of looks)
       await ada.user.call('PUT', '/v1/apps/web/env-groups', { groups: [] })
     })
 
-    it('creates an environment group with a variable in the settings of the project', async () => {
+    it('an environment group with a variable is created in the project settings', async () => {
       const { tenant_id: slug } = (await ada.user.get('/v1/projects')).body[0]
       await ada.open(`/projects/${slug}`, 'Project settings')
       await ada.button('Add group').click()
@@ -174,7 +177,7 @@ for (const { name, ...look } of looks)
       expect((await ada.user.get('/v1/env-groups/mail/env')).body).toMatchObject([{ name: 'API_URL', secret: true }])
     })
 
-    it('creates an app with variables, and shows in the list why its first deployment failed', async () => {
+    it('an app is created with variables, and the list shows why its first deployment failed', async () => {
       await ada.open('/apps/new', 'New app')
       await ada.field('Name').fill('broken')
       await ada.field('Image').fill('docker.io/example/broken:1')
@@ -203,7 +206,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('the page of the project says who did what', async () => {
+    it('the project page shows who did what', async () => {
       await ada.open(`/projects/${ada.user.project}`, 'Project settings')
       await ada.page.getByRole('list', { name: 'Activity' }).getByText('created the app broken').waitFor()
       await ada.says('set the variable MOTE_FAKE of broken')
@@ -218,7 +221,7 @@ for (const { name, ...look } of looks)
       ['/databases/01970000-0000-7000-8000-000000000000', 'Database', 'All databases'],
       ['/projects/nothing', 'Project settings', 'Go to your apps'],
       ['/projects/nothing/members', 'Members', 'Go to your apps'],
-    ])('%s is not found, with a way back', async (path, heading, way) => {
+    ])('%s shows "not found" with a link back', async (path, heading, way) => {
       await ada.open(path, heading)
       await ada.page.getByRole('link', { name: way }).waitFor()
       expect(await ada.page.getByRole('link', { name: 'Metrics' }).count()).toBe(0)

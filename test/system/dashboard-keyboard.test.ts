@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the browser, not the database.
-/** The dashboard without a mouse, with filters that stay, and its first load. */
+/** Using the dashboard with the keyboard only, persistent filters, and the size of the first load. */
 import type { Page } from 'playwright-core'
 import { expect, it, vi } from 'vitest'
 import { openBrowser, visit } from '../support/browser.ts'
@@ -7,10 +7,10 @@ import { type TestSystem, testSystem } from '../support/system.ts'
 import { promisedMs, until } from '../support/wait.ts'
 import { browserSuite, prepare, type Walker, walker } from '../support/walker.ts'
 
-/** Everything on the page that reacts to a click, except for options that arrow keys reach (tabindex -1). */
+/** Script that returns all elements of the page that Tab must reach: those that react to clicks. */
 const reachable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')]
   .filter(one => one.tabIndex >= 0 && !one.disabled && one.type !== 'hidden' && one.checkVisibility({ visibilityProperty: true }))`
-/** The focused element is marked once. @returns whether it shows that it has the focus */
+/** Script that marks the focused element as reached, and returns whether its focus is visible. */
 const markFocused = `(() => {
   const one = document.activeElement
   if (!one || one === document.body) return undefined
@@ -35,7 +35,7 @@ const pages = {
   '/account/tokens': 'Account',
 } as const
 
-/** Presses Tab until the element with this name has the focus. */
+/** Presses Tab until the element with this accessible name has the focus. */
 async function tabTo(page: Page, name: string): Promise<void> {
   const nameOfFocused =
     '(document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "").trim()'
@@ -67,14 +67,14 @@ browserSuite('the dashboard by keyboard', () => {
     expect(status, JSON.stringify(body)).toBe(200)
   })
 
-  it.each(Object.entries(pages))('Tab reaches everything on %s, and shows where it is', async (path, heading) => {
+  it.each(Object.entries(pages))('Tab reaches every control on %s with a visible focus', async (path, heading) => {
     const { page } = ada
     await ada.open(path, heading)
     await page.locator('.skeleton').first().waitFor({ state: 'detached' })
     const count = await page.evaluate<number>(`${reachable}.length`)
     expect(count).toBeGreaterThan(10)
     const invisible: string[] = []
-    // Lists may grow meanwhile.
+    // More presses than elements, because lists may grow in the meantime.
     for (let presses = 0; presses < count + 20; presses++) {
       await page.keyboard.press('Tab')
       const focused = await page.evaluate<{ isVisible: boolean; what: string } | undefined>(markFocused)
@@ -84,7 +84,7 @@ browserSuite('the dashboard by keyboard', () => {
     expect(invisible).toEqual([])
   })
 
-  it('Enter opens pages, dialogs and menus, and Escape leads back', async () => {
+  it('Enter opens pages, dialogs and menus, and Escape closes dialogs and menus', async () => {
     const { page } = ada
     await ada.open('/apps', 'Apps')
     await tabTo(page, 'New app')
@@ -120,7 +120,7 @@ browserSuite('the dashboard by keyboard', () => {
     await page.getByRole('heading', { level: 1, name: 'Databases' }).waitFor()
   })
 
-  it('a filter is in the address, and stays for the person who chose it', async () => {
+  it('a filter is part of the URL, and is remembered for the user who chose it', async () => {
     const { page } = ada
     await ada.open('/volumes', 'Volumes')
     await ada.row('ledger').waitFor()
@@ -131,7 +131,7 @@ browserSuite('the dashboard by keyboard', () => {
     await ada.row('pictures').waitFor()
     await page.waitForURL(/volumes_status=attached/)
     expect(await ada.row('ledger').count()).toBe(0)
-    // A link wins over the own choice.
+    // A filter in the URL overrides the remembered one.
     await ada.open('/volumes?volumes_status=detached', 'Volumes')
     await ada.row('ledger').waitFor()
     expect(await ada.row('pictures').count()).toBe(0)
@@ -142,7 +142,7 @@ browserSuite('the dashboard by keyboard', () => {
     await page.getByLabel('Resource type').selectOption('volume')
     await ada.open('/audit', 'Audit log')
     expect(await page.getByLabel('Resource type').inputValue()).toBe('volume')
-    // Somebody else in the same browser starts without it.
+    // Another user in the same browser starts without the filter.
     const other = await system.user('grace@example.com')
     await page.getByRole('button', { name: 'Account', exact: true }).click()
     await page.getByRole('menuitem', { name: 'Sign out' }).click()

@@ -1,8 +1,8 @@
 // Runs on one PostgreSQL only: tests the browser, not the database.
 /**
- * Every page of the dashboard with data, in both themes and at both widths: accessible, not wider than the window, and
- * without errors. Leaves a picture of each in `.cache/screenshots`; with MOTE_SCREENSHOTS (`npm run docs:screenshots`), those of the
- * documents are renewed.
+ * Opens every page of the dashboard with data, in light and dark theme, at desktop and phone width. Each must be
+ * accessible, fit into the window, and log no errors. Stores screenshots in `.cache/screenshots`; with MOTE_SCREENSHOTS
+ * (`npm run docs:screenshots`) also updates those in the documentation.
  */
 import { copyFile, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -29,7 +29,9 @@ const folder = join(root, '.cache', 'screenshots')
 const isForDocuments = Boolean(process.env['MOTE_SCREENSHOTS'])
 const desktop = { width: 1440, height: 900 }
 const phone = { width: 390, height: 844 }
-/** The first of each theme is checked with axe-core: desktop and phone have the same colors. */
+/**
+ * Theme and window size of each screenshot. One size per theme is checked with axe-core, because colors do not differ.
+ */
 const looks = [
   { name: 'desktop-light', colorScheme: 'light', viewport: desktop, isAudited: true },
   { name: 'phone-light', colorScheme: 'light', viewport: phone, isAudited: false },
@@ -37,7 +39,7 @@ const looks = [
   { name: 'desktop-dark', colorScheme: 'dark', viewport: desktop, isAudited: false },
 ] as const
 
-/** Pictures of the documents, by their file in `docs/images`. */
+/** Screenshots that the documentation shows, by file name in `docs/images`. */
 const ofDocuments = {
   'dashboard.png': 'Overview-desktop-light',
   'first-run.png': 'FirstApp-desktop-light',
@@ -46,20 +48,20 @@ const ofDocuments = {
 
 interface Place {
   readonly path: string
-  /** Of the page, first level. */
+  /** First-level heading of the page. */
   readonly heading: string | RegExp
-  /** Not signed in, or as somebody without apps. */
+  /** Visitor: not signed in (`stranger`), or a user without apps (`newcomer`); default: a user with apps. */
   readonly as?: 'stranger' | 'newcomer'
-  /** Present when the page has its data. */
+  /** Text that is visible once the page has loaded its data. */
   readonly shows?: string | RegExp
 }
 
-/** Cumulative Layout Shift up to which a page counts as good. https://web.dev/articles/cls */
+/** Maximum Cumulative Layout Shift of a good page (https://web.dev/articles/cls). */
 const goodShift = 0.1
 
 const ids = { job: '', volume: '', database: '', project: '' }
 
-/** By component of router.tsx. */
+/** Pages to open, by the name of their component in router.tsx. */
 const places: Readonly<Record<string, Place>> = {
   SignIn: { path: '/signin', heading: 'Sign in to Mote', as: 'stranger' },
   SignUp: { path: '/signup', heading: 'Create your account', as: 'stranger' },
@@ -103,10 +105,10 @@ const places: Readonly<Record<string, Place>> = {
   Tokens: { path: '/account/tokens', heading: 'Account' },
   Overview: { path: '/apps/shop', heading: 'shop', shows: 'nginx:1.28' },
 }
-/** Around other pages. */
+/** Components in router.tsx that are no pages, but frames around pages. */
 const frames = ['AppFrame', 'AccountFrame']
 
-it('the table has every page of the router', async () => {
+it('every page of the router is tested', async () => {
   const router = await readFile(join(root, 'dashboard/src/router.tsx'), 'utf8')
   const pages = [...router.matchAll(/lazyRouteComponent\(\(\) => import\('[^']+'\), '(\w+)'\)/g)].map(match => match[1])
   expect(pages.length).toBeGreaterThan(35)
@@ -122,7 +124,9 @@ browserSuite('every page of the dashboard', () => {
   let browser: Browser
   let system: TestSystem
   let ada: Walker
-  /** Only for the pictures of documents: a second browser that has collected measurements for a while. */
+  /**
+   * Only for the documentation's screenshots: a second browser that has collected metrics for its charts for a while.
+   */
   let charts: Visit | undefined
   let newcomer: Walker
   let stranger: Visit
@@ -146,7 +150,7 @@ browserSuite('every page of the dashboard', () => {
     await system?.[Symbol.asyncDispose]()
   })
 
-  it.each(Object.entries(places))('%s', async (name, { path, heading, as, shows }) => {
+  it.each(Object.entries(places))('%s is accessible', async (name, { path, heading, as, shows }) => {
     const page = { stranger, newcomer, ada }[as ?? 'ada'].page
     const address = path.replace(/\{(\w+)\}/, (_, key: keyof typeof ids) => ids[key])
     await page.setViewportSize(desktop)
@@ -161,7 +165,7 @@ browserSuite('every page of the dashboard', () => {
     for (const { name: look, colorScheme, viewport, isAudited } of looks) {
       await page.setViewportSize(viewport)
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      // A color that is still changing has no contrast to measure.
+      // Wait for color transitions, because the contrast is measured.
       await page.evaluate(
         'Promise.allSettled(document.getAnimations().filter(one => one instanceof CSSTransition).map(one => one.finished))',
       )
@@ -172,10 +176,10 @@ browserSuite('every page of the dashboard', () => {
     }
   })
 
-  it('no page reported an error', () =>
+  it('no page has logged an error', () =>
     expect([ada, newcomer, stranger].flatMap(({ complaints }) => complaints)).toEqual([]))
 
-  it.runIf(isForDocuments)('renews the pictures of the documents', async () => {
+  it.runIf(isForDocuments)('the screenshots in the documentation are updated', async () => {
     const overview = join(folder, `${ofDocuments['dashboard.png']}.png`)
     await charts?.page.emulateMedia({ colorScheme: 'light' })
     await charts?.page.screenshot({ path: overview })
@@ -184,7 +188,7 @@ browserSuite('every page of the dashboard', () => {
   })
 })
 
-/** A second browser of a user. */
+/** Signs a user in, in another browser. */
 async function signedIn(browser: Browser, system: TestSystem, { email, password }: TestUser): Promise<Visit> {
   const observed = await visit(browser, `http://127.0.0.1:${system.control.port}`, { viewport: desktop })
   const { page } = observed
@@ -196,7 +200,7 @@ async function signedIn(browser: Browser, system: TestSystem, { email, password 
   return observed
 }
 
-/** Two apps, one of them with a history, a job, variables, a volume and a database. */
+/** Creates two apps, one of them with two deployments, a job and a variable; a volume; and a database. */
 async function furnish({ user }: Walker): Promise<void> {
   const deployed = async (app: string, image: string) => {
     const { job_id } = (await user.post(`/v1/apps/${app}/deploy`, { image })).body

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the browser, not the database.
-/** Rarely used actions: cancel, restore, accept, pay, copy, and upload a folder. */
+/** Rarely used actions in the dashboard, such as cancelling, restoring, paying and uploading a folder. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,9 +35,9 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await ada.open(`/apps/web/deployments/${job_id}`, /./)
   }
 
-  it('notifies on every page that an app is live, and the message links to the app', async () => {
+  it('a message on any page reports that an app is live, and links to the app', async () => {
     await ada.open('/apps', 'Apps')
-    // If the page loaded its data before the stream opened, the change would not be reported.
+    // Wait until the page has loaded its data and opened the event stream: earlier changes are not reported.
     await ada.page.getByRole('link', { name: 'web', exact: true }).waitFor()
     await ada.page
       .waitForResponse(response => response.url().includes('/v1/workspace'), { timeout: 1 })
@@ -49,7 +49,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await ada.page.waitForURL('**/apps/web**')
   })
 
-  it('cancels a move while it copies', async () => {
+  it('a VM move is cancelled while it copies memory', async () => {
     await openNewest()
     await ada.button('Move …').click()
     await ada.dialog.getByRole('button', { name: 'Move' }).click()
@@ -61,7 +61,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     expect((await newest()).status).toBe('running')
   })
 
-  it('shows what is still on a draining host, and what each item waits for', async () => {
+  it('the hosts page shows what is still on a draining host, and what each item waits for', async () => {
     const { id } = (await ada.user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await ada.user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
     const place = async () => (await ada.user.get(`/v1/volumes/${id}/move`)).body.host_id
@@ -88,7 +88,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await ada.user.delete(`/v1/volumes/${id}`)
   })
 
-  it('cancels a deployment that does not become healthy', async () => {
+  it('a deployment that does not become healthy is cancelled', async () => {
     await ada.user.call('PUT', '/v1/apps/web/env/MOTE_FAKE', { value: 'unhealthy' })
     await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.28' })
     await openNewest()
@@ -101,7 +101,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await ada.user.delete('/v1/apps/web/env/MOTE_FAKE')
   })
 
-  it('uploads a folder, and shows the outcome of its build', async () => {
+  it('a folder is uploaded, and the outcome of its build is shown', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mote-shop-'))
     try {
       await writeFile(join(folder, 'index.html'), 'hello')
@@ -122,7 +122,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     }
   })
 
-  it('restores a database from a backup', async () => {
+  it('a database is restored from a backup', async () => {
     await ada.user.post('/v1/databases', { name: 'orders', engine: 'postgres' })
     const running = () =>
       until(async () => (await ada.user.get('/v1/databases')).body[0].status === 'running', {
@@ -142,7 +142,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await running()
   })
 
-  it('copies values to the clipboard', async () => {
+  it('values are copied to the clipboard', async () => {
     await ada.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await ada.open('/apps/web/network', 'web')
     const box = ada.page.getByRole('main').locator('code').first()
@@ -154,8 +154,8 @@ browserSuite('rarely used buttons of the dashboard', () => {
     expect(await ada.page.evaluate<string>('navigator.clipboard.readText()')).toBe(await box.textContent())
   })
 
-  it('chooses a plan, pays in the test checkout, and gets the plan', async () => {
-    // The configured public URL; in this test, the server has another port.
+  it('a project gets the chosen plan after payment in the test checkout', async () => {
+    // Redirect requests for the configured public URL, because the server has another port in this test.
     await ada.page.route('http://localhost:7070/**', route => {
       const { pathname, search } = new URL(route.request().url())
       return route.fulfill({
@@ -177,11 +177,11 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await ada.page.getByText('of 25', { exact: false }).first().waitFor()
   })
 
-  it('accepts an invitation', async () => {
+  it('an invitation is accepted through its e-mailed link', async () => {
     const grace = await walker(system, await openBrowser(), {}, 'grace@example.com')
     const invited = { email: 'grace@example.com', role: 'viewer' }
     const made = (await ada.user.post(`/v1/projects/${ada.user.project}/members`, invited)).body
-    // Her address is not verified, so only the mailed link is accepted.
+    // Grace's e-mail address is not verified, so she can only accept through the link in the e-mail.
     await grace.open('/account', 'Account')
     expect(await grace.page.getByRole('button', { name: 'Accept' }).count()).toBe(0)
     const { pathname, hash } = new URL(String(made.link))
@@ -194,7 +194,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await grace[Symbol.asyncDispose]()
   })
 
-  it('disables the second factor with the password', async () => {
+  it('the second factor is disabled with the password', async () => {
     const { body } = await ada.user.post('/v1/auth/2fa/setup')
     const secret = String(body.secret)
     expect((await ada.user.post('/v1/auth/2fa/verify', { code: new TOTP({ secret }).generate() })).status).toBe(200)
@@ -205,5 +205,5 @@ browserSuite('rarely used buttons of the dashboard', () => {
     expect((await ada.user.get('/v1/auth/me')).body.totp_enabled).toBe(false)
   })
 
-  it('no page reported a problem', () => expect(ada.complaints).toEqual([]))
+  it('no page has logged an error', () => expect(ada.complaints).toEqual([]))
 })

@@ -1,6 +1,7 @@
 // Runs on one PostgreSQL only: tests the browser, not the database.
 /**
- * Buttons of data, project and account that dashboard.test.ts does not press: presses each once and checks its effect.
+ * Clicks each button on the pages of volumes, databases, projects and the account once and checks its effect, except
+ * those that dashboard.test.ts clicks.
  */
 import { expect, it, vi } from 'vitest'
 import { openBrowser } from '../support/browser.ts'
@@ -28,7 +29,7 @@ browserSuite('settings in the dashboard', () => {
       everyMs: 100,
     })
 
-  it('volume: schedules snapshots, takes one, restores it, deletes it and the volume', async () => {
+  it('volume page: snapshots are scheduled, taken, restored and deleted, and then the volume', async () => {
     await ada.open('/volumes', 'Volumes')
     await ada.page.getByRole('link', { name: 'data', exact: true }).click()
     await ada.field('How often').selectOption('1440')
@@ -50,7 +51,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says('No volumes yet')
   })
 
-  it('database: shows its log, resizes, backs up, branches, promotes, stops and is deleted', async () => {
+  it('database page: a database is resized, backed up, branched, promoted, suspended and deleted', async () => {
     await databaseRuns()
     await ada.open('/databases', 'Databases')
     await ada.page.getByRole('link', { name: 'orders' }).click()
@@ -81,7 +82,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.page.waitForURL('**/databases')
   })
 
-  it('project: creates one, renames it, invites, withdraws, invites again, and deletes it', async () => {
+  it('project pages: a project is created, renamed and deleted, and a member is invited and removed', async () => {
     await ada.button(/choose another project/).click()
     await ada.page.getByRole('menuitem', { name: /New project/ }).click()
     await ada.send({ Name: 'Shop' }, 'Create project')
@@ -97,7 +98,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.row(/grace@example.com/).waitFor({ state: 'detached' })
     await ada.button('Invite').click()
     await ada.send({ Email: 'grace@example.com', Role: 'viewer' }, 'Invite')
-    // Inviting again renews the invitation, and the response contains the link that a mail server would have sent.
+    // Invite again through the API, because its response contains the link that would have been sent by e-mail.
     const [, , home] = new URL(ada.page.url()).pathname.split('/')
     const { body: invited } = await ada.user.post(`/v1/projects/${home}/members`, {
       email: 'grace@example.com',
@@ -119,7 +120,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor()
   })
 
-  it('billing: sets a budget', async () => {
+  it('billing page: a budget is set', async () => {
     await ada.open('/billing', 'Billing')
     await ada.button('Set a budget').click()
     await ada.dialog.getByLabel(/^Amount/).fill('25')
@@ -128,7 +129,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says(/25/)
   })
 
-  it('notifications: filters unread ones, marks all as read, and the badge disappears', async () => {
+  it('notifications page: unread ones are filtered and marked as read, and the badge disappears', async () => {
     await ada.open('/notifications', 'Notifications')
     await ada.page.getByRole('button', { name: /^Notifications, \d+ unread$/ }).waitFor()
     await ada.page.getByRole('switch', { name: 'Only unread' }).click()
@@ -137,7 +138,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.page.getByRole('button', { name: 'Notifications', exact: true }).waitFor()
   })
 
-  it('audit log: filters, and shows all fields of a row', async () => {
+  it('audit log page: rows are filtered, and all fields of a row are shown', async () => {
     await ada.open('/audit', 'Audit log')
     await ada.field('Action').fill('volume.create')
     await ada.button('Details of volume.create').click()
@@ -147,7 +148,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says('No matching entries')
   })
 
-  it('account: saves the profile, chooses a theme, adds and removes a key, revokes a token, ends a session', async () => {
+  it('account pages: profile and theme are saved, and SSH keys, tokens and sessions are removed', async () => {
     await ada.open('/account', 'Account')
     await ada.field('First name').fill('Ada')
     await ada.field('Picture URL').fill('http://pictures.example.com/ada.png')
@@ -179,7 +180,7 @@ browserSuite('settings in the dashboard', () => {
     await until(async () => (await others.count()) === before - 1, { what: 'one session to end', timeoutMs: 15_000 })
   })
 
-  it('project: signs in to a registry, and removes it', async () => {
+  it('project settings: registry credentials are added and removed', async () => {
     const { project } = ada.user
     await ada.open(`/projects/${project}`, 'Project settings')
     await ada.button('Add registry').click()
@@ -191,7 +192,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says('No registries')
   })
 
-  it('account: changes the password, and deletes the account', async () => {
+  it('account pages: the password is changed, and the account is deleted', async () => {
     const other = await walker(system, await openBrowser(), {}, 'leaver@example.com')
     await other.open('/account/security', 'Account')
     await other.field('Current password').fill(other.user.password)
@@ -206,8 +207,8 @@ browserSuite('settings in the dashboard', () => {
     await other[Symbol.asyncDispose]()
   })
 
-  it('no page reported a problem', () => expect(ada.complaints).toEqual([]))
+  it('no page has logged an error', () => expect(ada.complaints).toEqual([]))
 })
 
-/** From a key pair that was generated for this test and discarded. */
+/** An SSH public key whose private key was discarded. */
 const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl test'

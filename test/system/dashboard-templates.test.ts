@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the browser, not the database.
-/** Templates in the dashboard: found, deployed, and continued after a failure. */
+/** Finding and deploying templates in the dashboard, and continuing a failed deployment. */
 import { expect, it, vi } from 'vitest'
 import { overflow, seriousFindings } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
@@ -15,7 +15,7 @@ browserSuite('templates in the dashboard', () => {
     ada = undo.use(await walker(system, browser))
   })
 
-  it('finds templates by word and category', async () => {
+  it('are found by word and category', async () => {
     await ada.page.getByRole('link', { name: 'Templates', exact: true }).click()
     const cards = ada.page.getByRole('list', { name: 'Templates' }).getByRole('listitem')
     await cards.first().waitFor()
@@ -28,7 +28,7 @@ browserSuite('templates in the dashboard', () => {
     await ada.says('No template matches')
   })
 
-  it('continues a failed deployment, shows the password, and links to the apps', async () => {
+  it('show the generated password and links to the apps, also if deployment is continued after a failure', async () => {
     await ada.open('/templates/wordpress', 'WordPress')
     const parts = ada.page.getByRole('list', { name: 'What is created' }).getByRole('listitem')
     await ada.field('Name').fill('blog')
@@ -51,7 +51,7 @@ browserSuite('templates in the dashboard', () => {
     await ada.page.getByRole('heading', { level: 1, name: 'blog-db' }).waitFor()
   })
 
-  it('refuses a name that an app has', async () => {
+  it('are not deployed under the name of an existing app', async () => {
     await ada.open('/templates/grafana', 'Grafana')
     await ada.field('Name').fill('blog')
     await ada.button('Deploy').click()

@@ -12,7 +12,7 @@ import { browserSuite, looks } from '../support/walker.ts'
 
 const password = 'quartz-otter-lantern-42'
 
-/** Drops a file on the card of files, as from a file manager. */
+/** Drops a file on the list of files, as if dragged from a file manager. */
 const dropFile = (page: Page, name: string) =>
   page.evaluate(`(() => {
     const dataTransfer = new DataTransfer()
@@ -50,7 +50,7 @@ for (const { name, ...look } of looks)
     const button = (label: string | RegExp) => page.getByRole('button', { name: label })
     const field = (label: string) => page.getByLabel(label, { exact: true })
     const dialog = () => page.getByRole('dialog')
-    /** State names are lowercase in the markup and capitalized on screen. */
+    /** Finds a status on the page, ignoring case: statuses are lowercase in the markup and capitalized on screen. */
     const status = (text: string) => page.getByText(new RegExp(`^${text}$`, 'i')).first()
     /** Requirements for every page: no serious accessibility violation, and no horizontal overflow. */
     const expectGood = async () => {
@@ -62,7 +62,7 @@ for (const { name, ...look } of looks)
       await page.getByRole('heading', { level: 1, name: heading }).waitFor()
     }
 
-    it('signs up with a captcha, and shows errors at the field', async () => {
+    it('sign-up needs a captcha, and shows errors next to the field', async () => {
       await page.goto('/apps')
       await page.waitForURL('**/signin?**')
       await expectGood()
@@ -88,7 +88,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('deploys an app and follows the deployment until it serves', async () => {
+    it('an app is deployed, and its progress is shown until it serves', async () => {
       await page.getByRole('link', { name: 'Image', exact: true }).click()
       await field('Name').fill('web')
       await field('Image').fill('docker.io/library/nginx:1.27')
@@ -105,7 +105,7 @@ for (const { name, ...look } of looks)
       expect(await answerOf(hostname)).toBe(200)
     })
 
-    it('shows live metrics and the log', async () => {
+    it('live metrics and the log of an app are shown', async () => {
       await open('/apps/web', 'web')
       await page.getByRole('img', { name: /^CPU, now/ }).waitFor()
       await expectGood()
@@ -123,7 +123,7 @@ for (const { name, ...look } of looks)
       expect((await download).suggestedFilename()).toBe('web.log')
     })
 
-    it('pauses and resumes, and explains why an action is disabled', async () => {
+    it('a deployment is paused and resumed, and disabled actions are explained', async () => {
       await open('/apps/web/deployments', 'web')
       await page.getByRole('link', { name: '1.27' }).click()
       await button('Pause').first().click()
@@ -135,7 +135,7 @@ for (const { name, ...look } of looks)
       await status('Running').waitFor()
     })
 
-    it('takes a snapshot of the VM', async () => {
+    it('a snapshot of the VM is taken', async () => {
       await button('Take snapshot').click()
       await dialog().getByLabel('Name').fill('before-upgrade')
       await dialog().getByRole('button', { name: 'Take snapshot' }).click()
@@ -143,7 +143,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('scales', async () => {
+    it('an app is scaled', async () => {
       await open('/apps/web/scale', 'web')
       await field('At most').fill('3')
       await field('Replicas').fill('2')
@@ -152,7 +152,7 @@ for (const { name, ...look } of looks)
       await page.getByText('Now 2 replicas').waitFor()
     })
 
-    it('finds pages by keyboard', async () => {
+    it('pages are found with the keyboard', async () => {
       await open('/apps', 'Apps')
       await page.keyboard.press('Control+k')
       const search = dialog().getByRole('combobox')
@@ -172,7 +172,7 @@ for (const { name, ...look } of looks)
       await dialog().waitFor({ state: 'hidden' })
     })
 
-    it('rolls back', async () => {
+    it('an app is rolled back', async () => {
       await open('/apps/web', 'web')
       await button('Deploy').first().click()
       await dialog().getByLabel('Image').fill('docker.io/library/nginx:1.28')
@@ -190,7 +190,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('sets a variable and never shows it', async () => {
+    it('a secret variable is set, and its value is never shown', async () => {
       await open('/apps/web/environment', 'web')
       await button('Add variable').click()
       await dialog().getByLabel('Name').fill('1 WRONG')
@@ -204,7 +204,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('browses and changes the files of the VM', async () => {
+    it('files of the VM are browsed and changed', async () => {
       await open('/apps/web/files', 'web')
       await page.getByRole('link', { name: 'var', exact: true }).click()
       await page.getByRole('link', { name: 'log', exact: true }).click()
@@ -253,7 +253,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('creates jobs, runs them, shows their output and cancels one', async () => {
+    it('jobs are created and run, their output is shown, and one is cancelled', async () => {
       await open('/apps/web/jobs', 'web')
       await page.getByText('No jobs yet').waitFor()
       await expectGood()
@@ -309,7 +309,7 @@ for (const { name, ...look } of looks)
       await page.getByText('No jobs yet').waitFor()
     })
 
-    it('creates a volume, a snapshot of it, and a clone', async () => {
+    it('a volume, its snapshot and a clone are created', async () => {
       await open('/volumes', 'Volumes')
       await button('New volume').click()
       await dialog().getByLabel('Name').fill('web-data')
@@ -329,7 +329,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('creates a database and shows how to connect', async () => {
+    it('a database is created, and commands to connect are shown', async () => {
       await open('/databases', 'Databases')
       await button('New database').click()
       await dialog().getByLabel('Name').fill('orders')
@@ -338,7 +338,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('shows a token once', async () => {
+    it('a new access token is shown only once', async () => {
       await open('/account/tokens', 'Account')
       await button('New token').click()
       await dialog().getByLabel('Name').fill('CI')
@@ -364,14 +364,14 @@ for (const { name, ...look } of looks)
       ['/audit', 'Audit log'],
       ['/account', 'Account'],
       ['/account/sessions', 'Account'],
-    ])('%s is whole', async (path, heading) => {
+    ])('%s shows no error', async (path, heading) => {
       await open(path, heading)
       await page.locator('.skeleton').first().waitFor({ state: 'detached' })
       await expectGood()
       expect(await page.getByText('Something went wrong').count()).toBe(0)
     })
 
-    it('signs in with a second factor', async () => {
+    it('a second factor is set up and used to sign in', async () => {
       await open('/account/security', 'Account')
       await button('Switch on').click()
       await page.getByAltText('QR code for your authenticator').waitFor()
@@ -399,7 +399,7 @@ for (const { name, ...look } of looks)
       await page.getByRole('heading', { level: 1, name: 'Account' }).waitFor()
     })
 
-    it('keeps the session across a reload and a second tab, and ends it in both at once', async () => {
+    it('a session survives a reload and a second tab, and signing out ends it in both tabs', async () => {
       await open('/apps', 'Apps')
       await page.reload()
       await page.getByRole('link', { name: 'web', exact: true }).waitFor()
@@ -414,10 +414,10 @@ for (const { name, ...look } of looks)
       await second.close()
     })
 
-    it('no page reported a problem', () => expect(observed.complaints).toEqual([]))
+    it('no page has logged an error', () => expect(observed.complaints).toEqual([]))
   })
 
-/** The status that the app answers with through the gateway. */
+/** Returns the HTTP status of the app's response through the gateway. */
 const answerOf = (host: string) =>
   new Promise<number>((resolve, reject) => {
     request({ host: '127.0.0.1', port: system.gateway.port, path: '/', headers: { host } }, response => {

@@ -1,7 +1,7 @@
-// Runs on one PostgreSQL only: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs, not the database server of the control plane.
 /**
- * A database whose backups and WAL archive go to object storage, and a point-in-time restore from there. Real
- * PostgreSQL and pgBackRest in a real VM; our strict S3 server runs at the other end of a cable.
+ * A database whose backups and WAL archive go to object storage, and a point-in-time restore from there. PostgreSQL and
+ * pgBackRest run in a real VM; a strict S3 test server runs in another network namespace.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +20,10 @@ import { type TestSystem, type TestUser, testSystem } from '../support/system.ts
 import { until } from '../support/wait.ts'
 
 const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
-/** Where the guest runs does not matter here, and an emulated one takes three times the CPU. database.test.ts archives from one. */
+/**
+ * Hypervisor of the database's VM: gVisor if it works here, because emulation takes three times the CPU time.
+ * database.test.ts covers archiving from an emulated guest.
+ */
 const guests = gvisor?.config ?? { hypervisor: 'qemu', network: 'tap' }
 const needed = [
   ...(gvisor ? [] : ['qemu-system-x86_64']),
@@ -31,7 +34,7 @@ const missing = needed.filter((_, n) => !present[n])
 if (process.getuid?.() !== 0) missing.push('root (a network namespace, and the image is made in a chroot)')
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** Generous, because an emulated guest shares two cores with other tests. */
+/** Long timeout, because an emulated guest shares two cores with other tests. */
 const slowMs = 480_000
 const key = { access: 'AKTEST', secret: 'a-secret-of-this-test' }
 
@@ -57,7 +60,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     await run('ip', ['link', 'set', device, 'up'])
     await elsewhere.ip('addr', 'add', `${at}/30`, 'dev', 'eth0')
     await elsewhere.ip('link', 'set', 'eth0', 'up')
-    // pgBackRest compares the host name with the certificate's common name as text.
+    // The certificate's common name must be the IP address: pgBackRest compares it with the host name as text.
     await run('openssl', [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
       ...['-subj', `/CN=${at}`, '-keyout', join(dir, 'tls.key'), '-out', join(dir, 'tls.crt')],
@@ -93,7 +96,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
       { everyMs: 200, timeoutMs: slowMs, what },
     )
   const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
-  /** Runs SQL as the owner, from the host: the server accepts only TLS with the password. */
+  /** Runs SQL as the database's owner, from the host, over TLS and with the password. */
   const sql = async (statement: string): Promise<string> => {
     const { psql_command: command } = (await user.get(`/v1/databases/${id}/connection`)).body
     const [vm] = await system.database.db.rows<{ host: string; port: number }>(
@@ -113,7 +116,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     return text.trim()
   }
 
-  it('archives WAL and full backups there', async () => {
+  it('stores WAL and full backups there', async () => {
     id = (await user.post('/v1/databases', { name: 'ledger', engine: 'postgres' })).body.id
     const target = { endpoint, bucket: 'backups', access_key: key.access, secret_key: key.secret }
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, {
@@ -131,7 +134,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     expect(await backups()).toMatchObject({ target: 's3://backups/mote', error: null })
   })
 
-  it('rotates the password at once, and the old one no longer works', async () => {
+  it('accepts a rotated password at once, and no longer the old one', async () => {
     const before = (await user.get(`/v1/databases/${id}/connection`)).body.psql_command
     await user.post(`/v1/databases/${id}/rotate-password`)
     await until(async () => (await user.get(`/v1/databases/${id}/connection`)).status === 200, {
@@ -149,7 +152,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     await expect(refused).rejects.toThrow(/password authentication failed/)
   })
 
-  it('grows its disk under the server', async () => {
+  it('grows its disk while the server runs', async () => {
     const started = await sql('SELECT pg_postmaster_start_time()')
     await user.call('PATCH', `/v1/databases/${id}`, { disk_mib: 2048 })
     await until(
@@ -166,7 +169,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     expect(await sql('SELECT count(*) FROM item')).toBe('1000')
   })
 
-  it('restores in place to a chosen second, though its VM died before the WAL was archived', async () => {
+  it('is restored in place to a chosen second, although its VM was killed before the WAL was archived', async () => {
     const at = await sql(`SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MSZ')`)
     await pause(1100)
     await sql('DELETE FROM item')

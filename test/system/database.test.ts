@@ -1,9 +1,9 @@
-// Runs on one PostgreSQL only: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs, not the database server of the control plane.
 import { driverCases } from '../support/agent/hypervisor.ts'
 import { isNightly } from '../support/nightly.ts'
 import { testManagedDatabase } from '../support/managed-database.ts'
 
-/** Each change runs the same on gVisor, in a tenth of the time; other tests boot, move and fill emulated guests. */
+/** If gVisor works here, these tests run under emulation only each night: on gVisor they take a tenth of the time. */
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 const isCovered = !isNightly && gvisor?.skip === false
 

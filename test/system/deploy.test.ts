@@ -30,11 +30,11 @@ describeEachPostgres('an app from creation to deletion', postgres => {
   const reaches = (app: string, job: string, wanted: string) =>
     until(async () => (await status(app, job)).status === wanted, { timeoutMs: 10_000, what: `${job} to be ${wanted}` })
 
-  /** Gateways learn of a route change shortly after the commit. */
+  /** Waits until the gateway serves the app: gateways receive a route change shortly after its commit. */
   const serves = (hostname: string) =>
     until(async () => (await viaGateway(system.gateway.port, hostname)).status === 200, { what: `${hostname} answers` })
 
-  it('deploys, answers through the gateway, is superseded by the next deploy, rolls back and is deleted', async () => {
+  it('is deployed, serves through the gateway, is redeployed, rolled back and deleted', async () => {
     const created = await user.post('/v1/apps', { name: 'hello', git_url: '', drain_timeout: 0 })
     expect(created.status).toBe(200)
     const first = await user.post('/v1/apps/hello/deploy', { image: 'example/app:1' })
@@ -80,7 +80,7 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     expect(room.used).toBe(0)
   })
 
-  it('pauses and resumes', async () => {
+  it('is paused and resumed', async () => {
     await user.post('/v1/apps', { name: 'sleepy', git_url: '' })
     const { job_id } = (await user.post('/v1/apps/sleepy/deploy', { image: 'example/app:1' })).body
     expect((await user.post(`/v1/apps/sleepy/deployments/${job_id}/pause`)).status).toBe(409)
@@ -91,7 +91,7 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     await reaches('sleepy', job_id, 'running')
   })
 
-  it('streams every status in order, and replays events that a client missed', async () => {
+  it('has an event stream with every status in order, which replays events that a client missed', async () => {
     await user.post('/v1/apps', { name: 'streamed', git_url: '' })
     const end = new AbortController()
     const observed: { id: string | undefined; status: string }[] = []
@@ -126,7 +126,7 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     expect(job_id).toMatch(/^job-/)
   })
 
-  it('completes a deploy that a restart of the control plane interrupts', async () => {
+  it('completes a deployment although the control plane is restarted', async () => {
     await user.post('/v1/apps', { name: 'interrupted', git_url: '' })
     const { job_id } = (await user.post('/v1/apps/interrupted/deploy', { image: 'example/app:1' })).body
     await system.restartControl()

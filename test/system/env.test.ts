@@ -28,7 +28,7 @@ const desiredStates = async () => {
 }
 const secret = 'correct-horse-battery'
 
-it('stores values, lists names only, and rejects invalid names', async () => {
+it('values of environment variables are stored encrypted and not listed, and invalid names are rejected', async () => {
   expect((await put('GREETING', secret)).body).toEqual({ status: 'set' })
   expect((await put('1X', 'x')).status).toBe(400)
   expect((await put('PORT', '1')).status).toBe(400)
@@ -46,7 +46,7 @@ it('stores values, lists names only, and rejects invalid names', async () => {
   expect(JSON.stringify(audit)).not.toContain(secret)
 })
 
-it('shows the value of a plain variable until it is set as a secret', async () => {
+it('the value of a plain variable is shown until the variable is set as a secret', async () => {
   const listed = async () => (await user.get('/v1/apps/app/env/LEVEL')).body
   const settingsChangedAt = async () => (await user.get('/v1/apps/app')).body.settings_changed_at
   const before = await settingsChangedAt()
@@ -56,7 +56,7 @@ it('shows the value of a plain variable until it is set as a secret', async () =
   await put('LEVEL', secret)
   expect(await listed()).toMatchObject({ name: 'LEVEL', secret: true, value: null })
   await user.call('PUT', '/v1/apps/app/env/LEVEL', { value: 'debug', secret: false })
-  // As the previous release sets a value, which does not know plain variables.
+  // Sets the value as the previous release does, which has no plain variables, so the variable becomes a secret.
   await system.database.db.rows({
     name: 'test.older',
     text: `UPDATE app_env SET value = value, updated_at = now() WHERE name = 'LEVEL' RETURNING name`,
@@ -65,7 +65,7 @@ it('shows the value of a plain variable until it is set as a secret', async () =
   expect((await user.call('DELETE', '/v1/apps/app/env/LEVEL')).status).toBe(200)
 })
 
-it('applies to the VMs of the next deployment, and never to running VMs', async () => {
+it('a changed variable applies to VMs of the next deployment, never to running VMs', async () => {
   const first = await deploy()
   await reaches(first.job_id, 'running')
   const envs = async () =>
@@ -84,7 +84,7 @@ it('applies to the VMs of the next deployment, and never to running VMs', async 
   expect((await envs()).at(-1)).toEqual({ PORT: '8080' })
 })
 
-it('cancels a deployment that is not healthy yet, while the previous one keeps serving', async () => {
+it('a deployment that is not healthy yet is cancelled, while the previous one keeps serving', async () => {
   await put('MOTE_FAKE', 'unhealthy')
   const before = (await user.get('/v1/apps/app')).body.active_deployment_id
   const { job_id } = await deploy()

@@ -32,14 +32,14 @@ const counts = async () =>
     })
   )[0]
 
-it('an app that keeps crashing fails with its last log lines, and is not restarted for ever', async () => {
+it('a deployment of an app that keeps crashing fails with the last log lines, and restarts end', async () => {
   await user.post('/v1/apps', { name: 'loop', git_url: '', drain_timeout: 0 })
   await user.call('PUT', '/v1/apps/loop/env/MOTE_FAKE', { value: 'crash' })
   const { job_id } = (await user.post('/v1/apps/loop/deploy', { image: 'example/app:1' })).body
   const status = async () => (await user.get(`/v1/apps/loop/deployments/${job_id}`)).body
   await until(async () => (await status()).status === 'failed', { timeoutMs: 20_000, what: 'the deployment to fail' })
   const { error_message } = await status()
-  // The program ran three times; its last run is enough to know why.
+  // The program has run three times, but the message has only the log lines of its last run.
   expect(error_message).toMatch(/^The program exited with code 1\. Last lines:\nlistening on port[^\n]*$/)
   const { body } = await user.get('/v1/notifications')
   expect(body.notifications[0]).toMatchObject({ kind: 'deployment.failed', body: error_message })
@@ -50,7 +50,7 @@ it('an app that keeps crashing fails with its last log lines, and is not restart
   })
 }, 120_000)
 
-it('a dry run reports the chosen host, why others were rejected and the use of the plan, and changes nothing', async () => {
+it('a dry run reports the chosen host, why others were rejected and plan usage, and changes nothing', async () => {
   await user.post('/v1/apps', { name: 'plan', git_url: '' })
   const before = await counts()
   const answer = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', vcpus: 2, dry_run: true })
@@ -73,7 +73,7 @@ it('a dry run reports the chosen host, why others were rejected and the use of t
   expect(await counts()).toEqual(before)
 })
 
-it('a request that can never fit is rejected, and one that does not fit now waits with a reason', async () => {
+it('a deployment that can never fit is rejected, and one that does not fit now waits with a reason', async () => {
   const never = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', disk_mib: 200_000 })
   expect(never).toMatchObject({ status: 409, body: { code: 'invalid_state', status: 409 } })
   expect(never.body.error).toContain('No host is large enough for 1 vCPU')

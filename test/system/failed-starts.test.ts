@@ -1,7 +1,7 @@
 // Runs on one PostgreSQL only: tests processes, not the database.
 /**
- * A program that cannot start exits soon and prints one sentence with the reason, so that its supervisor can restart
- * it. Tested from the sources and as built.
+ * A program that cannot start exits within seconds and prints one sentence with the reason, so that its supervisor can
+ * restart it. Tested with the built program, and partly with the sources.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,11 +30,11 @@ const reaper = startReaper()
 const programs = ['control', 'gateway', 'agent', 'up'] as const
 type Program = (typeof programs)[number]
 
-/** The environment of a start. */
+/** How a program is started: arguments and environment variables. */
 interface Surroundings {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** Command prefix of the program, such as `unshare`. */
+  /** Command prefix that starts the program, such as `unshare --mount`. */
   readonly inside?: readonly string[]
 }
 
@@ -76,7 +76,7 @@ const secret = { MOTE_SECRET_KEY: 'failed-starts-'.repeat(3) }
 let runs = 0
 const ownData = () => join(dir, `data-${runs++}`)
 
-/** The environment in which each program starts successfully. */
+/** Arguments and environment variables with which each program starts successfully. */
 const well: Readonly<Record<Program, (databaseUrl: string) => Surroundings>> = {
   control: databaseUrl => ({
     args: ['--port', '0'],
@@ -93,7 +93,7 @@ const well: Readonly<Record<Program, (databaseUrl: string) => Surroundings>> = {
   }),
 }
 
-/** Later flags override earlier ones. */
+/** Adds flags, which override earlier ones of the same name. */
 const flags = (...args: string[]) => ({ args })
 const env = (variables: Record<string, string>) => ({ env: variables })
 const mounted = (options: string, then: string) => ({
@@ -106,7 +106,7 @@ const mounted = (options: string, then: string) => ({
 })
 const full = () => mounted('size=64k', 'cat /dev/zero > "$0/filler" 2> /dev/null')
 const readOnly = () => mounted('ro', 'true')
-/** A proxy to the database that breaks when the program sends `at`. */
+/** A fault: the database connection breaks (or hangs) when the program sends text that matches `at`. */
 const databaseUntil = (at: RegExp, how?: 'hang') => async (undo: AsyncDisposableStack, databaseUrl: string) => {
   const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(databaseUrl) ?? []
   const cut = undo.use(await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at, how))
@@ -129,7 +129,7 @@ const editedHistory = async (undo: AsyncDisposableStack) => {
   await old.db.run(statement('starts.edit', "UPDATE schema_migration SET checksum = 'other' WHERE number = 1"))
   return env({ DATABASE_URL: old.url })
 }
-/** Uses an unprivileged role, because PostgreSQL exempts superusers from the connection limit. */
+/** A fault: the database accepts no more sessions, for a role without superuser rights, which have no such limit. */
 const noSessionLeft = async (undo: AsyncDisposableStack) => {
   const busy = undo.use(await testDatabase())
   const name = /\/(test_\w+)\?/.exec(busy.url)?.[1] ?? ''
@@ -140,14 +140,14 @@ const noSessionLeft = async (undo: AsyncDisposableStack) => {
   return env({ DATABASE_URL: busy.url.replace('//mote@', `//${role}@`) })
 }
 
-/** A server whose process is stopped: the kernel still accepts connections for it. */
+/** Starts a server that accepts connections and never responds, and returns its port. */
 const silent = async (undo: AsyncDisposableStack) => {
   const server = createServer(socket => void undo.defer(() => void socket.destroy()))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   undo.defer(() => void server.close())
   return (server.address() as AddressInfo).port
 }
-/** Data of an installation with a different secret. */
+/** A fault: the database belongs to an installation with a different secret. */
 const otherSecret = async (undo: AsyncDisposableStack) => {
   const other = undo.use(await testDatabase())
   await checkInstallationSecret(other.db, createVault(['another-secret-'.repeat(3)]))
@@ -157,7 +157,7 @@ const otherSecret = async (undo: AsyncDisposableStack) => {
 type Fault = (undo: AsyncDisposableStack, databaseUrl: string) => Partial<Surroundings> | Promise<Partial<Surroundings>>
 interface Expected {
   readonly fault: Fault
-  /** Matches the printed sentence. */
+  /** Pattern of the sentence that the program must print. */
   readonly says: RegExp
 }
 
@@ -296,7 +296,7 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the port of SSH is taken': portOf('--ssh-port'),
     'the port of the registry is taken': {
       async fault() {
-        // The registry runs as a user of its own.
+        // The registry runs as another user, which must be able to traverse the directory.
         await chmod(dir, 0o711)
         return flags('--registry-port', takenPort)
       },
@@ -332,7 +332,7 @@ const cases = programs.flatMap(program =>
   Object.entries(faults[program]).map(([what, expected]) => ({ program, what, expected })),
 )
 
-/** From the sources, which differ in how modules are loaded, one fault of each program is enough. */
+/** One fault of each program, for the sources: they differ from the built program only in how modules are loaded. */
 const first = programs.flatMap(program => cases.filter(one => one.program === program).slice(0, 1))
 const artifacts = [
   { name: 'the sources', main: 'src/cli/main.ts', faulty: first },
@@ -340,8 +340,9 @@ const artifacts = [
 ] as const
 
 describe.skipIf(natsMissing).each(artifacts)(`$name ${natsMissing ?? ''}`, ({ main, faulty }) => {
-  // At once, because most of them wait for a time-out. Each has a database of its own: a control plane waits for the lock of another.
-  it.concurrent.each(faulty)('mote $program ends when $what', { timeout: 60_000 }, async ({ program, expected }) => {
+  // Concurrently, because most wait for a timeout. Each has its own database, because a control plane waits for the
+  // locks of another on the same one.
+  it.concurrent.each(faulty)('mote $program exits when $what', { timeout: 60_000 }, async ({ program, expected }) => {
     if (needsMount.has(expected) && !canMount) return
     await using undo = new AsyncDisposableStack()
     const { url } = program === 'control' || program === 'up' ? undo.use(await testDatabase()) : database
@@ -378,12 +379,12 @@ async function start(main: string, program: Program, { args, env: variables, ins
     recordOutput(text)
     output += text
   })
-  // Longer than the promised limit, so that a failure shows the output.
+  // Longer than the limit that is asserted, so that a failure shows the output.
   const timer = setTimeout(() => child.kill('SIGKILL'), 30_000)
   const [code, signal] = await once(child, 'close')
   clearTimeout(timer)
   reaper.forget(child.pid ?? 0)
-  // Log lines are JSON.
+  // All lines but log lines, which are JSON.
   const sentences = output.split('\n').filter(line => line !== '' && !line.startsWith('{'))
   return { code, signal, sentences, ms: performance.now() - begun }
 }

@@ -16,7 +16,7 @@ const tries = 20
 let system: TestSystem
 const gateways: Gateway[] = []
 
-/** A bus that drops route notifications. On a real bus they are late; on this one they never arrive. */
+/** Wraps a bus so that route notifications never arrive, which is worse than late notifications. */
 const withoutNotifications = (bus: Bus): Bus =>
   new Proxy(bus, {
     get(target, name) {
@@ -40,7 +40,7 @@ afterAll(async () => {
   await system[Symbol.asyncDispose]()
 })
 
-it(`answers requests for each of ${tries} apps as soon as it is reported as running`, async () => {
+it(`every gateway serves each of ${tries} apps as soon as it is reported as running`, async () => {
   const user = await system.user()
   for (let n = 0; n < tries; n++) {
     const app = `app-${n}`

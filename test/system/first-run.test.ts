@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests what a person does first, not the database.
+// Runs on one PostgreSQL only: tests the first steps of a new user, not the database.
 /** A new account gets to a running app in three clicks, or two commands. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,8 +35,8 @@ browserSuite('the first run in the dashboard', () => {
     for (const context of browser.contexts()) await context.close()
   })
 
-  it('takes three clicks from the form of a new account to the page of the app', async () => {
-    // Not `visit`: the app is another origin, and this page opens it.
+  it("takes three clicks from the sign-up form to the sample app's page", async () => {
+    // Not `visit`, which reports requests to other origins: the app that this page opens has another origin.
     const context = await browser.newContext({ baseURL: base, viewport: { width: 390, height: 844 } })
     context.setDefaultTimeout(25_000)
     let clicks = 0
@@ -62,7 +62,7 @@ browserSuite('the first run in the dashboard', () => {
     await page.waitForURL(`**/apps/${sampleApp.name}/deployments/**`)
     const online = page.getByRole('heading', { name: `${sampleApp.name} is online` })
     await online.waitFor()
-    // Nobody should have to look for it.
+    // The link must be visible without scrolling.
     expect((await online.boundingBox())?.y).toBeLessThan(400)
     expect([await seriousFindings(page), await overflow(page)]).toEqual([[], 0])
     const opened = context.waitForEvent('page')
@@ -74,7 +74,7 @@ browserSuite('the first run in the dashboard', () => {
     await context.close()
   })
 
-  it('offers the other two ways', async () => {
+  it('offers to deploy a folder, repository or image instead of the sample', async () => {
     const { email } = await system.user()
     const page = await browser.newPage({ baseURL: base })
     await page.goto('/signin')
@@ -93,7 +93,7 @@ browserSuite('the first run in the dashboard', () => {
     await page.close()
   })
 
-  it('offers the sample again if it was refused', async () => {
+  it('offers the sample again after its deployment was rejected', async () => {
     const { email } = await system.user()
     const page = await browser.newPage({ baseURL: base })
     await page.goto('/signin')
@@ -111,7 +111,7 @@ browserSuite('the first run in the dashboard', () => {
   })
 })
 
-it('takes two commands from signing in to the address of the app', async () => {
+it("the first run in the CLI takes two commands from signing in to the app's URL", async () => {
   const user = await system.user()
   const home = await mkdtemp(join(tmpdir(), 'mote-first-run-'))
   try {

@@ -1,6 +1,6 @@
 /**
- * `mote up` with all its processes is killed with -9 while a builder VM runs: the build ends with one image and leaves
- * nothing behind.
+ * All processes of `mote up` are killed with SIGKILL while a builder VM runs. After a restart the build completes with
+ * one image, and nothing of the first attempt remains.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -83,7 +83,7 @@ describe.skipIf(missing.length > 0)(`an interrupted build ${reason}`, { timeout:
         .end()
     })
 
-  it('ends with one image that serves, and leaves neither VMs nor files of earlier attempts', async () => {
+  it('is repeated after a restart, serves, and leaves no VMs or files of the first attempt', async () => {
     await start()
     await api(`http://127.0.0.1:${ports.api}`).post('/v1/auth/register', {
       ...account,

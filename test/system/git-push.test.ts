@@ -1,7 +1,6 @@
-// Runs on one PostgreSQL only: tests builds in real VMs.
+// Runs on one PostgreSQL only: tests builds in real VMs, not the database.
 /**
- * From a git push to a served page: a real repository over smart HTTP, a signed webhook, a build in a real VM, a
- * rollout.
+ * From a git push to a served page: a real Git repository over HTTP, a signed webhook, a build in a real VM, a rollout.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentConfig } from '../../src/agent/base/config.ts'
@@ -18,9 +17,12 @@ interface Log {
 }
 
 const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
-/** That of this machine: proving anew that gVisor starts takes twenty starts. */
+/** This machine's cache, which records that gVisor works here; finding that out takes twenty starts. */
 const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
-/** An emulated guest takes more CPU; src/agent/build/builds.test.ts builds in one. */
+/**
+ * Hypervisor of builders: gVisor if possible, because emulation takes more CPU. src/agent/build/builds.test.ts covers
+ * it.
+ */
 const guests = gvisor?.config ?? { hypervisor: 'qemu', network: 'user' }
 const needed = [...(gvisor ? [] : ['qemu-system-x86_64']), 'umoci', 'mke2fs', 'git']
 const present = await Promise.all(needed.map(hasProgram))
@@ -102,7 +104,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(await newest('site')).toMatchObject({ git_commit_hash: second })
   })
 
-  it('that cannot be built fails with the reason, and the previous deployment keeps serving', async () => {
+  it('of a source that cannot be built fails with the reason, and the previous deployment keeps serving', async () => {
     const { body: app } = await user.get('/v1/apps/site')
     await git.push({ 'README.md': 'no way' })
     const { body } = await user.post('/v1/apps/site/deploy', {})
@@ -119,7 +121,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     failure = body.job_id
   })
 
-  it('the log of a failed build can be read by each of its ids, and only by its tenant', async () => {
+  it('has a build log, which only its tenant can read, by build, deployment or job id', async () => {
     const listed = await user.get('/v1/apps/site/builds')
     expect(listed.body.map((one: { status: string }) => one.status)).toEqual(['failed', 'succeeded', 'succeeded'])
     const [failed] = listed.body
@@ -143,7 +145,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
       expect((await stranger.get(`/v1/apps/site/${path}`)).status).toBe(404)
   })
 
-  it.skipIf(!hasSshd)(`of a private repository over ssh is built with the app's own key${sshNote}`, async () => {
+  it.skipIf(!hasSshd)(`to a private repository over SSH is built with the app's own key${sshNote}`, async () => {
     await using host = await sshGitHost()
     const tree = await host.create('private')
     await tree.push({ 'index.html': 'the wrong branch' })
@@ -176,7 +178,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     })
   })
 
-  it('a build that is cancelled ends, and so does one whose app is deleted', async () => {
+  it('is no longer built if the deployment is cancelled or the app is deleted', async () => {
     await git.push({ 'index.html': 'never seen' })
     const { body } = await user.post('/v1/apps/site/deploy', {})
     const cancelled = await user.post(`/v1/apps/site/deployments/${body.job_id}/cancel`)

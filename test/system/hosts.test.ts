@@ -1,4 +1,7 @@
-/** Host operations of an operator, with real agents, and the loss of a host. */
+/**
+ * Operators list, cordon, drain and remove hosts, and VMs of a lost host are restarted. Uses real agents, simulated
+ * VMs.
+ */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -22,7 +25,7 @@ const running = async (app: string) => {
   return found?.status === 'running'
 }
 
-it('is for operators only', async () => {
+it('host operations are allowed for administrators only', async () => {
   const stranger = await system.user()
   expect((await stranger.get('/v1/admin/hosts')).status).toBe(403)
   expect((await stranger.post('/v1/admin/hosts/host-1/drain')).status).toBe(403)
@@ -30,7 +33,7 @@ it('is for operators only', async () => {
   expect((await admin.get('/v1/admin/hosts/none')).status).toBe(404)
 })
 
-it('lists hosts, and places nothing new on a cordoned one', async () => {
+it('all hosts are listed, and no new VM is placed on a cordoned host', async () => {
   const { body } = await admin.get('/v1/admin/hosts')
   expect(body.map((one: { name: string; status: string }) => [one.name, one.status])).toEqual([
     ['host-1', 'up'],
@@ -48,7 +51,7 @@ it('lists hosts, and places nothing new on a cordoned one', async () => {
   await admin.delete('/v1/apps/placed')
 })
 
-it('works from the CLI, too', async () => {
+it('mote host lists and cordons hosts', async () => {
   const run = async (...args: string[]) => {
     const env = {
       ...process.env,
@@ -65,7 +68,7 @@ it('works from the CLI, too', async () => {
   await expect(run('drain', 'none')).rejects.toThrow('Not found')
 }, 120_000)
 
-it('drains a host under load without a failed request; then the host can be removed', async () => {
+it('a host is drained under load without a failed request, and can then be removed', async () => {
   await admin.post('/v1/apps', { name: 'busy', git_url: '', desired_replicas: 2, drain_timeout: 1 })
   await admin.post('/v1/apps/busy/deploy', { image: 'example/app:1' })
   await until(() => running('busy'), { timeoutMs: 30_000, what: 'it runs' })
@@ -80,7 +83,7 @@ it('drains a host under load without a failed request; then the host can be remo
   })()
   const drained = (await admin.post(`/v1/admin/hosts/${taken.name}/drain`)).body
   expect(drained).toMatchObject({ draining: true, cordoned: true })
-  // The drain report is computed on reads, not while the host's row is locked.
+  // The response to the drain request has no report of remaining VMs, which is computed only by reads of the host.
   expect(drained).not.toHaveProperty('leaving')
   expect(await host(taken.name)).toMatchObject({ leaving: expect.any(Array), leaving_volumes: [] })
   await until(async () => (await host(taken.name)).vms === 0, { timeoutMs: 15_000, what: 'the host to be empty' })
@@ -91,7 +94,7 @@ it('drains a host under load without a failed request; then the host can be remo
   expect((await admin.get(`/v1/admin/hosts/${taken.id}`)).status).toBe(404)
 }, 120_000)
 
-it('restarts the VMs of a lost host on other hosts', async () => {
+it('VMs of a lost host are restarted on other hosts', async () => {
   const extra = await system.addAgent()
   await until(async () => (await admin.get('/v1/admin/hosts')).body.length === 3, {
     timeoutMs: 20_000,

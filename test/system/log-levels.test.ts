@@ -1,6 +1,5 @@
 /**
- * Faults that recover by themselves are not logged as errors, so that an alarm on error lines means that an operator
- * has to act.
+ * Faults that recover by themselves are not logged as errors, so that operators can be alerted on error lines.
  */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -28,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => system[Symbol.asyncDispose]())
 
-it('the loss of all database sessions is not an error', async () => {
+it('the loss of all database sessions is not logged as an error', async () => {
   const { db } = system.database
   const runner = async () => (await db.maybe(runnerSession))?.pid
   const before = await runner()
@@ -50,7 +49,7 @@ const runnerSession = statement<{ pid: number }>(
    WHERE datname = current_database() AND starts_with(application_name, 'mote-lock runner')`,
 )
 
-it('a host that is lost, and the alert about it, are not errors', async () => {
+it('a lost host, and the alert about it, are not logged as errors', async () => {
   const host = await system.addAgent()
   const known = statement('test.hosts', 'SELECT id FROM host')
   await until(async () => (await system.database.db.rows(known)).length > 0, { what: 'the host' })
@@ -66,7 +65,7 @@ it.each([
   ['a refusal', new BusError('remote', 'no'), 'error'],
   ['a bug', new TypeError('no'), 'error'],
 ] as const)(
-  'a sweep and a bus handler that fail because of %s are logged with the right level',
+  'a sweep and a bus handler that fail because of %s are logged at the right level',
   async (_what, failure, level) => {
     lines.length = 0
     const sweep = { name: `fails-${level}`, everyMs: 0, run: () => Promise.reject(failure) }

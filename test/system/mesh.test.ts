@@ -1,8 +1,7 @@
 /**
- * Runs on one PostgreSQL only: this tests hosts and packets.
- * Two hosts in network namespaces, meshed by WireGuard, with the control plane on a real nats-server: apps on both
- * hosts that reach each other by name, a cut link, and a VM that moves through the tunnel while a client holds a
- * connection to it.
+ * Runs on one PostgreSQL only: this tests hosts and packets, not the database.
+ * Two hosts in network namespaces with a WireGuard mesh between them. Apps on both hosts reach each other by name, the
+ * link is cut, and a VM moves through the tunnel while a client holds a connection to it.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -51,7 +50,7 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
     const nodes: Node[] = (await all.admin.get('/v1/networking/mesh')).body.nodes
     return nodes.length === 2 && nodes.every(node => node.status === wanted)
   }
-  /** Deploys the app on this host only. */
+  /** Deploys an app on this host, by cordoning the other. */
   const deploy = async (app: string, hostId: string) => {
     for (const id of ids) await all.admin.post(`/v1/admin/hosts/${id}/${id === hostId ? 'uncordon' : 'cordon'}`)
     await all.admin.post('/v1/apps', { name: app, git_url: '', health_check_path: '/health', drain_timeout: 0 })
@@ -87,7 +86,7 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
   }, 240_000)
   afterAll(() => stack.disposeAsync(), 120_000)
 
-  it('a TCP stream goes from VM to VM by name', async () => {
+  it('a TCP stream from one VM reaches the other by name', async () => {
     await inGuest('shop', inBackground('nc -l -p 9000 -e /bin/busybox wc -c'))
     const send = 'dd if=/dev/zero bs=1024 count=4096 2>/dev/null | nc shop.internal 9000 || true'
     const counted = () => inGuest('web', send)
@@ -165,13 +164,13 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
   })
 })
 
-/** Runs the script in its own session, because exec kills all processes left in the command's session. */
+/** Returns a command that runs the script in its own session: `exec` kills processes left in the command's session. */
 const inBackground = (script: string) =>
   `rm -f /tmp/begun; setsid sh -c '>/tmp/begun; ${script}' </dev/null >/dev/null 2>&1 & while [ ! -e /tmp/begun ]; do sleep 0.1; done`
 
 const ask = (name: string) => `printf 'GET /health HTTP/1.0\\r\\n\\r\\n' | nc -w 5 ${name} 8080 | tail -n 1 || true`
 
-/** Bytes sent by the host on each of its devices. */
+/** Returns how many bytes the host has sent on the cable to the other host, and on its uplink. */
 async function sent({ place }: NamespacedHost) {
   const bytes = async (device: string) => {
     const [link] = JSON.parse(await place.ip('-json', '-s', 'link', 'show', 'dev', device))
@@ -180,7 +179,7 @@ async function sent({ place }: NamespacedHost) {
   return { cable: await bytes(cable), uplink: await bytes(uplink) }
 }
 
-/** Captures packets on the cable that match the filter, one per line. */
+/** Captures packets on the cable between the hosts. `stop` returns those that match the filter. */
 async function capture({ place }: NamespacedHost, filter: string) {
   const options = ['-i', cable, '-n', '-l', '-c', '20', filter]
   const tcpdump = spawn('ip', ['netns', 'exec', place.name, 'tcpdump', ...options], {
@@ -203,7 +202,7 @@ async function capture({ place }: NamespacedHost, filter: string) {
   }
 }
 
-/** Sends requests to the host's gateway continuously. */
+/** Sends requests to the host's gateway until `stop`, and counts those without a 200. */
 function ask200(address: string, hostname: string) {
   const end = new AbortController()
   const counts = { asked: 0, failed: 0 }

@@ -1,4 +1,7 @@
-/** Programs that restart while gateways hold requests for a moving VM: the move completes, and no request hangs. */
+/**
+ * Programs restart while gateways hold requests for a moving VM until it runs on the target. The move must complete,
+ * and no request may hang.
+ */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { gatewaySubjects, type TrafficReport } from '../../src/contract/gateway.ts'
 import { gatewayDefaults } from '../../src/gateway/config.ts'
@@ -16,7 +19,10 @@ beforeEach(async () => {
 })
 afterEach(async () => system[Symbol.asyncDispose]())
 
-/** An app whose VM is moving and whose requests a gateway holds, because one request never ends. */
+/**
+ * Starts moving an app's VM, and returns once gateways hold the app's requests. They hold them until every live gateway
+ * has confirmed that it has no request in flight, and a fake gateway, "busy", never confirms.
+ */
 async function heldApp() {
   const { hostname, id } = (await user.post('/v1/apps', { name: 'held', git_url: '', drain_timeout: 0 })).body
   const { job_id } = (await user.post('/v1/apps/held/deploy', { image: 'example/app:1' })).body
@@ -47,7 +53,7 @@ async function heldApp() {
   return { hostname, ends }
 }
 
-it('a restarted control plane continues the move', async () => {
+it('a restarted control plane completes the move of a VM whose requests are held', async () => {
   const { hostname, ends } = await heldApp()
   const waiting = viaGateway(system.gateway.port, hostname)
   await system.restartControl()
@@ -56,7 +62,7 @@ it('a restarted control plane continues the move', async () => {
   await ends()
 })
 
-it('a gateway that starts during the move also holds requests, and answers them', async () => {
+it('a gateway that starts during the move of a VM also holds requests until they are answered', async () => {
   const { hostname, ends } = await heldApp()
   const gateway = await startGateway(
     { ...gatewayDefaults, host: '127.0.0.1', port: 0 },
@@ -67,7 +73,7 @@ it('a gateway that starts during the move also holds requests, and answers them'
   await gateway.stop(100)
 })
 
-it('a gateway that dies delays the move by the configured bound at most', async () => {
+it('a gateway that dies delays the move of a VM by less than 30 s', async () => {
   const { hostname, ends } = await heldApp()
   const beganMs = performance.now()
   expect((await viaGateway(system.gateway.port, hostname)).status).toBe(200)

@@ -1,7 +1,6 @@
 /**
- * Runs on one PostgreSQL only: this tests real VMs.
- * A VM moves between two agents of this machine while requests arrive through two gateways. MOTE_MOVES sets the number
- * of moves.
+ * Runs on one PostgreSQL only: this tests real VMs, not the database. A VM moves back and forth between two agents
+ * while requests arrive through two gateways. MOTE_MOVES sets the number of moves.
  */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +22,7 @@ const missing = needed.filter((_, n) => !present[n])
 const why = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const moves = Number(process.env['MOTE_MOVES'] ?? 3)
-/** Generous, because emulated guests share the cores with other tests. */
+/** Long timeout, because emulated guests share the cores with other tests. */
 const patient = { timeoutMs: 90_000, everyMs: 20 }
 
 describe.skipIf(why !== '')(`moves under load on ${network} ${why}`, { timeout: 120_000 + moves * 60_000 }, () => {
@@ -51,7 +50,7 @@ describe.skipIf(why !== '')(`moves under load on ${network} ${why}`, { timeout: 
     await system[Symbol.asyncDispose]()
   })
 
-  it(`answers every ordinary request during ${moves} moves`, async () => {
+  it(`every ordinary request is answered during ${moves} moves`, async () => {
     const app = { name: 'loops', git_url: '', health_check_path: '/health', drain_timeout: 0 }
     const { hostname } = (await user.post('/v1/apps', app)).body
     const job = (await user.post('/v1/apps/loops/deploy', { image: 'oci:loops' })).body.job_id

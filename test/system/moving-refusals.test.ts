@@ -1,6 +1,6 @@
 /**
- * Runs on one PostgreSQL only: tests our own statements. While a VM, its volumes and its snapshots move to another host,
- * the API rejects operations that need them on the source.
+ * Runs on one PostgreSQL only: tests rules of the API, not the database. While a VM, its volumes and its snapshots move
+ * to another host, the API rejects operations that need them on the source.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'
@@ -13,7 +13,7 @@ let system: TestSystem
 let user: TestUser
 const hosts: SimHost[] = []
 const end = new AbortController()
-/** True: hosts answer requests, but make no progress. */
+/** If true, the simulated hosts answer requests but make no progress, so that a move remains unfinished. */
 let areHostsIdle = false
 let turning: Promise<unknown>
 
@@ -46,7 +46,7 @@ async function turn(): Promise<void> {
 const timeoutMs = 20_000
 const inProgress = { status: 409, body: { code: 'operation_in_progress' } }
 
-/** An app whose VM runs with a volume and has a snapshot `then`. */
+/** Creates an app whose VM runs with a volume and has a snapshot `then`. */
 async function kept(name: string) {
   const { id } = (await user.post('/v1/apps', { name, git_url: '', drain_timeout: 0 })).body
   const volume = (await user.post('/v1/volumes', { name: `${name}-data`, size_mib: 64 })).body

@@ -1,5 +1,5 @@
-// Runs on one PostgreSQL only: tests real guests.
-/** Private networks with real guests: names, addresses, and rules that take effect on a running VM. */
+// Runs on one PostgreSQL only: tests real VMs, not the database.
+/** Private networks between real VMs: names, addresses, and firewall rules that take effect on a running VM. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentConfig } from '../../src/agent/base/config.ts'
@@ -13,7 +13,7 @@ const needed = ['qemu-system-x86_64', 'umoci', 'mke2fs', 'nft']
 const missing = (await Promise.all(needed.map(hasProgram))).flatMap((there, at) => (there ? [] : [needed[at]]))
 const why =
   process.getuid?.() !== 0 ? 'needs root' : missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
-/** Generous, because emulated guests of several test files share two cores. */
+/** Long timeout, because emulated guests of several test files share two cores. */
 const bootMs = 90_000
 
 describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout: 120_000 }, () => {
@@ -24,7 +24,7 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
   const host = (app: string) => `${app}-${user.project}.localhost`
   const rulesOf = (app: string) => `/v1/apps/${app}/security-groups`
 
-  /** Runs the script in the guest of `app` and returns its output. */
+  /** Runs a script in the app's VM and returns its output. */
   const inGuest = async (app: string, script: string) => {
     const body = { command: ['/bin/sh', '-c', script], timeout_ms: 20_000 }
     const answer = await user.post(`/v1/apps/${app}/deployments/${jobs.get(app)}/exec`, body)
@@ -79,7 +79,7 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
     expect(await ask('web', 'nobody.internal')).toBe('')
   })
 
-  it('rules take effect within a second without a restart of the VM', async () => {
+  it('firewall rules take effect within a second without a restart of the VM', async () => {
     const before = await status('shop')
     const through = async () => (await viaGateway(system.gateway.port, host('shop'), '/health')).status
     expect(await through()).toBe(200)
@@ -100,7 +100,7 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
     expect(await through()).toBe(200)
     const after = await status('shop')
     expect([after.vm_id, after.started_at, after.status]).toEqual([before.vm_id, before.started_at, 'running'])
-    // The product promises one second; an overloaded machine may take longer.
+    // Documented limit: one second. `promisedMs` allows more on an overloaded machine.
     expect(tookMs).toBeLessThan(promisedMs(1_000))
   })
 })

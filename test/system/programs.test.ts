@@ -1,7 +1,7 @@
 /**
  * Runs on one PostgreSQL only: this tests processes, not the database.
  * The programs as an operator runs them on several machines: separate processes that share PostgreSQL and a real
- * nats-server on which each has only the permissions it needs. Each of them is killed at an arbitrary moment.
+ * nats-server, on which each has only the permissions that it needs. The tests kill them at arbitrary moments.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -158,7 +158,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('deploys across programs; two replicas land on two hosts', async () => {
+  it('deploy an app with two replicas on two hosts', async () => {
     const app = await user.post('/v1/apps', {
       name: 'hello',
       git_url: '',
@@ -177,7 +177,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     expect(placed.map(row => row.host).sort()).toEqual([...hosts].sort())
   })
 
-  it('a deploy completes despite kill -9 of the control plane', async () => {
+  it('complete a deployment despite kill -9 of the control plane', async () => {
     output.length = 0
     const { hostname } = (await user.post('/v1/apps', { name: 'second', git_url: '' })).body
     const { job_id } = (await user.post('/v1/apps/second/deploy', { image: 'example/app:1' })).body
@@ -188,7 +188,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     await answers(hostname)
   })
 
-  it('an agent adopts its VMs after kill -9, and the app keeps serving', async () => {
+  it('keep VMs running despite kill -9 of their agent, which adopts them after a restart', async () => {
     const { hostname } = (await user.get('/v1/apps/hello')).body
     await kill('agent0', 'SIGKILL')
     startAgent(0)
@@ -197,7 +197,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     await answers(hostname)
   })
 
-  it('the gateway keeps serving without the control plane, and all programs stop cleanly on SIGTERM', async () => {
+  it('keep serving without a control plane, and stop cleanly on SIGTERM', async () => {
     const { hostname } = (await user.get('/v1/apps/hello')).body
     expect(await kill('control', 'SIGTERM')).toBe(0)
     await answers(hostname)

@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests a document and the CLI, not the database.
-/** The commands of docs/quickstart.md work in their order, for a person who signs in with a password. */
+/** Runs the commands of docs/quickstart.md in their order, as a user who signs in with a password. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { type TestSystem, type TestUser, testSystem } from '../support/system.ts
 
 vi.setConfig({ testTimeout: 180_000 })
 
-/** Not run here, with the reason. */
+/** Commands of the page that are not run here, with the reason. */
 const others: Readonly<Record<string, string>> = {
   'mote image build builder': 'takes minutes; test/tutorials uses its result',
   'mote db connect main': 'needs a real server; test/tutorials runs it',
@@ -40,7 +40,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true })
 })
 
-/** Commands of blocks and of inline code, in the order of the page. */
+/** Returns the commands in code blocks and inline code, in the order of the page. */
 async function commandsOf(page: string): Promise<string[]> {
   const text = await readFile(page, 'utf8')
   return [...text.matchAll(/^(mote [^\n]+)$|`(mote [^`\n]+)`/gm)].map(match =>
@@ -48,7 +48,7 @@ async function commandsOf(page: string): Promise<string[]> {
   )
 }
 
-/** What is typed, for commands that ask. The simulated host builds nothing, so an image is chosen. */
+/** Input for commands with prompts. For `mote launch` it chooses an image, because the simulated host cannot build. */
 const typed = (): Readonly<Record<string, RunOptions['answers']>> => ({
   'mote login': [
     [/E-mail/, user.email],
@@ -62,7 +62,7 @@ const typed = (): Readonly<Record<string, RunOptions['answers']>> => ({
   ],
 })
 
-/** A reader deploys again after a change; without one, `mote deploy` makes no new version. */
+/** Changes mote.toml, because `mote deploy` makes no new version without a change. */
 async function change(cwd: string, round: number): Promise<void> {
   const file = join(cwd, 'mote.toml')
   const text = await readFile(file, 'utf8')
@@ -70,7 +70,7 @@ async function change(cwd: string, round: number): Promise<void> {
   await writeFile(file, /^ROUND = /m.test(text) ? text.replace(/^ROUND = .*$/m, line) : `${text}\n[env]\n${line}\n`)
 }
 
-it('runs from the first command to the last', async context => {
+it('every command of the quickstart works in the order of the page', async context => {
   context.skip(!(await hasProgram('script')), 'not installed: script, of bsdutils')
   const cwd = join(home, 'web')
   const commands = (await commandsOf('docs/quickstart.md')).filter(command => others[command] === undefined)

@@ -1,7 +1,7 @@
-// Runs on one PostgreSQL only: tests hosts that share storage.
+// Runs on one PostgreSQL only: tests hosts that share storage, not the database.
 /**
- * A volume in a pool that all hosts share (`rbd`, with strict fakes of its programs) moves between hosts: with its VM,
- * and when its host is lost and returns. Two hosts must never be able to write at the same time.
+ * A volume in a storage pool that all hosts share (Ceph RBD, with strict fakes of its programs) moves between hosts:
+ * with its VM, and when its host is lost and returns. Two hosts must never be able to write at the same time.
  */
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ import { type TestSystem, type TestUser, testSystem } from '../support/system.ts
 import { until } from '../support/wait.ts'
 
 interface Machine {
-  /** The host's client id in the cluster, and its name. */
+  /** Name of the host, which is also its client id in the Ceph cluster. */
   readonly name: string
   readonly simulated: FakeHost
   agent: Agent
@@ -89,7 +89,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-it('moves with its VM without a copy, after the source has unmapped it', async () => {
+it('a shared volume moves with its VM without a copy, after the source has unmapped it', async () => {
   const source = await machineOf()
   const target = other(source)
   await write('before the move')
@@ -102,13 +102,13 @@ it('moves with its VM without a copy, after the source has unmapped it', async (
   expect(await machineOf()).toBe(target)
   expect(image()?.locker).toBe(`client.${target.name}`)
   expect(await mappedAt(source)).toEqual([])
-  // No client is on the blocklist: the lock was free when the target took it.
+  // No client was blocklisted, because the source had released its lock before the target took it.
   expect([...rbd.cluster.blocklist]).toEqual([])
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
   expect(await holds('before the move')).toBe(true)
 }, 120_000)
 
-it('is fenced off from a lost host, which unmaps it when it returns', async () => {
+it('a lost host can no longer write to a shared volume, and unmaps it when the host returns', async () => {
   const lost = await machineOf()
   const saviour = other(lost)
   await write('before the loss')
@@ -122,7 +122,7 @@ it('is fenced off from a lost host, which unmaps it when it returns', async () =
   expect([...rbd.cluster.blocklist]).toEqual([`client.${lost.name}`])
   expect(image()?.locker).toBe(`client.${saviour.name}`)
   expect(await holds('before the loss')).toBe(true)
-  // The lost host still has the device, but the cluster rejects its client.
+  // The lost host still has the device mapped, but the cluster rejects its writes.
   expect((await mappedAt(lost)).length).toBe(1)
   lost.agent = await started(lost.name, lost.simulated)
   await until(async () => (await mappedAt(lost)).length === 0, { ...patient, what: 'the host to unmap the volume' })
@@ -130,7 +130,7 @@ it('is fenced off from a lost host, which unmaps it when it returns', async () =
   expect((await user.get(at())).body.status).toBe('running')
 }, 120_000)
 
-it('is not restored a second time by another host after the host that restored it is lost', async () => {
+it('a shared volume is not restored again by another host after the host that restored it is lost', async () => {
   const { id } = (await user.post('/v1/volumes', { name: 'history', size_mib: 32, pool_name: 'ceph' })).body
   const of = async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id)
   const snapshot = async (name: string): Promise<string> => {
@@ -172,7 +172,7 @@ it('is not restored a second time by another host after the host that restored i
   await user.delete(`/v1/volumes/${id}`)
 }, 90_000)
 
-it('has no image in the cluster after deletion', async () => {
+it('a deleted shared volume leaves no image in the cluster', async () => {
   await user.delete('/v1/apps/keeper')
   await until(async () => (await user.delete(`/v1/volumes/${volumeId}`)).status === 200, {
     ...patient,

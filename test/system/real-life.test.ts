@@ -1,7 +1,7 @@
 /**
- * Runs on one PostgreSQL only: this tests real VMs.
- * The life of one VM through the API, on two agents of this machine: deploy, pause, resume, snapshot, restore, attach
- * and detach a volume, balloon, live migration under load, stop, delete. Afterwards nothing of it is left.
+ * Runs on one PostgreSQL only: this tests real VMs, not the database. All operations on one VM through the API, with
+ * two agents: deploy, pause, resume, snapshot, restore, attach and detach a volume, balloon, live migration under load,
+ * stop, delete. Afterwards nothing of the VM is left.
  */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -22,7 +22,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const why = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
-/** Generous, because emulated guests share the cores with other tests. */
+/** Long timeout, because emulated guests share the cores with other tests. */
 const patient = { timeoutMs: 90_000, everyMs: 20 }
 
 describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 240_000 }, () => {
@@ -40,12 +40,12 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
   const ask = async (path = '/') => (await viaGateway(system.gateway.port, hostname, path)).status
   const answers = () => until(async () => (await ask()) === 200, { ...patient, what: 'an answer through the gateway' })
   const sh = async (script: string) => (await user.post(at('exec'), { command: ['sh', '-c', script] })).body.stdout
-  /** Tap devices that our VMs used at any time; other tests of this machine have their own. */
+  /** Tap devices that VMs of this test have used. Other tests use others at the same time. */
   const taps = new Set<string>()
   const noteTaps = async () => {
     for (const dir of ['host-1', 'host-2'].map(name => join(dirOf(name), 'vms')))
       for (const vm of await readdir(dir).catch(() => [])) {
-        // A host removes the directory of a departed VM about now.
+        // The host may just be removing the directory of a VM that has moved away.
         const record = await readFile(join(dir, vm, 'record.json'), 'utf8').catch(() => '{}')
         const { running } = JSON.parse(record)
         if (running?.prepared.notes.tap) taps.add(running.prepared.notes.tap)
@@ -57,7 +57,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     system = await testSystem({ agents: 0, gateway: { wakeTimeoutMs: 20_000 } })
     user = await system.user()
     await writeSampleImage(join(system.dir, 'images', 'hello'))
-    // The kernel is unpacked once per machine.
+    // Use the machine's cache, so that the guest kernel need not be unpacked again.
     const cacheDir = join(homedir(), '.cache', 'mote')
     const real = { hypervisor: 'qemu', network, cacheDir, imageDir: join(system.dir, 'images') } as const
     agents = [await system.addAgent(real), await system.addAgent(real)]
@@ -69,7 +69,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
   }, 180_000)
   afterAll(async () => system[Symbol.asyncDispose]())
 
-  it('deploys and answers', async () => {
+  it('begins with a deployment, after which the VM serves', async () => {
     const app = { name: 'hello', git_url: '', health_check_path: '/health', drain_timeout: 0 }
     hostname = (await user.post('/v1/apps', app)).body.hostname
     job = (await user.post('/v1/apps/hello/deploy', { image: 'oci:hello' })).body.job_id
@@ -79,7 +79,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     await noteTaps()
   })
 
-  it('pauses and resumes', async () => {
+  it('includes pausing and resuming', async () => {
     await sh('echo before > /tmp/life')
     await user.post(at('pause'))
     await reaches('paused')
@@ -89,7 +89,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await sh('cat /tmp/life')).toBe('before\n')
   })
 
-  it('restores a snapshot', async () => {
+  it('includes restoring a snapshot', async () => {
     expect((await user.post(at('snapshot'), { snapshot_name: 'good' })).status).toBe(200)
     const snapshot = async () => (await user.get(at('snapshots'))).body[0]
     await until(async () => (await snapshot()).status !== 'creating', { ...patient, what: 'the snapshot to end' })
@@ -108,7 +108,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     await answers()
   })
 
-  it('attaches and detaches a volume', async () => {
+  it('includes attaching and detaching a volume', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'attic', size_mib: 32 })).body
     const mount = { volume_id: id, mount_point: '/attic' }
     const volume = async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id)
@@ -128,7 +128,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await ask()).toBe(200)
   })
 
-  it('shrinks and grows its memory with the balloon', async () => {
+  it('includes shrinking and growing its memory with the balloon', async () => {
     const actual = async () => (await user.get(at('balloon'))).body.actual_memory_mib
     await user.post(at('balloon'), { target_memory_mib: 256 })
     await until(async () => (await actual()) <= 260, { ...patient, what: 'the guest to shrink' })
@@ -137,7 +137,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await ask()).toBe(200)
   })
 
-  it('moves to the other host under load', async () => {
+  it('includes a move to the other host under load, without a failed request', async () => {
     const from = (await status()).host_id
     const target = agents.find(agent => agent.hostId !== from)
     const failures: string[] = []
@@ -147,8 +147,8 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     const load = (async () => {
       while (!end.signal.aborted) {
         const began = performance.now()
-        // The response has a content length, so the gateway buffers all of it before it forwards any; a chunked
-        // response may break with the move.
+        // The response has a Content-Length, so the gateway buffers it completely before it forwards it. A chunked
+        // response could be cut off by the move.
         const outcome = await ask('/health').catch((cause: unknown) => String(cause))
         longestMs = Math.max(longestMs, performance.now() - began)
         asked++
@@ -170,11 +170,11 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect((await status()).host_id).toBe(target?.hostId)
     await noteTaps()
     expect(await sh('cat /tmp/life')).toBe('before\n')
-    // The other host wrote to this disk a moment ago.
+    // The disk is writable on the target, right after the source has written to it.
     expect(await sh('echo moved > /tmp/life && sync && cat /tmp/life')).toBe('moved\n')
   })
 
-  it('stops, is deleted, and leaves nothing', async () => {
+  it('ends with its deletion, after which no row, file or process of it is left', async () => {
     await user.delete(at())
     await reaches('stopped')
     await user.delete('/v1/apps/hello')
@@ -207,7 +207,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(mine.filter(name => name.startsWith('host-')).sort()).toEqual(['host-1', 'host-2'])
   })
 
-  it('leaves no network interfaces behind', async () => {
+  it('leaves no network interfaces on the hosts', async () => {
     for (const agent of agents.splice(0)) await agent.stop({ stopVms: true })
     expect(await vmmsIn(system.dir)).toEqual([])
     if (network !== 'tap') return

@@ -1,6 +1,5 @@
 /**
- * The product as one user runs it: `mote up` in a separate process, a real VM, real packets. The whole process is
- * killed with -9 at critical moments.
+ * `mote up` as a single user runs it, with a real VM and real packets. It is killed with SIGKILL at critical moments.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,7 +38,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
           MOTE_CAPTCHA: 'off',
           MOTE_LOG_LEVEL: 'info',
           MOTE_RATE_LOGIN: '1000',
-          // The host may have gVisor, too.
+          // Otherwise gVisor would be used on machines that have it.
           MOTE_HYPERVISOR: 'qemu',
         },
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -92,7 +91,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
       timeoutMs: 90_000,
       what: `the VM answers; ${output.slice(-5).join('')}`,
     })
-  /** PIDs of this installation only, because other tests run VMs, too. */
+  /** Returns the PIDs of this installation's VMMs only, because other tests run VMs, too. */
   const vmPids = () => vmmsIn(dir)
 
   beforeAll(async () => {
@@ -105,7 +104,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('a deploy survives kill -9 of all processes, and so does the running VM', async () => {
+  it('is deployed despite kill -9 of mote up, and later survives another one', async () => {
     await start()
     await signIn()
     const app = (
@@ -137,7 +136,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     })
   })
 
-  it('shows the log of the guest, deletes the app and leaves nothing on the host', async () => {
+  it('has a log stream, and leaves nothing on the host after its app is deleted', async () => {
     const end = new AbortController()
     const lines: string[] = []
     const reading = (async () => {

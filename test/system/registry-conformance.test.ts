@@ -1,7 +1,7 @@
 // Runs on one PostgreSQL only: tests the registry, not the database.
 /**
- * The conformance suite of the OCI distribution specification, against the installation's own registry with its tokens.
- * The suite is a Go module, which the Go module proxy provides.
+ * Runs the conformance suite of the OCI distribution specification against the installation's own registry, with its
+ * access tokens. The suite is a Go module, which is fetched from the Go module proxy.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,10 @@ const version = 'v0.0.0-20260831232431-97274622c111'
 const needs: string[] = []
 for (const name of ['docker-registry', 'go']) if (!(await hasProgram(name))) needs.push(name)
 
-/** What distribution 2.8 lacks: it was released before version 1.1 of the specification. */
+/**
+ * Settings that disable tests of features that the registry program (distribution 2.8) lacks, because it is older than
+ * version 1.1 of the specification.
+ */
 const unsupported = {
   OCI_VERSION: '1.0',
   OCI_API_REFERRER: 'false',
@@ -29,7 +32,10 @@ const unsupported = {
   OCI_DATA_SUBJECT_LIST: 'false',
 }
 
-/** Distribution 2.8 fails these without tokens, too: wrong requests that it does not refuse as the suite wants. */
+/**
+ * Tests that distribution 2.8 also fails without access tokens: invalid requests that it does not reject as the suite
+ * expects.
+ */
 const knownFailures = [
   'sha256 blobs/chunked out-of-order/blob-patch-chunked',
   'sha256 blobs/chunked out-of-order and put chunk/blob-patch-chunked',
@@ -59,13 +65,13 @@ test.skipIf(needs.length > 0)(
       OCI_PASSWORD: await accessToken(ann, ['write']),
       OCI_RESULTS_DIR: join(dir.path, 'results'),
     }
-    // Ends with 1 because of the known failures.
+    // Ignore the exit code, which is 1 because of the known failures.
     await run(program, [], { cwd: dir.path, timeoutMs: 120_000, env }).catch(() => undefined)
     const junit = await readFile(join(dir.path, 'results', 'junit.xml'), 'utf8')
     const cases = [...junit.matchAll(/<testcase name="OCI Conformance Test\/([^"]*)"[^>]* status="(\w+)"/g)]
     const failed = cases.filter(([, , status]) => status !== 'passed' && status !== 'skipped' && status !== 'disabled')
     expect(failed.map(([, name]) => name)).toEqual(knownFailures)
-    // Pulls, pushes, content discovery and content management.
+    // At least one test of each category has passed: pulls, pushes, content discovery and content management.
     const passed = (name: RegExp) => cases.filter(one => one[2] === 'passed' && name.test(one[1] ?? '')).length
     for (const name of [/pull/, /push/, /tag-list|tag list/, /manifest-delete/, /blob-delete/, /blob-mount/])
       expect(passed(name), String(name)).toBeGreaterThan(0)
@@ -73,7 +79,7 @@ test.skipIf(needs.length > 0)(
   },
 )
 
-/** @throws CommandError without network, or with an older Go */
+/** Fetches and compiles the suite. @throws CommandError without network, or if Go is too old */
 async function buildSuite(dir: string): Promise<void> {
   const { GOPROXY, GOMODCACHE, GOCACHE, HTTPS_PROXY } = process.env
   const given = Object.entries({ GOPROXY, GOMODCACHE, GOCACHE, HTTPS_PROXY })

@@ -1,4 +1,4 @@
-/** Every function that opens a session, a socket or a file releases it, on early returns and on failures too. */
+/** Every function that opens a database session, a socket or a file also closes it if it fails or returns early. */
 import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, readdir, readlink, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,12 +25,12 @@ const log = pino({ level: 'silent' })
 const root = join(import.meta.dirname, '..', '..')
 
 let database: TestDatabase
-/** One connection of each kind, reused by later cases. */
+/** Database with one connection of each kind, which the cases share. */
 let db: Db
 let nats: NatsServer | undefined
 let natsWithoutStreams: NatsServer | undefined
 let migrations: string
-/** Connects to another database, so that its own session is not counted. */
+/** Client that counts sessions. It uses another database, so that its own session is not counted. */
 let observer: pg.Client
 
 beforeAll(async () => {
@@ -69,7 +69,7 @@ async function whileHeld(name: string, work: () => Promise<void>): Promise<void>
   await db.withLockedSession(name, work)
 }
 
-/** By source file, the situations in which its functions must release what they opened. */
+/** For each source file, the situations in which its functions must close what they have opened. */
 const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>>>>> = {
   'src/db/lock.ts': Object.fromEntries(
     (['withLock', 'withLockedSession'] as const).flatMap(kind => [
@@ -217,11 +217,11 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
 
 const sweep = (name: string) => ({ name, everyMs: 3_600_000, run: async () => ({}) })
 
-/** Starts separate processes, and has its own tests: src/db/embedded.test.ts. */
+/** Files without cases here, because they start separate processes; src/db/embedded.test.ts tests them. */
 const apart = /^src\/db\/embedded/
 const opens = /new pg\.(?:Client|Pool)|\.withLock(?:edSession)?\(|\bdb\.listen\(|\bawait (?:connect|open)\(/
 
-it('has cases for each file that opens a session, socket or file', () => {
+it('every source file that opens a session, socket or file has cases', () => {
   const files = ['db', 'bus', 'engine'].flatMap(dir => globSync(`src/${dir}/**/*.ts`, { cwd: root }))
   const openers = files.filter(
     file => !/test(?:ing)?\.ts$/.test(file) && !apart.test(file) && opens.test(readFileSync(join(root, file), 'utf8')),
@@ -232,7 +232,7 @@ it('has cases for each file that opens a session, socket or file', () => {
 for (const [file, own] of Object.entries(cases))
   describe.skipIf(natsMissing !== undefined && file.includes('nats'))(file, () => {
     it.each(Object.entries(own))('leaves nothing open when %s', async (_what, work) => {
-      // The first run opens connections that persist.
+      // Run it once before counting, because the first run opens connections that remain open.
       await work()
       const before = await settled()
       for (let time = 0; time < 3; time++) await work()
@@ -245,7 +245,7 @@ for (const [file, own] of Object.entries(cases))
     })
   })
 
-/** Waits until closed sessions and sockets have disappeared. */
+/** Waits until the number of open sessions and sockets no longer changes, and returns it. */
 async function settled(): Promise<number> {
   let [last, same] = [await openNow(), 0]
   await until(
@@ -260,7 +260,7 @@ async function settled(): Promise<number> {
   return last
 }
 
-/** Number of database sessions, and of sockets and files of this process. */
+/** Returns the number of database sessions plus that of this process's sockets and temporary files. */
 async function openNow(): Promise<number> {
   const { rows } = await observer.query<{ sessions: number }>(
     'SELECT count(*)::int AS sessions FROM pg_stat_activity WHERE datname = $1',

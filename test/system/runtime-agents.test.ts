@@ -1,6 +1,6 @@
 /**
- * Snapshots, clones, migration and wake-up from zero through the whole system: API, control plane, real agents,
- * gateway.
+ * VM snapshots, forks, migration and wake-up of suspended apps through the whole system: API, control plane, real
+ * agents with simulated VMs, gateway.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'
@@ -27,7 +27,7 @@ async function deploy(app: string, settings = {}): Promise<string> {
   return job_id
 }
 const hostname = async (app: string) => (await user.get(`/v1/apps/${app}`)).body.hostname
-/** Returns the memory content and identity of the guest that answers. */
+/** Returns the memory content, identity and id of the VM that responds to requests for this host name. */
 async function guestOf(name: string) {
   const answer = await until(
     async () => {
@@ -43,7 +43,7 @@ async function guestOf(name: string) {
   }
 }
 
-it('a VM is restored from its snapshot, and clones get their own identity', async () => {
+it('a VM is restored from its snapshot, and forks get their own identity', async () => {
   const job = await deploy('original')
   const name = await hostname('original')
   const before = await guestOf(name)

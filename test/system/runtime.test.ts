@@ -1,4 +1,4 @@
-/** Operations on running VMs through the API, on simulated hosts that speak the agent contract. */
+/** Operations on running VMs through the API, with simulated hosts in place of agents. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'
 import { newId } from '../../src/lib/ids.ts'
@@ -29,7 +29,7 @@ afterAll(async () => {
   await system[Symbol.asyncDispose]()
 })
 
-/** Advances the hosts as fast as the event loop allows, with a heartbeat every few rounds. */
+/** Advances the simulated hosts every 2 ms, and publishes a heartbeat every 100 rounds. */
 async function turn(): Promise<void> {
   for (let round = 0; !end.signal.aborted; round++) {
     for (const host of hosts) {
@@ -49,7 +49,7 @@ const status = async (job: string) => (await user.get(`/v1/apps/app/deployments/
 const at = (job: string, path: string) => `/v1/apps/app/deployments/${job}/${path}`
 const machineOf = (vmId: string) => hosts.flatMap(host => (host.vms.has(vmId) ? [host.vms.get(vmId)!] : []))[0]!
 
-describe('snapshots', () => {
+describe('VM snapshots', () => {
   it('are created, listed, restored and deleted', async () => {
     const job = await deploy()
     const { vm_id } = await status(job)
@@ -85,8 +85,8 @@ describe('snapshots', () => {
   }, 30_000)
 })
 
-describe('migration', () => {
-  it('moves a VM with its memory, and reports every step', async () => {
+describe('the migration of a VM', () => {
+  it('moves the VM with its memory, and reports every step', async () => {
     const job = await deploy()
     const { vm_id, host_id } = await status(job)
     expect((await user.get(at(job, 'migration/status'))).body).toMatchObject({ status: 'none' })
@@ -115,7 +115,7 @@ describe('migration', () => {
     await until(async () => (await status(job)).status === 'running', { what: 'it runs' })
   }, 30_000)
 
-  it('is allowed for operators only', async () => {
+  it('is allowed for administrators only', async () => {
     const job = (await user.get('/v1/apps/app/deployments')).body[0].job_id
     const token = (await user.post('/v1/auth/tokens', { name: 'deployer', scopes: ['read', 'write', 'deploy'] })).body
       .token
@@ -125,8 +125,8 @@ describe('migration', () => {
   })
 })
 
-describe('balloon and commands', () => {
-  it('limits the target to the range from the floor to the memory of the VM', async () => {
+describe('a running VM', () => {
+  it('has a balloon target between its floor and the memory size', async () => {
     const job = await deploy()
     const { vm_id } = await status(job)
     expect((await user.get(at(job, 'balloon'))).body).toMatchObject({
@@ -145,7 +145,7 @@ describe('balloon and commands', () => {
     expect((await status(job)).status).toBe('running')
   })
 
-  it('runs a command and returns its output', async () => {
+  it('runs a command, whose output the API returns', async () => {
     const job = await deploy()
     const answer = await user.post(at(job, 'exec'), { command: ['echo', 'hello'] })
     expect(answer.body).toEqual({ exit_code: 0, stdout: 'echo hello', stderr: '', truncated: false })

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests agents and gateways.
+// Runs on one PostgreSQL only: tests agents and gateways, not the database.
 /** Scale to zero and back, with a real agent and a real gateway. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { viaGateway } from '../support/http.ts'
@@ -29,7 +29,7 @@ const ask = () => viaGateway(system.gateway.port, hostname)
 const vms = async () =>
   (await system.database.db.rows<{ id: string }>({ name: 'test.vms', text: 'SELECT id FROM vm' })).map(vm => vm.id)
 
-it('suspends without requests, and many requests wake it once', async () => {
+it('an app without requests is suspended, and many concurrent requests wake it once', async () => {
   const { job_id } = (await user.post('/v1/apps/sleeper/deploy', { image: 'example/app:1' })).body
   await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'it answers' })
   await reaches('scaled_to_zero')
@@ -45,7 +45,7 @@ it('suspends without requests, and many requests wake it once', async () => {
   expect(await state()).toBe('active')
 }, 120_000)
 
-it('does not suspend while requests arrive', async () => {
+it('an app is not suspended while requests arrive', async () => {
   await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'an answer' })
   const [before] = await vms()
   const statuses = new Set<number>()
@@ -55,7 +55,7 @@ it('does not suspend while requests arrive', async () => {
   expect(await vms()).toEqual([before])
 }, 120_000)
 
-it('wakes when the minimum is raised', async () => {
+it('a suspended app wakes when its minimum number of replicas is raised', async () => {
   await reaches('scaled_to_zero')
   await user.call('PATCH', '/v1/apps/sleeper/scale', { min_replicas: 1 })
   await reaches('active')

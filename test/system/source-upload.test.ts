@@ -1,5 +1,7 @@
-// Runs on one PostgreSQL only: tests builds in real VMs.
-/** From a local folder to a served page, without a repository; and uploads that must be rejected. */
+// Runs on one PostgreSQL only: tests builds in real VMs, not the database.
+/**
+ * Uploading a local folder as an app's source: from the archive to a served page, and archives that must be rejected.
+ */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -56,7 +58,7 @@ const send = async (body: NonNullable<RequestInit['body']>, { app = 'shop', toke
 const page: Entry = { name: 'index.html', text: 'hello' }
 
 describe('an uploaded source', () => {
-  it('is named by its digest, which does not depend on how the same files were packed', async () => {
+  it('is identified by a digest of its files, however they were packed', async () => {
     const first = await send(await archive([page, { name: 'a/b.txt', text: 'deep' }]))
     expect(first).toMatchObject({ status: 200, body: { source: /^sha256:[0-9a-f]{64}$/, files: 2 } })
     const owned = { uid: 1000, uname: 'me', mtime: new Date(), mode: 0o640 }
@@ -104,7 +106,7 @@ describe('an uploaded source', () => {
     expect([status, body.error]).toEqual([400, expect.stringContaining('a header is too long')])
   })
 
-  it('with links that stay inside is accepted', async () => {
+  it('with links to its own files is accepted', async () => {
     const { status } = await send(
       await archive([
         ...[{ name: 'a/x', text: 'x' }, { name: 'a/up', type: 'symlink', linkname: '../b/y' } as const],
@@ -122,12 +124,12 @@ describe('an uploaded source', () => {
       'not a complete tar.gz',
     ],
     ['an archive of noise', () => gzipSync(Buffer.alloc(4096, 7)), 'not a complete tar.gz'],
-  ])('that is %s is refused', async (_what, made: () => string | Buffer | Promise<Buffer>, message) => {
+  ])('that is %s is rejected', async (_what, made: () => string | Buffer | Promise<Buffer>, message) => {
     const { status, body } = await send(await made())
     expect([status, body.error]).toEqual([400, expect.stringContaining(message)])
   })
 
-  it('is rejected if it is too large: by content length, while it is received, and unpacked', async () => {
+  it('is rejected if it is too large, by its Content-Length, while it is received, or unpacked', async () => {
     expect((await send(Buffer.alloc((64 << 20) + 1))).status).toBe(413)
     const block = new Uint8Array(crypto.getRandomValues(new Uint8Array(1 << 16)))
     const zeros = '\0'.repeat(257 << 20)
@@ -154,7 +156,7 @@ describe('an uploaded source', () => {
     expect((await send(bomb)).status).toBe(413)
   })
 
-  it('belongs to its app: another tenant gets 404 for the app, and another app has no such source', async () => {
+  it('can only be uploaded by the tenant of the app, and only be deployed to this app', async () => {
     const { body } = await send(await archive([page]))
     const other = await system.user()
     expect((await send(await archive([page]), { token: other.token ?? '' })).status).toBe(404)
@@ -165,7 +167,7 @@ describe('an uploaded source', () => {
     expect(await deploy('shop', body.source, { image: 'a' })).toMatchObject({ status: 400 })
   })
 
-  it('is retained only if it is one of the newest of its app', async () => {
+  it('is deleted after newer uploads to its app', async () => {
     const sent: string[] = []
     for (const text of ['1', '2', '3', '4', '5'])
       sent.push((await send(await archive([{ ...page, text }]))).body.source)
@@ -174,7 +176,7 @@ describe('an uploaded source', () => {
     expect((await answer(sent[4] ?? '')).body.code).not.toBe('invalid_state')
   })
 
-  it('can be read by the host that builds it, and by no other', async () => {
+  it('can only be read by the host that builds it', async () => {
     const subject = subjects.source('0190f3a0-0000-7000-8000-000000000000')
     const asked = system.bus.request(
       subject,
@@ -210,7 +212,7 @@ describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout:
     return `${status} ${body}`
   }
 
-  it('of a Node app is launched by the CLI and served, without ignored files', async () => {
+  it('with a Node app is launched by the CLI and served, without ignored files', async () => {
     const folder = join(home, 'my-shop')
     await mkdir(folder)
     const program = `const { existsSync } = require('node:fs')
@@ -231,7 +233,7 @@ describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout:
     expect(await answer(hostname)).toBe('200 shop falsefalse')
   })
 
-  it('is deployed by the client, and the next one replaces it', async () => {
+  it('is deployed with the npm client, and then replaced by the next one', async () => {
     const client = createClient({ baseUrl: system.control.url, token: () => user.token })
     await client.createApp({ body: { name: 'site', git_url: '' } })
     const hostname = (await client.getApp({ app_name: 'site' })).hostname ?? ''

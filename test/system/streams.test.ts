@@ -1,4 +1,4 @@
-/** Streams of several control planes on one database and one bus: clients may connect to any of them. */
+/** Event streams of two control planes on one database and one bus: clients may connect to either. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parseControlConfig } from '../../src/control/base/config.ts'
 import { type Control, startControl } from '../../src/control/main.ts'
@@ -24,7 +24,7 @@ afterAll(async () => {
   await system[Symbol.asyncDispose]()
 })
 
-/** Records all events from the moment the stream is open. */
+/** Opens an event stream, and records its events. */
 async function listen(at: Api, path: string, headers: Record<string, string> = {}) {
   const end = new AbortController()
   const events: StreamEvent[] = []
@@ -55,14 +55,14 @@ it('both control planes stream the same events in the same order with the same i
     events.filter(one => one.event === 'deployment.status').map(one => `${one.id} ${one.data.status}`)
   expect(statusEvents(theirs)).toEqual(statusEvents(mine))
 
-  // A client that loses one connection resumes at the other control plane.
+  // A client that loses its connection can resume at the other control plane.
   const [first] = mine.events.filter(one => one.event === 'deployment.status')
   await using again = await listen(there, path, { 'last-event-id': first?.id ?? '' })
   await until(() => done(again), { ...patient, what: 'the remaining events to be replayed' })
   expect(statusEvents(again)).toEqual(statusEvents(mine).slice(1))
 })
 
-it('a workspace and all deployments are streamed by both', async () => {
+it('events of a workspace and of all deployments reach clients of the other control plane', async () => {
   await here.post('/v1/apps', { name: 'wide', git_url: '' })
   await using workspace = await listen(there, '/v1/workspace/events')
   await using all = await listen(there, '/v1/deployments/events')

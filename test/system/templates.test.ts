@@ -1,5 +1,5 @@
 // Runs on one PostgreSQL only: tests the templates, not the database.
-/** Every template, deployed by the code that the dashboard runs and by the CLI, to simulated hosts. */
+/** Deploys every template to simulated hosts, with the CLI and with the code that the dashboard uses. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const all = await templates(undefined)
 let system: TestSystem
-/** Of the dashboard's code, and of the CLI. */
+/** User of the dashboard's code, and user of the CLI. */
 let [one, other]: TestUser[] = []
 let home = ''
 let mote: Cli
@@ -58,7 +58,7 @@ interface Row {
   readonly name: string
 }
 
-/** What the project has, without what differs between any two projects. */
+/** Returns the apps, variables, volumes and deployments of a project, without ids and host names. */
 async function contentOf(user: TestUser) {
   const apps: (Row & Record<string, unknown>)[] = (await user.get('/v1/apps')).body
   const kept = apps.map(async ({ id, name }) => {
@@ -93,7 +93,7 @@ async function contentOf(user: TestUser) {
 
 const hostless = (value: unknown, host: string) => (typeof value === 'string' ? value.replaceAll(host, 'HOST') : value)
 
-/** So that the simulated host has room for the next template. */
+/** Deletes all apps and volumes of a project, so that the simulated host has capacity for the next template. */
 async function clear(user: TestUser): Promise<void> {
   const apps: Row[] = (await user.get('/v1/apps')).body
   for (const { name } of apps) await user.delete(`/v1/apps/${name}`)
@@ -104,7 +104,7 @@ async function clear(user: TestUser): Promise<void> {
 }
 
 it.each(all.map(template => [template.name, template] as const))(
-  '%s becomes the same apps from the dashboard as from the CLI',
+  'the template %s becomes the same apps from the dashboard as from the CLI',
   async (name, template) => {
     const [browser, terminal] = [one!, other!]
     const answers = new Map(template.questions.map(({ name: key }) => [key, `answer-to-${key}`]))
@@ -112,7 +112,7 @@ it.each(all.map(template => [template.name, template] as const))(
     const context = contextOf(browser)
     const set = [...answers].flatMap(([key, value]) => ['--set', `${key}=${value}`])
     const command = ['templates', 'deploy', name, '--name', 'shop', '--yes', ...set]
-    // One after the other: the volumes of both may need more room than the disk has.
+    // Deploy with the CLI first, then with the dashboard's code: the volumes of both might not fit onto the disk.
     const { code, err } = await mote.run(command, { cwd: home })
     expect(code, err).toBe(0)
     const fromTerminal = await contentOf(terminal)

@@ -1,4 +1,6 @@
-/** Runs on one PostgreSQL only: this tests log lines. One trace covers the request, the bus and the log of the host. */
+/**
+ * Runs on one PostgreSQL only: this tests log lines. A trace id is passed from the request through the bus to the host.
+ */
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'

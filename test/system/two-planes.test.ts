@@ -36,7 +36,7 @@ it('two idle control planes open as many database sessions as they close', async
   const open = async () => (await database.db.one(sessions)).open
   const before = await until(open, { what: 'the sessions of both planes' })
   const { made } = await database.db.one(sessions)
-  // The control plane without the lock of the event relay tries to take it once a second.
+  // The control plane that does not hold the lock of the event relay opens a session each second to try to take it.
   const hasTried = async () => (await database.db.one(sessions)).made >= made + 6
   await until(hasTried, { timeoutMs: 30_000, everyMs: 100, what: 'six more sessions' })
   await until(async () => (await open()) <= before, { timeoutMs: 5_000, what: `${before} open sessions or fewer` })
@@ -48,7 +48,7 @@ const sessions = statement<{ open: number; made: number }>(
    FROM pg_stat_database d WHERE d.datname = current_database()`,
 )
 
-it('both share rate limits', async () => {
+it('two control planes share rate limits', async () => {
   const [one, two] = planes.map(({ port }) => api(`http://127.0.0.1:${port}`))
   if (!one || !two) throw new Error('BUG: two planes')
   await one.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
@@ -66,7 +66,7 @@ it('both share rate limits', async () => {
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
 })
 
-it('a revocation at one ends the streams of the other', async () => {
+it('a logout at one control plane ends event streams at the other', async () => {
   const [one, two] = planes.map(({ port }) => `http://127.0.0.1:${port}`)
   const person = { ...account, email: 'other@example.com' }
   await api(one ?? '').post('/v1/auth/register', { ...person, captcha_id: '', captcha_answer: '' })

@@ -1,7 +1,7 @@
-// Runs on one PostgreSQL only: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs, not the database.
 /**
- * A snapshot on a file system without reflinks: QEMU copies the volume while its VM keeps writing, and the copy
- * reflects one instant.
+ * A volume snapshot on a file system without reflinks: QEMU copies the volume while its VM keeps writing, and the copy
+ * contains the state of one instant.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -61,12 +61,13 @@ describe.skipIf(missing.length > 0)(`a volume that is copied while its VM runs $
     }
   }
 
-  it('is copied at one instant, and the VM pauses for less time than the copy takes', async () => {
+  it('has the state of one instant in its copy, and the VM pauses for less time than copying takes', async () => {
     const id = (await user.post('/v1/volumes', { name: 'data', size_mib: 512 })).body.id
     const sh = await deployed('writer', id)
     await sh('yes something | head -c 200000000 > /data/bulk && sync')
     const bulk = await sh('sha256sum < /data/bulk')
-    // `second` never contains a number that `first` lacks, and lacks at most the newest.
+    // Write each number to the file `first`, and then to `second`. At any instant, `second` has the same numbers as
+    // `first`, or all but the newest.
     await sh(
       `cat > /tmp/count <<'END'
 n=0; while :; do n=$((n+1)); echo $n >> /data/first; sync; echo $n >> /data/second; sync; done
@@ -76,7 +77,7 @@ setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
     const last = async () => Number(await sh('tail -n 1 /data/second'))
     await until(async () => (await last()) > 3, { timeoutMs: 60_000, what: 'the VM to write' })
 
-    /** Returns the pause of the VM divided by the duration of a plain copy right afterwards. */
+    /** Takes a snapshot, and returns the VM's pause divided by the duration of a plain copy right afterwards. */
     const pauseOf = async (snapshotName: string): Promise<number> => {
       await user.post(`/v1/volumes/${id}/snapshots`, { name: snapshotName })
       const snapshot = async () =>
@@ -98,7 +99,8 @@ setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
       }
       return share
     }
-    // A VM that pauses for the whole copy does so every time; one that waits for a busy machine does not.
+    // Use the smallest of up to eight measurements: on a busy machine the pause may be long by chance, but if the VM
+    // were paused for the whole copy, it would be long each time.
     const shares = [await pauseOf('then')]
     while (Math.min(...shares) >= 1 && shares.length < 8) shares.push(await pauseOf('again'))
     expect(Math.min(...shares)).toBeLessThan(1)

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests real VMs.
+// Runs on one PostgreSQL only: tests real VMs, not the database.
 /**
  * Volumes that move between hosts through the API: detached, with simulated VMs that stop for the move, and with a real
  * VM that keeps running.
@@ -17,7 +17,7 @@ interface Host {
   readonly name: string
 }
 
-/** Helpers that the tests on both kinds of hosts share. */
+/** Returns helpers for tests with simulated VMs and with real VMs. */
 function helpersFor(system: () => TestSystem, user: () => TestUser) {
   const hosts = async (): Promise<Host[]> => (await user().get('/v1/admin/hosts')).body
   const at = (app: string, job: string, path = '') => `/v1/apps/${app}/deployments/${job}${path && `/${path}`}`
@@ -43,7 +43,7 @@ function helpersFor(system: () => TestSystem, user: () => TestUser) {
   }
 }
 
-describe('on simulated VMs', () => {
+describe('volume moves with simulated VMs', () => {
   let system: TestSystem
   let user: TestUser
   beforeAll(async () => {
@@ -57,7 +57,7 @@ describe('on simulated VMs', () => {
   )
   let made = 0
 
-  /** An app whose VM has a volume with data. */
+  /** Creates an app whose VM has a volume with data. */
   async function appWithVolume() {
     const [app, name] = [`mover-${++made}`, `data-${made}`]
     const { id } = (await user.post('/v1/volumes', { name, size_mib: 32 })).body
@@ -76,7 +76,7 @@ describe('on simulated VMs', () => {
     expect((await readFile(join(volumeDir(host), `${id}.raw`))).includes('what was written')).toBe(true)
   const other = async (host: Host) => (await hosts()).find(one => one.id !== host.id) as Host
 
-  it('a detached volume moves with its snapshots; an attached one is rejected with an error that says what to do', async () => {
+  it('a detached volume moves with its snapshots; moving an attached one is rejected with advice', async () => {
     const { app, job, id, host } = await appWithVolume()
     const target = await other(host)
     const refused = await user.post(`/v1/volumes/${id}/move`, { target_host: target.name })
@@ -107,7 +107,7 @@ describe('on simulated VMs', () => {
     expect((await onDisk(host)).filter(name => name.startsWith(id))).toEqual([])
     expect((await user.post(`/v1/volumes/${id}/move/cancel`)).body.code).toBe('invalid_state')
     expect((await user.post(`/v1/volumes/${id}/move`, { target_host: target.name })).status).toBe(400)
-    // The app starts on the volume's new host.
+    // The next VM of the app starts on the volume's new host.
     const { job_id: again } = (await user.post(`/v1/apps/${app}/deploy`, { image: 'example/app:1' })).body
     await runs(app, again)
     expect((await vmHost(app, again))?.id).toBe(target.id)
@@ -148,7 +148,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 
-describe.skipIf(missing.length > 0)(`on real VMs ${reason}`, { timeout: 240_000 }, () => {
+describe.skipIf(missing.length > 0)(`volume moves with real VMs ${reason}`, { timeout: 240_000 }, () => {
   let system: TestSystem
   let user: TestUser
   beforeAll(async () => {
@@ -170,7 +170,7 @@ describe.skipIf(missing.length > 0)(`on real VMs ${reason}`, { timeout: 240_000 
     () => user,
   )
 
-  it('draining a VM that writes to its volume under load loses no acknowledged write and leaves nothing on the source', async () => {
+  it('draining the host of a VM that writes to its volume loses no acknowledged write', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'data', size_mib: 64 })).body
     const settings = { name: 'writer', git_url: '', health_check_path: '/health', drain_timeout: 0 }
     const { id: appId } = (await user.post('/v1/apps', settings)).body
@@ -213,7 +213,7 @@ describe.skipIf(missing.length > 0)(`on real VMs ${reason}`, { timeout: 240_000 
     })
     expect(await vmmsIn(join(system.dir, source.name))).toEqual([])
 
-    // Its snapshots have moved along: the VM can be restored from them, and another app can be forked.
+    // The VM's snapshots have moved, too: the VM can be restored from them, and forked into another app.
     const snapshots = join(system.dir, source.name, 'snapshots')
     const left = async () => (await readdir(snapshots)).length
     await until(async () => (await left()) === 0, { timeoutMs: 60_000, what: 'the source to delete the snapshot' })

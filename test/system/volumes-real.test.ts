@@ -1,5 +1,5 @@
-// Runs on one PostgreSQL only: tests real VMs.
-/** Volumes of real VMs, from the API down to the disk, on a file system with reflinks if possible. */
+// Runs on one PostgreSQL only: tests real VMs, not the database.
+/** Volumes of real VMs, from the API to the disk, on a file system with reflinks if possible. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,14 +43,14 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
   }, 60_000)
 
   /**
-   * The pool's directory. Only root can mount a file system with reflinks; otherwise volumes are copied, which is only
-   * slower.
+   * Returns the directory of the storage pool. Only root can mount a file system with reflinks (copy on write);
+   * otherwise snapshots are full copies, which only makes the test slower.
    */
   async function reflinks(dataDir: string): Promise<string> {
     if (await whyNoLoop('xfs')) return join(dataDir, 'pool')
     const dir = await mkdtemp(join(tmpdir(), 'mote-pool-'))
     const place = await loopFileSystem('xfs', dir, 640)
-    // Released last, because the agent uses the directory.
+    // Unmount last, because the agent uses the directory.
     releases.unshift(async () => {
       await place[Symbol.asyncDispose]()
       await rm(dir, { recursive: true })
@@ -89,7 +89,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
       { timeoutMs: 30_000, what: 'the volume to be ready' },
     )
 
-  it('keeps its data across a redeploy, kill -9 of the VMM, snapshot, restore and clone', async () => {
+  it('keeps the data across a redeployment, kill -9 of the VMM, snapshot, restore and clone', async () => {
     const id = await create('data')
     const appId = await app('keeper')
     await attach(appId, id)
@@ -149,7 +149,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     })
   })
 
-  it('grows under a running program, and at the next mount', async () => {
+  it('has a volume that grows while it is mounted, and while it is detached', async () => {
     const id = await create('small')
     const appId = await app('grower')
     await attach(appId, id)
@@ -177,7 +177,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await user.delete(`/v1/volumes/${id}`)
   })
 
-  it('is restored with its VM, which continues from the state of the snapshot', async () => {
+  it('is restored from a VM snapshot together with its volume, and continues from that state', async () => {
     const id = await create('with-vm')
     const appId = await app('returner')
     await attach(appId, id)
@@ -193,7 +193,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await until(async () => (await kept())?.status === 'ready', { timeoutMs: 30_000, what: 'the snapshot' })
     expect((await kept()).volumes).toEqual([{ volume_id: id, mount_point: '/data', read_only: false }])
     await sh('returner', job, 'echo now > /data/file; echo now > /tmp/file; sync')
-    // A fork continues from the same state, on its own volume.
+    // A fork of the snapshot continues from the same state, with its own copy of the volume.
     const fork = (await user.post(at('snapshot/then/fork'), { app_name: 'twin' })).body
     const [{ volume_id: own, name }] = fork.volumes
     expect(name).toBe('twin-with-vm')
@@ -210,7 +210,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     const back = async () => (await sh('returner', job, 'cat /tmp/file')) === 'then'
     await until(back, { timeoutMs: 60_000, what: 'the VM to be restored' })
     expect(await sh('returner', job, 'cat /data/file /proc/sys/kernel/random/boot_id')).toBe(`then\n${boot}`)
-    // The data from before the restore is kept in a snapshot.
+    // A volume snapshot keeps the data from before the restore.
     const before = (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
     expect(before).toMatchObject({ status: 'ready', name: expect.stringMatching(/^before-restore-/) })
     const copy = (await user.post(`/v1/volumes/${id}/clone`, { name: 'before', snapshot_name: before.name })).body.id
@@ -225,7 +225,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     }
   })
 
-  it('is deleted with everything else', async () => {
+  it('leaves no VM or volume after its deletion', async () => {
     await user.delete('/v1/apps/keeper')
     await until(async () => (await user.get('/v1/apps')).body.length === 0, {
       timeoutMs: 60_000,

@@ -1,4 +1,4 @@
-/** Volumes through the API, with real agents on simulated VMs: real files, real locks. */
+/** Volumes through the API, with real agents and simulated VMs: the volumes are real files with real locks. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -46,7 +46,7 @@ const onDisk = (): Promise<string[]> =>
   readdir(join(system.dir, 'host-1', 'volumes', 'local')).catch((): string[] => [])
 
 describe('volumes', () => {
-  it('are created, listed and deleted; a host creates a file only at first use', async () => {
+  it('are created, listed and deleted, and get a file on a host only at first use', async () => {
     const made_ = await user.post('/v1/volumes', { name: 'data', size_mib: 64 })
     expect(made_.status).toBe(200)
     expect(made_.body).toMatchObject({ name: 'data', size_mib: 64, pool_name: '', status: 'pending', message: null })
@@ -71,13 +71,13 @@ describe('volumes', () => {
     [{ name: 'x', size_mib: 15 }, 'size_mib'],
     [{ name: '../x', size_mib: 64 }, 'name'],
     [{ name: 'x', size_mib: 64, pool_name: '../x' }, 'pool_name'],
-  ])('%j is refused', async (body, field) => {
+  ])('are not created with %j', async (body, field) => {
     const answer = await user.post('/v1/volumes', body)
     expect(answer.status).toBe(400)
     expect(answer.body.details[0].field).toBe(field)
   })
 
-  it('grow while attached and never shrink (I40), within the plan and only for their own tenant', async () => {
+  it('grow while attached, within the plan and only for their own tenant, and never shrink', async () => {
     const { id, name } = await create(32)
     const own = await app()
     await attach(own.id, { volume_id: id })
@@ -105,7 +105,7 @@ describe('volumes', () => {
     await user.delete(`/v1/apps/${own.name}`)
   })
 
-  it('of other tenants are invisible', async () => {
+  it('of one tenant are invisible to others', async () => {
     const { id } = await create()
     const own = await app()
     const other = await system.user()
@@ -118,7 +118,7 @@ describe('volumes', () => {
     expect((await other.get('/v1/volumes')).body).toEqual([])
   })
 
-  it('stay within the plan under concurrent requests (I45)', async () => {
+  it('stay within the plan under concurrent requests', async () => {
     const poor = await system.user()
     await system.database.db.run({ name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` }, [
       poor.project,
@@ -138,8 +138,8 @@ describe('volumes', () => {
   })
 })
 
-describe('attaching', () => {
-  it('mounts at /data by default, from the next start of a VM', async () => {
+describe('attaching a volume', () => {
+  it('mounts it at /data by default, from the next start of a VM', async () => {
     const [{ id, name }, { id: appId, name: appName }] = [await create(), await app()]
     const attached = await attach(appId, { volume_id: id })
     expect(attached.body).toMatchObject({ id, name, mount_point: '/data', access_mode: 0, status: 'waiting' })
@@ -181,7 +181,7 @@ describe('attaching', () => {
     expect(answer.body.details[0]).toMatchObject({ field: 'mount_point', message: expect.stringContaining(why) })
   })
 
-  it('allows one writer, or readers but no writer (I38, I39)', async () => {
+  it('allows one writer, or readers but no writer', async () => {
     const [{ id }, one, two] = [await create(), await app(), await app()]
     const answers = await Promise.all([one, two].map(({ id: appId }) => attach(appId, { volume_id: id })))
     expect(answers.map(answer => answer.status).sort()).toEqual([200, 409])
@@ -193,7 +193,7 @@ describe('attaching', () => {
       expect((await attach(appId, { volume_id: id, access_mode: 1 })).status).toBe(200)
   })
 
-  it('requires an app of one VM, and prevents scaling it up', async () => {
+  it('requires an app with at most one VM, and prevents scaling it up', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const scale = (body: object) => user.call('PATCH', `/v1/apps/${name}/scale`, body)
     await scale({ desired_replicas: 2, max_replicas: 2 })
@@ -207,7 +207,7 @@ describe('attaching', () => {
     })
   })
 
-  it('rejects overlapping mount points (I41)', async () => {
+  it('rejects overlapping mount points', async () => {
     const [first, second, { id: appId }] = [await create(), await create(), await app()]
     await attach(appId, { volume_id: first.id, mount_point: '/data/a' })
     for (const mount_point of ['/data/a', '/data', '/data/a/b'])
@@ -215,7 +215,7 @@ describe('attaching', () => {
     expect((await attach(appId, { volume_id: second.id, mount_point: '/data/ab' })).status).toBe(200)
   })
 
-  it('ends when the app is deleted (I47)', async () => {
+  it('lasts until the app is deleted', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id })
     await deploy(name)
@@ -229,7 +229,7 @@ describe('attaching', () => {
 })
 
 describe('a running VM', () => {
-  it('attaches and detaches a volume; its attachments end with the VM', async () => {
+  it('attaches and detaches a volume, which is also detached when the VM is deleted', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const job = await deploy(name)
     const at = (verb: string) => `/v1/apps/${name}/deployments/${job}/volumes/${verb}`
@@ -240,7 +240,7 @@ describe('a running VM', () => {
       timeoutMs: 15_000,
       what: 'the volume to be attached',
     })
-    // The same lock as an attachment to an app.
+    // A volume that is attached to a VM cannot be attached to another app either.
     expect((await attach((await app()).id, { volume_id: id })).body.code).toBe('volume_in_use')
     expect((await user.post(at('attach'), mounted)).body.code).toBe('volume_in_use')
     expect((await user.post(at('detach'), {})).status).toBe(400)
@@ -267,7 +267,7 @@ describe('a running VM', () => {
     })
   })
 
-  it('and an app that request the same volume concurrently: exactly one gets it (I46)', async () => {
+  it('and another app request the same volume concurrently, and exactly one gets it', async () => {
     const [one, two] = [await app(), await app()]
     const job = await deploy(one.name)
     for (let round = 0; round < 5; round++) {
@@ -284,7 +284,7 @@ describe('a running VM', () => {
     await user.delete(`/v1/apps/${one.name}`)
   })
 
-  it('with volumes is saved, restored and forked with them', async () => {
+  it('is saved, restored and forked together with its volumes', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const job = await deploy(name)
     const at = (path: string) => `/v1/apps/${name}/deployments/${job}/${path}`
@@ -319,7 +319,7 @@ describe('a running VM', () => {
       attachments: [{ app_name: `${name}-fork`, mount_point: '/data', access_mode: 0 }],
     })
     expect(await onDisk()).toContain(`${own}.raw`)
-    // A volume that outlived its app does not block its name.
+    // The fork's volume outlives its app. A second fork with the same name gets a volume with another name.
     await user.delete(`/v1/apps/${name}-fork`)
     await until(async () => (await listed(own)).attachments.length === 0, {
       timeoutMs: 15_000,
@@ -340,13 +340,13 @@ describe('a running VM', () => {
     await until(runs, { what: 'the VM to run again' })
     const back = { target_host: 'host-1', target_uri: '' }
     const refusal = async () => (await user.post(at('migration/start'), back)).body.details?.[0]?.message
-    // Until the restore has ended and the fork has started, the error names the operation in progress.
+    // Before that, moves are rejected with the name of the operation in progress: the restore or the fork.
     await until(async () => /is already on host-1/.test(await refusal()), {
       what: 'the move to be rejected only for its target',
     })
   })
 
-  it('is forked within the plan, and only while its snapshot is complete (I45)', async () => {
+  it('is forked only within the limits of the plan, and only from a complete snapshot', async () => {
     const poor = await system.user()
     const base = `/v1/apps/own/deployments`
     const volumeOf = async (name: string) => (await poor.post('/v1/volumes', { name, size_mib: 32 })).body.id
@@ -386,8 +386,8 @@ describe('a running VM', () => {
   })
 })
 
-describe('snapshots', () => {
-  it('are taken, restored, cloned and deleted', async () => {
+describe('volume snapshots', () => {
+  it('a snapshot is taken, restored, cloned and deleted', async () => {
     const { id } = await create()
     const taken = await snapshotReady(id, 'first')
     expect(taken).toMatchObject({ volume_id: id, name: 'first', pause_ms: 0, error: null })
@@ -407,7 +407,7 @@ describe('snapshots', () => {
     expect(await onDisk()).toContain(`${clone.body.id}.raw`)
   })
 
-  it('are restored while attached to a stopped app, which keeps its mount point and whose next VM waits', async () => {
+  it('a volume attached to a stopped app can be restored, remains attached, and the next VM waits for it', async () => {
     const [{ id, name: volume }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id, mount_point: '/srv/files' })
     await deploy(name)
@@ -428,7 +428,7 @@ describe('snapshots', () => {
     expect(attached).toMatchObject({ id, mount_point: '/srv/files', status: 'attached', message: null })
   })
 
-  it('of an attached volume report the pause of its VM; the volume cannot be restored while attached (I40, I42)', async () => {
+  it('of an attached volume report how long its VM was paused, and cannot be restored while it runs', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id })
     await deploy(name)
@@ -438,7 +438,7 @@ describe('snapshots', () => {
   })
 })
 
-it('deleting a project deletes its volumes (I47)', async () => {
+it('deleting a project deletes its volumes', async () => {
   const owner = await system.user()
   const { id } = (await owner.post('/v1/volumes', { name: 'data', size_mib: 32 })).body
   const { id: appId, name } = (await owner.post('/v1/apps', { name: 'app', git_url: '', drain_timeout: 0 })).body
@@ -457,7 +457,7 @@ it('an encrypted pool has one key per volume, which only the host receives', asy
   const { id } = (await user.post('/v1/volumes', { name: `v${++made}`, size_mib: 32, pool_name: 'safe' })).body
   const { id: appId, name } = await app()
   await attach(appId, { volume_id: id })
-  // qemu-img measures the key derivation: 2.3 s of CPU, whatever the requested duration.
+  // Long timeout: to calibrate the key derivation, qemu-img takes 2.3 s of CPU time, whatever duration is requested.
   await deploy(name, 120_000)
   await until(async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]?.status === 'attached', {
     timeoutMs: 30_000,

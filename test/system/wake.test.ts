@@ -1,6 +1,6 @@
 /**
- * Runs on one PostgreSQL only: this tests agents and gateways. Wake-ups that fail, and many concurrent requests to a suspended
- * app, with a real gateway and a real agent whose simulated VMs fail on demand.
+ * Runs on one PostgreSQL only: this tests agents and gateways, not the database. Failing wake-ups, and many concurrent
+ * requests to a suspended app, with a real gateway and a real agent whose simulated VMs fail on demand.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createFakeHost, type FakeHost } from '../../src/agent/hypervisor/fake/host.ts'
@@ -16,7 +16,7 @@ let user: TestUser
 let fake: FakeHost
 let hostname: string
 let job: string
-/** How often the simulated hypervisor was asked to start a VM. */
+/** Number of VM starts in the simulated hypervisor, by booting and from a snapshot. */
 const starts = { boot: 0, restore: 0 }
 const broken = { boot: false, restore: false }
 
@@ -53,7 +53,7 @@ async function asleep(): Promise<void> {
   Object.assign(starts, { boot: 0, restore: 0 })
 }
 
-it(`${crowd} concurrent requests wake it once, and all of them are answered`, async () => {
+it(`${crowd} concurrent requests wake a suspended app once, and all are answered`, async () => {
   await asleep()
   const answers = await Promise.all(Array.from({ length: crowd }, ask))
   expect(new Set(answers.map(answer => answer.status))).toEqual(new Set([200]))

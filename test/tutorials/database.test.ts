@@ -1,10 +1,10 @@
-// Runs on one PostgreSQL only: tests documents and the built program, not the database.
+// Runs on one PostgreSQL only: follows a tutorial with the built program, and does not test the database server.
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { fastGuests, withDatabases } from './needs.ts'
 import { newReader } from './reader.ts'
 
-it('the tutorial of a database works as written', { timeout: minutes(15) }, async context => {
+it('the tutorial "database" works as written', { timeout: minutes(15) }, async context => {
   const addImage = await withDatabases(context)
   await using reader = await newReader({ installed: await fastGuests() })
   await reader.begin()

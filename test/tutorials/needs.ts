@@ -1,4 +1,4 @@
-/** What tutorials need of the computer that tests them. */
+/** Skips tests of tutorials on machines that lack what they need. */
 import { join } from 'node:path'
 import type { TestContext } from 'vitest'
 import { agentConfig } from '../../src/agent/base/config.ts'
@@ -10,15 +10,16 @@ import type { Reader } from './reader.ts'
 
 const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
 
-/** Skips the test where real VMs cannot run. */
+/** Skips the test if real VMs cannot run here. */
 export async function withVms(context: TestContext): Promise<void> {
   const installed = await Promise.all(['qemu-system-x86_64', 'script'].map(hasProgram))
   context.skip(process.getuid?.() !== 0 || !installed.every(Boolean), 'no VMs can run here: needs root and QEMU')
 }
 
 /**
- * gVisor where it works, for tutorials that need a guest but no particular hypervisor: an emulated one takes more than
- * four times the CPU. The first tutorial is followed with emulated guests, as by a reader who installed nothing.
+ * Returns environment variables that select gVisor if it works here, for tutorials that need no particular hypervisor:
+ * emulation takes more than four times the CPU time. The first tutorial uses emulation, as readers do who have not
+ * installed a hypervisor.
  */
 export async function fastGuests(): Promise<Readonly<Record<string, string>>> {
   const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
@@ -26,13 +27,16 @@ export async function fastGuests(): Promise<Readonly<Record<string, string>>> {
   return runsc ? { MOTE_RUNSC_BIN: runsc } : {}
 }
 
-/** Skips the test without the images of builds: making them takes minutes. */
+/** Skips the test if the builder images are missing: building them takes minutes. */
 export function withImages(context: TestContext, ...needed: readonly ToolImage[]): void {
   const lacking = needed.filter(name => !hasToolImage(cacheDir, name))
   context.skip(lacking.length > 0, `no images ${lacking.join(', ')}; make them with: mote image build builder`)
 }
 
-/** Skips the test where databases cannot run. @returns puts their image where the reader's cloud finds it */
+/**
+ * Skips the test if databases cannot run here.
+ * @returns a function that puts the database image into the image directory of the reader's cloud
+ */
 export async function withDatabases(context: TestContext): Promise<(reader: Reader) => Promise<void>> {
   await withVms(context)
   const installed = await Promise.all(['ssh', 'psql'].map(hasProgram))

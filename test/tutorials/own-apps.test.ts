@@ -1,5 +1,5 @@
-// Runs on one PostgreSQL only: tests documents and the built program, not the database.
-/** Each night: every change builds an app of each language from its registry (src/agent/build/real-apps.test.ts). */
+// Runs on one PostgreSQL only: follows a tutorial with the built program, and does not test the database server.
+/** Runs only each night: src/agent/build/real-apps.test.ts builds an app of each language with every change. */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { driverCases } from '../support/agent/hypervisor.ts'
@@ -7,7 +7,7 @@ import { isNightly } from '../support/nightly.ts'
 import { fastGuests, withDatabases, withImages } from './needs.ts'
 import { newReader } from './reader.ts'
 
-/** Each has what the builds of one language fetch. */
+/** URLs of the package registries of the three languages; if one cannot be reached, the test is skipped. */
 const registries = [
   'https://registry.npmjs.org/express/latest',
   'https://pypi.org/simple/fastapi/',
@@ -19,7 +19,7 @@ const isReached = (url: string) =>
     () => false,
   )
 
-it('the tutorial of Express, FastAPI and Go works as written', { timeout: minutes(35) }, async context => {
+it('the tutorial "own apps" (Express, FastAPI, Go) works as written', { timeout: minutes(35) }, async context => {
   context.skip(!isNightly, 'runs each night, or with MOTE_TEST_NIGHTLY=1')
   withImages(context, 'node', 'python', 'builder')
   const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { expect, it } from 'vitest'
 import { missingIn, stepsOf } from './page.ts'
 
-it('reads files, commands and their output in order', () => {
+it('a tutorial is read as a sequence of files and commands with their output', () => {
   const page = ['Text.', '```sh', 'mkdir a', '```', '```text', 'made …', '```', '`b.txt`:', '', '```html', 'x', '```']
   expect(stepsOf(page.join('\n'))).toEqual([
     { kind: 'commands', line: 2, text: 'mkdir a', output: ['made …'] },
@@ -11,12 +11,12 @@ it('reads files, commands and their output in order', () => {
   ])
 })
 
-it('refuses a block that it cannot assign', () => {
+it('a tutorial with a code block of unknown meaning is rejected', () => {
   expect(() => stepsOf('```text\nout\n```')).toThrow('line 1: the block is neither')
   expect(() => stepsOf('Text.\n```sh\nls')).toThrow('line 2: the block has no end')
 })
 
-it('finds shown lines in order, with any text for …', () => {
+it('shown lines are compared with the output in order, and … matches any text', () => {
   const output = 'one   two\nother\nthree (4.2 s)\n'
   expect(missingIn(output, ['one two', 'three (… s)'])).toEqual([])
   expect(missingIn(output, ['three …', 'one two'])).toEqual(['one two'])

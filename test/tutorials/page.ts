@@ -1,11 +1,14 @@
-/** Reads a tutorial: the files that its reader writes, the commands that they run, and the output. Pure. */
+/** Parses a tutorial into the files that its reader writes, the commands that the reader runs, and their output. */
 import { stripVTControlCharacters } from 'node:util'
 
 export type Step =
   | { readonly kind: 'file'; readonly line: number; readonly name: string; readonly text: string }
   | { readonly kind: 'commands'; readonly line: number; readonly text: string; readonly output: readonly string[] }
 
-/** A file has its name in a line of its own before the block. The block `text` after commands shows their output. */
+/**
+ * Returns the steps of a tutorial. A code block is a file if the line before it is the file name in backticks; `sh`
+ * blocks are commands, and a `text` block after them shows their output.
+ */
 export function stepsOf(page: string): Step[] {
   const lines = page.split('\n')
   const steps: Step[] = []
@@ -35,8 +38,8 @@ export function stepsOf(page: string): Step[] {
 const literal = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
 
 /**
- * The shown lines that the output does not have, in this order; other lines may stand between them. `…` stands for any text, and any
- * number of spaces equals one.
+ * Returns the shown lines that the output lacks. The output must contain them in this order, but may have other lines
+ * between them. `…` matches any text, and several spaces equal one.
  */
 export function missingIn(output: string, shown: readonly string[]): string[] {
   const lines = stripVTControlCharacters(output)

@@ -1,4 +1,4 @@
-/** Follows tutorials as a reader does: one shell with a working directory, and the built program. */
+/** Follows tutorials as a reader does: runs their commands in a shell, with the built program. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -11,26 +11,26 @@ import { until } from '../support/wait.ts'
 import { missingIn, type Step, stepsOf } from './page.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-/** Signing in, the only question of a tutorial. */
+/** Matches the only command of tutorials that prompts for input: `mote login` for a password. */
 const asksPassword = /^mote login /m
 const firstTutorial = 'docs/tutorials/first-app.md'
 const startsCloud = 'npm run demo'
-/** Of commands together: a build with a registry and two deployments, beside other tests. */
+/** Time limit for the commands of one code block, such as a build and two deployments, while other tests run. */
 const mostSeconds = 600
 
 export interface Reader extends AsyncDisposable {
-  /** @throws Error with the line of the page, the output, and what was expected */
+  /** Follows a whole tutorial. @throws Error with the line of the page, the output, and what was expected */
   follow(page: string): Promise<void>
-  /** Starts the cloud and signs in, as the first tutorial says. @throws Error like `follow` */
+  /** Starts the cloud and signs in, as in the first tutorial. @throws Error like `follow` */
   begin(): Promise<void>
-  /** Puts an image into the image directory of the cloud, so that no tutorial waits for its build. */
+  /** Puts an image into the cloud's image directory, so that it need not be built first. */
   addImage(layout: string): Promise<void>
 }
 
 export interface ReaderOptions {
-  /** Programs of hypervisors, for a reader who installed one: environment variables. By default guests are emulated. */
+  /** Environment variables for a hypervisor that the reader has installed. By default guests run under emulation. */
   readonly installed?: Readonly<Record<string, string>>
-  /** Replaces names and addresses, which other tests may use at the same time. */
+  /** Replaces names and addresses in commands and output, because other tests may use those of the tutorial. */
   readonly rename?: (text: string) => string
 }
 
@@ -49,7 +49,7 @@ export async function newReader({ rename, installed = {} }: ReaderOptions = {}):
   await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${built}/mote.js' "$@"\n`)
   await chmod(join(bin, 'mote'), 0o755)
 
-  /** The ports of a test are not those that readers have. */
+  /** Adapts text of the tutorial to this test, which uses other ports than readers do. */
   const here = rename ?? ((text: string) => text.replaceAll(':7070', `:${port}`).replaceAll(':7080', `:${gatewayPort}`))
   const { MOTE_TOKEN: _, MOTE_URL: __, MOTE_PROJECT: ___, ...inherited } = process.env
   const env = {
@@ -61,7 +61,7 @@ export async function newReader({ rename, installed = {} }: ReaderOptions = {}):
     NO_COLOR: '1',
     TERM: 'xterm',
   }
-  /** That of a cloud in the home directory. */
+  /** Data directory of the cloud. */
   const data = join(home, '.mote')
   let folder = home
   let password = ''
@@ -81,7 +81,7 @@ export async function newReader({ rename, installed = {} }: ReaderOptions = {}):
     return output.text
   }
 
-  /** Runs the commands in the folder of those before, and stops at the first one that fails. */
+  /** Runs commands in the folder in which the previous ones ended, and stops at the first command that fails. */
   async function runCommands(text: string): Promise<string> {
     const script = here(text).replaceAll('~/', `${home}/`)
     const whole = `set -euo pipefail\n${script}\npwd > '${home}/.folder'\n`

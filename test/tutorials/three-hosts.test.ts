@@ -1,5 +1,5 @@
-// Runs on one PostgreSQL only: tests documents and the built program, not the database.
-/** The tutorial of three hosts works as written, with other names and addresses than those of its readers. */
+// Runs on one PostgreSQL only: follows a tutorial with the built program, and does not test the database server.
+/** Runs the commands of the tutorial "three hosts", with other names and addresses. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
@@ -16,9 +16,9 @@ const why =
     ? 'needs root'
     : (natsMissing ?? (missing.length > 0 ? `not installed: ${missing.join(', ')}` : ''))
 
-/** Unique to this process: the tutorial's names start with `mt-`, and its addresses are 10.99.0.0/24. */
+/** Replaces the prefix `mt-` of the tutorial's names with one that is unique to this process. */
 const prefix = `mt${(process.pid % 36 ** 3).toString(36)}-`
-/** Of 198.18.0.0/15, which is reserved for tests (RFC 2544). */
+/** Replaces the tutorial's network 10.99.0.0/24 with one in 198.18.0.0/15, which RFC 2544 reserves for tests. */
 const network = `198.${18 + (process.pid % 2)}.${(process.pid >> 1) % 256}.`
 const rename = (text: string) => text.replaceAll('mt-', prefix).replaceAll('10.99.0.', network)
 const hosts = ['cloud', 'host-1', 'host-2'].map(name => `${prefix}${name}`)
@@ -34,11 +34,14 @@ function signal(pids: readonly number[], name: 'SIGTERM' | 'SIGKILL'): void {
     try {
       process.kill(pid, name)
     } catch {
-      // It ended meanwhile.
+      // The process has exited in the meantime.
     }
 }
 
-/** Ends what a tutorial that stopped half-way left behind: agents first, because they stop their VMs. */
+/**
+ * Kills the processes and removes the network namespaces of a tutorial that failed halfway. SIGTERM comes first,
+ * because agents then stop their VMs.
+ */
 async function clear(): Promise<void> {
   await run('ip', 'link', 'delete', `${prefix}lan`).catch(() => undefined)
   for (const host of hosts.toReversed()) {
@@ -50,7 +53,7 @@ async function clear(): Promise<void> {
   }
 }
 
-it('three hosts in network namespaces', { timeout: minutes(15) }, async context => {
+it('the tutorial "three hosts" works as written', { timeout: minutes(15) }, async context => {
   context.skip(why !== '', why)
   await using undo = new AsyncDisposableStack()
   const reader = undo.use(await newReader({ rename }))

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests documents and the built program, not the database.
+// Runs on one PostgreSQL only: follows a tutorial with the built program, and does not test the database server.
 /** Each night: in each run, the other tutorials and `worker` and `jobs` in test/system/cli-config.test.ts cover its commands. */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
@@ -6,7 +6,7 @@ import { isNightly } from '../support/nightly.ts'
 import { fastGuests, withImages, withVms } from './needs.ts'
 import { newReader } from './reader.ts'
 
-it('the tutorial of a worker and a scheduled job works as written', { timeout: minutes(18) }, async context => {
+it('the tutorial "worker and cron" works as written', { timeout: minutes(18) }, async context => {
   context.skip(!isNightly, 'runs each night, or with MOTE_TEST_NIGHTLY=1')
   await withVms(context)
   withImages(context, 'node', 'builder')

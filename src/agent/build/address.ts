@@ -3,11 +3,11 @@ import { checkPublicHost, PrivateHostError } from '../../lib/public-host.ts'
 import { BuildFault } from './fault.ts'
 
 interface Checked {
-  /** In the form that git accepts. */
+  /** The repository's address in the form that git accepts. */
   readonly href: string
   readonly hostname: string
   readonly port: number
-  /** The checked address; connections must use it. */
+  /** The IP address that was checked; connections must use it. */
   readonly address: string
 }
 
@@ -18,7 +18,8 @@ const everything = ['0.0.0.0/0', '::/0'].flatMap(text => parseCidr(text) ?? [])
 const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
 
 /**
- * @param hasKey whether ssh addresses are allowed
+ * Parses a repository's address and resolves its hostname.
+ * @param hasKey whether SSH addresses are allowed
  * @throws BuildFault for invalid addresses, and for private ones unless they are allowed
  */
 export async function checkUrl(text: string, allowPrivate: boolean, hasKey = false): Promise<CheckedUrl> {

@@ -1,4 +1,4 @@
-/** Real builds in real VMs, on a separate agent. */
+/** Builds repositories in real VMs, on an agent that only this file uses. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -66,7 +66,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     expect(await answer.text()).toBe('deep')
   })
 
-  test('a failed build reports why, and an older generation changes nothing', async () => {
+  test('a failed build reports the reason, and a request with an older generation is rejected', async () => {
     await git.push({ 'README.md': 'nothing to build' })
     const build = desired()
     expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('Add a Dockerfile') })
@@ -76,7 +76,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     expect((await logOf(build)).at(-1)).toContain('Add a Dockerfile')
   })
 
-  test('a canceled build ends in every phase', async () => {
+  test('a build that is canceled while it runs becomes absent and its VM is removed', async () => {
     await git.push({ 'index.html': 'x' })
     const build = desired()
     await put(build)
@@ -89,7 +89,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     })
   })
 
-  test('a build that exceeds its time limit ends', async () => {
+  test('a build that exceeds its time limit fails', async () => {
     const build = desired({ timeLimitMs: 300 })
     expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('longer than') })
   })

@@ -1,6 +1,6 @@
 /**
- * All builds of this host. A build does not survive the agent: control repeats the desired state, and the build starts
- * over.
+ * All builds of this host. A restart of the agent ends running builds: the control plane sends the desired state again,
+ * and each unfinished build starts over.
  */
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ import { maskedLog } from './mask.ts'
 
 export interface BuildsDeps {
   readonly hostId: string
-  /** Parent directory of `builds` (outcomes, logs) and `build-cache`. */
+  /** Parent directory of `builds` (results and logs) and `build-cache`. */
   readonly dataDir: string
   readonly vmDir: (vmId: string) => string
   readonly cacheDir: string
@@ -38,7 +38,7 @@ export interface BuildsDeps {
   readonly toolchainMib: number
   readonly drivers: ReadonlyMap<HypervisorName, Driver>
   readonly bootSlots: Semaphore
-  /** Resolves when the drivers may boot VMs. */
+  /** Resolves when the hypervisor drivers may boot VMs. */
   readonly ready: Promise<void>
   readonly logLimits: LogLimits
   readonly bus: Bus
@@ -46,13 +46,16 @@ export interface BuildsDeps {
 }
 
 export interface Builds {
-  /** @throws StepError `stale_generation`, `invalid_build` */
+  /**
+   * Starts, restarts or cancels a build until it matches the desired state.
+   * @throws StepError `stale_generation`, `invalid_build`
+   */
   put(put: BuildPut): Promise<BuildObserved>
   /** Returns undefined if this host never had the build or has deleted it. */
   logs(buildId: string, tail: number, afterUs: number): Promise<StoredLine[] | undefined>
-  /** The files with the lines of a build; undefined as for `logs`. */
+  /** Returns the paths of a build's log files; undefined as for `logs`. */
   logFiles(buildId: string): Promise<LogFiles | undefined>
-  /** Cancels running builds; outcomes stay. */
+  /** Cancels running builds. Stored results remain. */
   stop(): Promise<void>
 }
 
@@ -64,7 +67,9 @@ interface Entry {
   done: Promise<void>
 }
 
-/** Retention of logs and outcomes. Users look at a failed deployment on the same day. */
+/**
+ * Logs and results of builds are deleted after seven days. Users usually look at a failed deployment on the same day.
+ */
 const keptMs = 7 * 24 * 3_600_000
 
 export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
@@ -164,7 +169,7 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
   }
 }
 
-/** Maximum size of an answer: a bus message holds 1 MiB. */
+/** Maximum size of the lines in one `logs` response. A bus message holds at most 1 MiB. */
 const mostAnswerBytes = 768 * 1024
 
 function newest(lines: readonly StoredLine[], mostBytes: number): StoredLine[] {
@@ -175,7 +180,9 @@ function newest(lines: readonly StoredLine[], mostBytes: number): StoredLine[] {
 
 const fresh = ({ buildId, generation }: BuildPut) => ({ buildId, generation, image: null, commit: null, error: null })
 
-/** Runs the build and returns its outcome. Failures of this host are not retried, so the message names the cause. */
+/**
+ * Runs the build and returns its result. A failure of this host is not retried, so the error message names the cause.
+ */
 async function work(
   deps: BuildsDeps,
   entry: Entry,

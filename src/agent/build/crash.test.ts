@@ -1,6 +1,6 @@
 /**
- * kill -9 of the agent during a build: the next agent starts the build over, exactly one image results, and nothing
- * else is left.
+ * Kills the agent with SIGKILL during a build. The next agent starts the build over, and exactly one image and no other
+ * files remain.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { emulatedBuild, gitServer } from '../../../test/support/agent/build.ts'
 const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
 const child = fileURLToPath(new URL('../../../test/support/agent/build-crash-child.ts', import.meta.url))
 
-/** Runs an agent until the build reaches that state, then kills it. */
+/** Runs an agent until it reports the build in this state, then kills the agent. */
 async function crashWhile(state: string, dataDir: string, desired: BuildPut): Promise<void> {
   const agent = spawn(process.execPath, [child, dataDir, JSON.stringify(desired), state], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -34,7 +34,7 @@ async function crashWhile(state: string, dataDir: string, desired: BuildPut): Pr
 }
 
 test.skipIf(!tools)(
-  'kill -9 of the agent at each step of a build (needs qemu, umoci, git)',
+  'an agent that was killed during a build starts the build over (needs qemu, umoci, git)',
   { timeout: 240_000 },
   async () => {
     await using git = await gitServer()

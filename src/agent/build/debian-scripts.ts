@@ -1,4 +1,4 @@
-/** Scripts of languages whose toolchain comes from Debian: PHP, Ruby and Elixir. */
+/** Build scripts for PHP, Ruby and Elixir, whose toolchains come from Debian. */
 import { buildInSrc, cache, prelude } from './scripts.ts'
 import { npm } from './toolchain-scripts.ts'
 import { systemFiles } from './system-files.ts'
@@ -7,7 +7,7 @@ const finish = `cd /
 mv /src /out/app
 ${systemFiles}finish app $SYSTEM
 `
-/** Node for the assets of a project in another language. */
+/** Installs Node if the project has assets that Node builds. */
 const assets = `if [ -n "\${NODE_PACKAGE:-}" ]; then
 ${npm}fi
 `
@@ -17,7 +17,8 @@ export const debianScripts = {
 ${assets}${buildInSrc}# Only the build of the assets needs it.
 rm -rf node_modules
 ${finish}`,
-  // The system's Bundler also reads lock files of others, and gems are installed below the app.
+  // `BUNDLE_VERSION=system` uses Debian's Bundler for lock files of any Bundler version. Gems are installed below the
+  // app.
   ruby: `${prelude}${cache}export HOME=/root BUNDLE_PATH=/src/.mote/bundle BUNDLE_WITHOUT=development:test BUNDLE_VERSION=system
 export BUNDLE_USER_CACHE=/cache/bundle BUNDLE_RETRY=1 BUNDLE_SILENCE_ROOT_WARNING=true RAILS_ENV=production SECRET_KEY_BASE_DUMMY=1
 echo "using $(ruby --version | cut -d' ' -f1,2) of Debian"

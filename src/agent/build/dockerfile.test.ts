@@ -25,7 +25,7 @@ test.each([
   ['nothing but comments', '# nothing\n\n', /line 1: The file has no instruction\. Begin with FROM/],
   ['an instruction without a value', 'FROM x\nCMD', /line 2: CMD has no value\.$/],
   ['a very long word', `FROM x\n${'z'.repeat(10_000)}`, /line 2: Z{40} is no instruction/],
-])('%s is refused with the line', (_, text, message) => {
+])('%s is refused with the line number', (_, text, message) => {
   expect(() => check(text)).toThrow(BuildFault)
   expect(() => check(text)).toThrow(message)
 })
@@ -37,4 +37,4 @@ test.each([
   ['another escape character', '# escape=`\nFROM x\nRUN a `\n  b\nUSER y'],
   ['a byte order mark, Windows line ends and lower case', '\uFEFFfrom x\r\nrun a \\\r\n  b\r\n'],
   ['an argument before FROM, and an instruction for later', 'ARG V=1\nFROM x:$V\nONBUILD RUN true'],
-])('%s are accepted', (_, text) => expect(() => check(text)).not.toThrow())
+])('a Dockerfile with %s is accepted', (_, text) => expect(() => check(text)).not.toThrow())

@@ -1,13 +1,16 @@
-/** Reads the instructions of a Dockerfile, to refuse at once what no builder accepts (docs.docker.com/reference/dockerfile). */
+/**
+ * Parses the instructions of a Dockerfile, to refuse invalid ones before the builder starts
+ * (docs.docker.com/reference/dockerfile).
+ */
 import { closestTo } from '../../lib/closest.ts'
 import { faultAt } from './plan/project.ts'
 
 export interface Instruction {
-  /** Line of its first word, from 1. */
+  /** Line number of the instruction's first word, from 1. */
   readonly line: number
-  /** The first word, in upper case. */
+  /** The instruction's first word, in upper case. */
   readonly verb: string
-  /** The words after it, continued lines included; the text of here-documents is left out. */
+  /** The words after the first one, with continued lines but without the text of here-documents. */
   readonly words: readonly string[]
 }
 
@@ -17,15 +20,15 @@ const verbs = [
 ] as const
 const lowerVerbs = verbs.map(verb => verb.toLowerCase())
 
-/** Instructions that take here-documents. */
+/** Instructions that accept here-documents. */
 const takesDocuments: ReadonlySet<string> = new Set(['ADD', 'COPY', 'RUN'])
-/** `<<EOF`, `<<-EOF`, `<<"EOF"`; not `<<<`. */
+/** The start of a here-document: `<<EOF`, `<<-EOF` or `<<"EOF"`, but not `<<<`. */
 const document = /(?<!<)<<(-?)(["']?)([A-Za-z_][\w.]*)\2/g
 const mostDocuments = 32
-/** Longer words are no names, and only shown in part. */
+/** Error messages show at most this many characters of an unknown instruction. */
 const longestShown = 40
 
-/** Without comments and empty lines, with continued lines joined. */
+/** Returns the instructions of a Dockerfile, without comments and empty lines and with continued lines joined. */
 export function instructionsOf(text: string): readonly Instruction[] {
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
   const escape = /^#\s{0,8}escape\s{0,8}=\s{0,8}`/i.test(lines[0] ?? '') ? '`' : '\\'
@@ -35,7 +38,7 @@ export function instructionsOf(text: string): readonly Instruction[] {
     const parts: string[] = []
     for (let isOpen = true; isOpen && at < lines.length; at++) {
       const one = (lines[at] ?? '').trim()
-      // Comments and empty lines do not end a continued line.
+      // Comments and empty lines do not end a continued instruction.
       if (one.startsWith('#') || one === '') {
         if (parts.length === 0) break
         continue
@@ -54,7 +57,7 @@ export function instructionsOf(text: string): readonly Instruction[] {
   return found
 }
 
-/** Returns the index of the line that ends the last here-document that the instruction begins. */
+/** Returns the index of the line that ends the last here-document of the instruction. */
 function endOfDocuments(lines: readonly string[], from: number, text: string): number {
   let at = from
   for (const [, dash, , name] of [...text.matchAll(document)].slice(0, mostDocuments)) {
@@ -66,9 +69,9 @@ function endOfDocuments(lines: readonly string[], from: number, text: string): n
 }
 
 /**
- * Refuses a Dockerfile that no build can follow.
+ * Checks that every instruction exists and has a value, and that the first one is FROM.
  * @param file its path, for the message
- * @throws BuildFault with the line
+ * @throws BuildFault with the number of the wrong line
  */
 export function checkDockerfile(file: string, instructions: readonly Instruction[]): void {
   const [first] = instructions

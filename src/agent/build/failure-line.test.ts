@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { failureLine } from './failure-line.ts'
 
-it('is the last line that reports a fault, without colors', () => {
+it('the failure line is the last one that reports an error, without color codes', () => {
   expect(
     failureLine([
       'added 12 packages',
@@ -20,18 +20,18 @@ it('is the last line that reports a fault, without colors', () => {
   )
 })
 
-it('is what the failed command said, not that it failed, unless it said nothing', () => {
+it('the error that a command printed is preferred over the line that the command failed', () => {
   const lines = ['npm run build', 'compiling', 'Error: no such module foo', 'npm run build: failed after 3 s']
   expect(failureLine([...lines, 'building took 31 s'])).toBe('Error: no such module foo')
   expect(failureLine(['sh check', 'made', 'sh check: failed after 0 s'])).toBe('sh check: failed after 0 s')
 })
 
-it('is the last line if none reports a fault, and nothing for an empty log', () => {
+it('without an error in the log, the failure line is the last line; an empty log has none', () => {
   expect(failureLine(['building', 'stopped here', ''])).toBe('stopped here')
   expect(failureLine(['', ' '])).toBeUndefined()
 })
 
-it('is bounded in length, lines and time', () => {
+it('the failure line has at most 300 characters and comes from the last 60 lines', () => {
   expect(failureLine([`error ${'x'.repeat(100_000)}`])).toHaveLength(300)
   expect(failureLine(['error first', ...Array.from({ length: 80 }, () => 'fine')])).toBe('fine')
 })
@@ -131,6 +131,6 @@ it.each([
     ['src/a.ts(1,1): error TS2304: Cannot find name "x".', ' ELIFECYCLE  Command failed with exit code 2.'],
     'src/a.ts(1,1): error TS2304: Cannot find name "x".',
   ],
-])('is the reason and not what the tool says about it: %s', (_, lines, reason) =>
+])('general messages that a tool prints after an error are skipped: %s', (_, lines, reason) =>
   expect(failureLine([...lines, 'the command: failed after 3 s', 'building took 4 s'])).toBe(reason),
 )

@@ -1,4 +1,4 @@
-/** A build failure that no retry can fix. The message is for the owner of the app. */
+/** A build failure that a retry does not fix. Its message is shown to the app's owner. */
 export class BuildFault extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

@@ -1,4 +1,4 @@
-/** Runs git without hooks, other transports, redirects, helpers, or configuration of this host. */
+/** Runs git isolated from this host's configuration: no hooks, credential helpers, redirects or other transports. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hostCertificates } from '../../lib/child-env.ts'
@@ -9,18 +9,21 @@ import { type CheckedUrl, curlResolve } from './address.ts'
 export type Git = (args: readonly string[]) => Promise<string>
 
 export interface FetchLimits {
-  /** Limit on each file that git writes; git is killed beyond it. */
+  /** Limit on each file that git writes; git is killed when it exceeds the limit. */
   readonly maxBytes: number
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
 /**
- * Limit on git's output: a server may send any amount of text (`remote: ...`), and a tree may have any number of names.
+ * Limit on git's output. A server may send any amount of text (`remote: ...`), and a tree may have any number of names.
  */
 const outputBytes = 2 << 20
 
-/** `prlimit` ends the program with SIGXFSZ when a file grows too large: a small repository can unpack to a huge one. */
+/**
+ * Runs a program whose files may not exceed `maxBytes`: the kernel sends it SIGXFSZ (prlimit(1)). A small repository
+ * can unpack to a huge one.
+ */
 export const limited = (
   worker: Worker,
   program: readonly string[],
@@ -35,13 +38,19 @@ export const limited = (
     signal,
   })
 
-/** @param dir the repository, relative to the worker's directory */
+/**
+ * Returns a function that runs git in one repository.
+ * @param dir the repository, relative to the worker's directory
+ */
 export const gitIn =
   (worker: Worker, dir: string, env: Readonly<Record<string, string>>, limits: FetchLimits): Git =>
   args =>
     limited(worker, ['git', `--git-dir=${worker.path(dir)}`, ...args], limits, env)
 
-/** Copies the host's trusted certificate authorities to where the worker can read them; missing files are skipped. */
+/**
+ * Copies the host's trusted certificate authorities to where the worker can read them, and returns the environment
+ * variables that name the copies. Missing files are skipped.
+ */
 export async function certificatesFor(worker: Worker): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   await mkdir(join(worker.dir, 'trust'))
@@ -57,7 +66,7 @@ export async function certificatesFor(worker: Worker): Promise<Record<string, st
   return found
 }
 
-/** Passes settings and password in the environment, so that neither arguments nor files contain them. */
+/** Returns the environment with git's settings and the password, so that neither arguments nor files contain them. */
 export function gitEnvironment(
   url: CheckedUrl,
   auth: { readonly username: string; readonly password: string } | undefined,

@@ -1,4 +1,4 @@
-/** Private repositories over SSH, through a real sshd, with keys like those of apps. */
+/** Fetches private repositories from a real sshd, with SSH keys like those of apps. */
 import { existsSync } from 'node:fs'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const missing = needed.filter((_, n) => !present[n])
 const isRoot = process.getuid?.() === 0
 const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
 
-describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join(' ') || 'nothing'})`, () => {
+describe.skipIf(missing.length > 0)(`git over SSH (missing: ${missing.join(' ') || 'nothing'})`, () => {
   const key = makeKeyPair('mote test')
   let host: SshGitHost
   beforeAll(async () => {
@@ -47,11 +47,11 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
     }
   }
 
-  test('reads with the key of the app, and leaves no key file', async () => {
+  test("a repository is fetched with the app's key, and no key file remains", async () => {
     expect(await fetched()).toEqual({ text: 'over ssh', left: ['git', 'trust'], branch: 'main' })
   })
 
-  test.skipIf(!isRoot)('also accepts user@host:path (port 22 needs root)', async () => {
+  test.skipIf(!isRoot)('an address like user@host:path is accepted (port 22 needs root)', async () => {
     expect(await fetched({ url: host.scpOf('private') })).toMatchObject({ text: 'over ssh' })
   })
 
@@ -62,7 +62,7 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
     await expect(fetched({ ssh: { privateKey: key.privateKey, knownHosts: '' } })).rejects.toThrow(/known_hosts/)
   })
 
-  test('a key that the git host does not know is refused with advice', async () => {
+  test('a key that the git host rejects fails with advice to add it as a deploy key', async () => {
     const { privateKey } = makeKeyPair('')
     await expect(fetched({ ssh: { privateKey, knownHosts: host.knownHosts } })).rejects.toThrow(/deploy key/)
   })
@@ -71,12 +71,12 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
     ['an option as the user', 'ssh://-oProxyCommand=id@localhost/x'],
     ['an option as the host', 'ssh://-oProxyCommand=id/x'],
     ['an option in the short form', '-oProxyCommand=id@localhost:x'],
-    ['git without ssh', 'git://localhost/x'],
-  ])('%s is refused', async (_, url) => {
+    ['the git:// transport', 'git://localhost/x'],
+  ])('an address with %s is refused', async (_, url) => {
     await expect(fetched({ url })).rejects.toThrow(/https only/)
   })
 
-  test('a private address needs permission, and ssh needs a key', async () => {
+  test('a private address needs permission, and an SSH address needs a key', async () => {
     await expect(fetched({ allowPrivate: false })).rejects.toThrow(/private address/)
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)
@@ -93,14 +93,14 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
   })
 })
 
-describe('submodules', () => {
+describe('submodules of a repository', () => {
   let server: GitServer
   beforeAll(async () => {
     server = await gitServer()
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  /** @param url the submodule's address, as in `.gitmodules` */
+  /** Pushes a repository with one submodule. @param url the submodule's address, as in `.gitmodules` */
   const pushed = async (url: string) => {
     const inner = await server.push({ 'lib.txt': 'from the library' }, { branch: 'lib' })
     const gitmodules = `[submodule "the lib"]\n\tpath = vendor/lib\n\turl = ${url}\n`
@@ -140,5 +140,7 @@ describe('submodules', () => {
     ['https://h/team/app.git', 'https://h.evil/team/lib.git', undefined],
     ['https://h/team/app.git', 'ext::sh -c id', undefined],
     ['https://h/team/app.git', '--upload-pack=id', undefined],
-  ])('of %s, %s is %s', (parent, url, wanted) => expect(submoduleUrl(parent, url)).toBe(wanted))
+  ])('in the repository %s, the submodule URL %s resolves to %s', (parent, url, wanted) =>
+    expect(submoduleUrl(parent, url)).toBe(wanted),
+  )
 })

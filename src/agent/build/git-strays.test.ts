@@ -13,7 +13,9 @@ import { gitWorker } from '../../../test/support/agent/build.ts'
 const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
 const commit = '1'.repeat(40)
 
-/** A repository over "dumb" HTTP (gitprotocol-http(5)) without objects, whose alternates point to another host. */
+/**
+ * Starts a "dumb" HTTP repository (gitprotocol-http(5)) without objects, whose alternates file points to another host.
+ */
 async function hostile() {
   let strays = 0
   const victim = createServer((_, response) => {
@@ -54,7 +56,7 @@ test('git does not follow alternates to another host', async () => {
   await expect(fetchSource(source, worker, limits)).rejects.toBeInstanceOf(BuildFault)
   expect(server.asked).toContain('/x.git/info/refs')
   expect(server.strays()).toBe(0)
-  // Control: a git that follows redirects connects to the other host.
+  // Counter-check: a git that follows redirects connects to the other host.
   const args = ['-c', 'http.followRedirects=true', 'clone', '--quiet', server.url, join(dir.path, 'led')]
   await expect(run('git', args)).rejects.toThrow()
   expect(server.strays()).toBeGreaterThan(0)

@@ -68,15 +68,15 @@ describe('a fetch over smart HTTP', () => {
   })
 
   test.each([
-    ['a branch that is not there', { branch: 'nope' }, /"nope" of the repository is not there/],
-    ['a commit that is not there', { branch: 'main', commit: 'f'.repeat(40) }, /no commit ffffffffffff/],
-    ['a file', { url: 'file:///etc' }, /https only/],
-    ['a program', { url: 'ext::sh -c id' }, /https only/],
-    ['an option', { url: '--upload-pack=id' }, /https only/],
-    ['http without leave', { allowPrivate: false }, /https only/],
-    ['loopback without leave', { url: 'https://localhost/x', allowPrivate: false }, /private address/],
+    ['a branch that does not exist', { branch: 'nope' }, /"nope" of the repository is not there/],
+    ['a commit that does not exist', { branch: 'main', commit: 'f'.repeat(40) }, /no commit ffffffffffff/],
+    ['a file URL', { url: 'file:///etc' }, /https only/],
+    ['an address that runs a program', { url: 'ext::sh -c id' }, /https only/],
+    ['an option instead of an address', { url: '--upload-pack=id' }, /https only/],
+    ['http without permission', { allowPrivate: false }, /https only/],
+    ['loopback without permission', { url: 'https://localhost/x', allowPrivate: false }, /private address/],
     ['an option as a branch', { branch: '--upload-pack=id' }, /is not there|cannot be fetched/],
-  ] as const)('%s is refused', async (_, change, message) => {
+  ] as const)('%s is refused with the reason', async (_, change, message) => {
     await expect(fetched(change)).rejects.toThrow(message)
     await expect(fetched(change)).rejects.toBeInstanceOf(BuildFault)
   })
@@ -98,7 +98,7 @@ describe('a fetch over smart HTTP', () => {
     await expect(fits.archive(join(dir.path, 'source.tar'))).rejects.toThrow(/larger/)
   })
 
-  test('a tree with too many paths to list shows at least those at its top and in public', async () => {
+  test('a tree with too many paths is listed at least with the paths at its top and in public', async () => {
     await using large = await gitServer()
     const dir = `src/${'x'.repeat(230)}/${'y'.repeat(230)}/${'z'.repeat(230)}`
     const deep = Array.from({ length: 3200 }, (_, n) => [`${dir}/${n}.txt`, ''] as const)

@@ -1,4 +1,4 @@
-/** Fetches one commit of an untrusted repository. Nothing of it is ever checked out on the host. */
+/** Fetches one commit of an untrusted repository. The host never checks out its files. */
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BuildPut } from '../../contract/agent.ts'
@@ -21,11 +21,13 @@ export interface Commit {
 
 /** Read access to the source of a build. */
 export interface SourceTree {
-  /** Time of the commit, so that the image of a commit is always the same; of an upload, when it was fetched. */
+  /**
+   * The commit's time, so that the same commit always gives the same image. For an upload, the time of the download.
+   */
   readonly made: Date
-  /** Returns the paths of the files; of a very large tree only those at its top and in `public`. */
+  /** Returns the paths of the files. Of a very large tree, only those at its top and in `public` are complete. */
   list(): Promise<readonly string[]>
-  /** Returns undefined if there is no such file or it is too large; of a lock file, the first part. */
+  /** Returns the text of a file; undefined if it does not exist or is too large. Lock files are cut instead. */
   read(path: string): Promise<string | undefined>
   /** Writes the whole tree, including submodules, as a tar archive. */
   archive(file: string): Promise<void>
@@ -35,19 +37,20 @@ export interface Repository extends SourceTree {
   readonly commit: Commit
 }
 
-/** A repository on this host with the single commit that is needed. */
+/** A bare repository on this host with the one commit that is needed. */
 interface Fetched {
   readonly git: Git
   readonly hash: string
   readonly branch: string
-  /** Path in the tree: empty, or with a trailing slash. */
+  /**
+   * Where the archive contains this repository's files: empty for the top, a submodule's path with a trailing slash.
+   */
   readonly prefix: string
 }
 
 /**
- * Fetches the commit and those of its submodules into bare repositories in the worker's directory. No hooks, no
- * transport other than that of the URL, no redirects, no credential helpers, no configuration of this host; git
- * connects only to the checked address.
+ * Fetches the commit and those of its submodules into bare repositories in the worker's directory. Git is isolated
+ * (git-run.ts) and connects to the checked address only.
  * @throws BuildFault when the repository, branch or commit does not exist or is not accessible
  */
 export async function fetchSource(source: Source, worker: Worker, limits: FetchLimits): Promise<Repository> {
@@ -64,7 +67,7 @@ export async function fetchSource(source: Source, worker: Worker, limits: FetchL
   }
 }
 
-/** A commit may say any number; without a valid one, that of the earliest time. */
+/** Returns the commit's time, or 1970 if it is invalid: a commit may contain any number. */
 function timeOf(seconds: string): Date {
   const made = new Date(Number(seconds) * 1000)
   return Number.isNaN(made.getTime()) ? new Date(0) : made
@@ -72,9 +75,9 @@ function timeOf(seconds: string): Date {
 
 interface Place {
   readonly worker: Worker
-  /** Environment variables that name the certificate authorities. */
+  /** Environment variables with the paths of the trusted certificate authorities. */
   readonly trusted: Readonly<Record<string, string>>
-  /** The repository's directory, relative to the worker's. */
+  /** The repository's directory, relative to the worker's directory. */
   readonly dir: string
   readonly prefix: string
 }
@@ -148,8 +151,8 @@ function repositoryOf(
 }
 
 /**
- * Only the last 2 MiB of git's output are kept, so the paths at the top are listed apart: a longer list loses its
- * beginning, and the first path is cut.
+ * Returns the paths of the commit's files. Paths at the top and in `public` are listed separately, because only the
+ * last 2 MiB of git's output are kept and a longer list would lose its beginning.
  */
 async function pathsIn(git: Git, hash: string): Promise<string[]> {
   const list = async (args: readonly string[]) => (await git(['ls-tree', '-z', ...args])).split('\0')
@@ -177,8 +180,8 @@ async function defaultBranch(git: Git, { href }: CheckedUrl): Promise<string> {
 }
 
 /**
- * Some git hosts do not serve single commits. Then this fetches the branch, or every branch if none is given, fifty
- * commits deep.
+ * Fetches the commit and returns its hash. If the git host does not serve single commits, this fetches the last fifty
+ * commits of the branch, or of every branch if none is given.
  */
 async function fetchCommit(git: Git, { href }: CheckedUrl, branch: string, wanted: string): Promise<string> {
   const fetch = (depth: number, what: string) =>
@@ -194,12 +197,12 @@ async function fetchCommit(git: Git, { href }: CheckedUrl, branch: string, wante
   return hash.trim()
 }
 
-/** Matches SIGXFSZ of git itself or of one of its helpers. */
+/** Matches the messages of git, or of one of its helpers, that SIGXFSZ killed. */
 const tooLarge = /died of signal 25|was killed|File too large/
 
 const yesNo = [() => true, () => false] as const
 
-/** Maps git's messages to explanations for users. */
+/** What went wrong by git's message, as the end of a sentence that begins with the repository. */
 const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
   [tooLarge, 'is larger than a repository may be'],
   [/Host key verification failed/, 'is on a host whose key is not among the known_hosts of its credential'],
@@ -213,8 +216,8 @@ const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
 ]
 
 /**
- * Returns a function that throws the BuildFault for an error of git. git's messages contain the address, never the
- * credential.
+ * Returns a function that maps an error of git to a BuildFault and throws it. The message may contain the address,
+ * never the credential.
  */
 function unreachable(href: string, branch?: string) {
   return (cause: unknown): never => {

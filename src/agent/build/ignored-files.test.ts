@@ -23,7 +23,7 @@ let dir = ''
 beforeEach(async () => void (dir = await mkdtemp(join(tmpdir(), 'mote-ignored-'))))
 afterEach(() => rm(dir, { recursive: true }))
 
-/** The small builder image has only busybox, whose awk differs from Debian's. */
+/** Also test busybox, which is all that the small builder image has: its awk differs from Debian's. */
 const programs = ['system', ...(existsSync('/usr/bin/busybox') ? ['busybox'] : [])]
 
 async function remaining(files: Files, program: string): Promise<string[]> {
@@ -44,7 +44,7 @@ async function remaining(files: Files, program: string): Promise<string[]> {
   return found.filter(one => !['package.json', 'a.js', '.dockerignore'].includes(one)).sort()
 }
 
-/** A directory with the programs of the image `web`. */
+/** Creates a directory that has busybox as its only program, like the image `web`. */
 async function onlyBusybox(): Promise<string> {
   const bin = join(dir, 'bin')
   await mkdir(bin)
@@ -53,7 +53,7 @@ async function onlyBusybox(): Promise<string> {
   return bin
 }
 
-describe.each(programs)('with the programs of %s, .dockerignore', program => {
+describe.each(programs)('.dockerignore with the programs of %s', program => {
   test.each([
     ['a name at the top', 'b', ['b', 'c/b'], ['c/', 'c/b']],
     ['a leading slash', '/b', ['b', 'c/b'], ['c/', 'c/b']],
@@ -71,30 +71,30 @@ describe.each(programs)('with the programs of %s, .dockerignore', program => {
     ['two stars last', 'c/**', ['c/d', 'c/e/f', 'd'], ['c/', 'd']],
     ['two stars in a name', '**.log', ['a.log', 'c/a.log', 'b'], ['b', 'c/']],
     ['an exception below an excluded directory', 'c\n!c/d', ['c/d', 'c/e', 'c/f/g'], ['c/', 'c/d']],
-    ['the last pattern wins', 'b\n!b\nb', ['b'], []],
+    ['repeated patterns, of which the last decides', 'b\n!b\nb', ['b'], []],
     ['signs of regular expressions', 'a.b+(1)|$^{2}', ['a.b+(1)|$^{2}', 'aXb'], ['aXb']],
     ['an escaped star', '\\*', ['*', 'b'], ['b']],
     ['parents', '../c/../b/./d', ['b/d', 'c/d'], ['b/', 'c/', 'c/d']],
     ['names with spaces and quotes', "it's a*", ["it's a b", 'it'], ['it']],
     ['everything', '*', ['b', 'c/d'], []],
     ['only exceptions', '!b', ['b', 'c'], ['b', 'c']],
-  ] as const)('%s', async (_, text, paths, left) => {
+  ] as const)('handles %s as Docker does', async (_, text, paths, left) => {
     const files = Object.fromEntries(paths.map(path => [path, '']))
     expect(await remaining({ ...app, ...files, '.dockerignore': text }, program)).toEqual(left.toSorted())
   })
 })
 
-test('files at the top that decide the plan stay, others of that name do not', async () => {
+test('files at the top that decide the build plan are never excluded, files of the same name below are', async () => {
   const files = { ...app, 'yarn.lock': '', Procfile: 'web: node a.js', 'b/package.json': '{}', '.dockerignore': '**' }
   expect(await remaining(files, 'system')).toEqual(['Procfile', 'yarn.lock'])
 })
 
-test('the builder of a Dockerfile respects .dockerignore itself', () => {
+test('with a Dockerfile, the plan leaves .dockerignore to buildah', () => {
   expect(planOf({ ...app, Dockerfile: 'FROM scratch', '.dockerignore': 'b' }).ignored).toBeUndefined()
   expect(planOf({ ...app, '.dockerignore': '# nothing\n' }).ignored).toBeUndefined()
 })
 
-test('too many patterns are refused with the line', () => {
+test('too many patterns are refused with the line number', () => {
   const wide = `${'?'.repeat(500)}\n`.repeat(40)
   expect(() => planOf({ ...app, '.dockerignore': wide })).toThrow(
     /^\.dockerignore, line \d+: The patterns are too long/,

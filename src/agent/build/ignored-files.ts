@@ -1,8 +1,8 @@
-/** Removes what the `.dockerignore` of a project without a Dockerfile excludes from its unpacked source. */
+/** Shell code that applies `.dockerignore` to the unpacked source of a project without a Dockerfile. */
 
 /**
- * Shell function: `leave_out <directory>` removes the files that `$IGNORE` excludes (`ignoredBy`), and the excluded
- * directories in which none stays. A small image only has busybox.
+ * Shell function: `leave_out <directory>` removes the files that the patterns in `$IGNORE` exclude (see `ignoredBy`),
+ * and excluded directories that become empty. Falls back to busybox, which is all that a small image has.
  */
 export const leaveOut = `tool() { if command -v "$1" > /dev/null; then "$@"; else busybox "$@"; fi; }
 leave_out() {

@@ -1,4 +1,4 @@
-/** Builds with arguments and secrets in a real VM, with the images of `mote image build builder`. */
+/** Builds with arguments and secrets in a real VM, with the images that `mote image build builder` makes. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ describe.skipIf(reason !== '')(`builds with arguments and secrets${reason}`, { t
   const build = (files: SourceFiles, settings: BuildInputs, appId: string) =>
     buildOn(host, git, files, { hypervisor, appId, settings })
 
-  test('commands of a detected project get both as variables, and the log shows no secret', async () => {
+  test('build commands of a detected project get both as variables, and the log shows no secret', async () => {
     const print = `process.stdout.write(process.env.LEVEL + '|' + process.env.TOKEN)`
     const files = {
       'package.json': JSON.stringify({
@@ -60,7 +60,7 @@ describe.skipIf(reason !== '')(`builds with arguments and secrets${reason}`, { t
     expect(log).not.toContain('of two lines')
   })
 
-  test('a Dockerfile of another name gets arguments, and mounts secrets that no layer has', async context => {
+  test('a Dockerfile with another name gets arguments and mounts secrets, and no image layer contains a secret', async context => {
     context.skip(!existsSync(busybox), "needs Debian's busybox-static")
     const files = {
       'docker/web.Dockerfile': `FROM scratch
@@ -80,14 +80,14 @@ RUN --mount=type=secret,id=TOKEN ["/bin/busybox", "sh", "-c", "/bin/busybox sha2
     expect(other.image).not.toBe(first.image)
   })
 
-  test('a path that is not in the source fails with its name', async () => {
+  test('a Dockerfile path that is not in the source fails with the path', async () => {
     await expect(build({ 'a.txt': '' }, inputs('Dockerfile.prod', token), 'inputs-none')).rejects.toThrow(
       'The source has no file "Dockerfile.prod". Correct the path of the Dockerfile (build.dockerfile).',
     )
   })
 })
 
-/** All blobs of the images of an app, unpacked. */
+/** Returns all blobs of an app's images, decompressed. */
 async function contentOf(imageDir: string, appId: string): Promise<string> {
   const parts: string[] = []
   for (const name of (await readdir(imageDir)).filter(one => one.includes(appId))) {

@@ -45,39 +45,40 @@ export interface JobDeps extends ToolImageDirs {
   readonly oneWay: () => Promise<OneWay>
   /** See `buildTrust`. */
   readonly buildCa: string | null
-  /** Limit on the host's archives of toolchains. */
+  /** Limit on the host's cache of toolchain archives; see `ToolchainDeps`. */
   readonly toolchainMib: number
-  /** Directory of the apps' build caches. */
+  /** Directory with the build cache of each app. */
   readonly cachesDir: string
 }
 
 export interface Job {
   readonly buildId: string
   readonly spec: BuildPut['spec']
-  /** An empty directory; the caller removes it. */
+  /** An empty working directory; the caller removes it. */
   readonly work: string
-  /** Directory of the VM, which is checked for leftover processes after a crash. */
+  /** Directory of the VM. After a crash, the agent looks there for leftover processes. */
   readonly vmDir: string
   readonly log: VmLog
   readonly onCommit: (commit: Commit) => void
   readonly onState: (state: 'fetching' | 'building' | 'pushing') => void
 }
 
-/** More than the source of any app; large files belong in a volume. */
+/** Limit on the unpacked source. Larger files belong in a volume. */
 const maxSourceBytes = 1 << 30
 const cacheMib = 10 * 1024
-/** The builder unpacks them on its own disk of 8 GiB. */
+/** Limit on private base images, which the builder unpacks on its own disk of 8 GiB. */
 const maxBasesBytes = 2 * 2 ** 30
 
 /**
- * @returns the image's reference, pinned by digest. @throws BuildFault for the owner of the app; when aborted: the
- * signal's reason
+ * Builds the app's image and stores or pushes it.
+ * @returns the image reference, pinned by digest
+ * @throws BuildFault with a message for the app's owner; when aborted: the signal's reason
  */
 export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promise<string> {
   if (deps.driver.name === 'fake') throw new BuildFault('This host only simulates VMs: it cannot build.')
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
-  // Checked first, because a wrong setting breaks every build.
+  // Done first, because a wrong setting would make every build fail.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
   const { recipe, bases, made } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
@@ -98,7 +99,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   return image
 }
 
-/** The registries with the credential for the push. */
+/** Returns the registries, with the project's credential for the push. */
 async function registriesTo(
   { askBuildLogin, registries }: JobDeps,
   { buildId, spec }: Job,
@@ -168,8 +169,8 @@ async function makeDisks(deps: JobDeps, { spec, work }: Job, source: SourceTree)
 }
 
 /**
- * The cache disk of an app. Guests with the raw disk could forge a file system, so hosts mount only a disk of its own,
- * which no such guest gets.
+ * Returns the file of an app's cache disk. A guest with access to the raw disk could forge the file system, so the host
+ * never mounts such a disk: drivers that mount the cache use a separate file.
  */
 const cacheOf = ({ cachesDir, driver }: JobDeps, appId: string) =>
   join(cachesDir, driver.mountsDrives ? `${appId}.mounted.img` : `${appId}.img`)
@@ -185,16 +186,16 @@ async function ensureCache(file: string): Promise<void> {
 
 interface Prepared {
   readonly recipe: Recipe
-  /** Private images of the Dockerfile. */
+  /** Private base images of the Dockerfile. */
   readonly bases: Bases | undefined
-  /** Time of the source, which the image gets. */
+  /** Time of the source, which becomes the creation time of the image. */
   readonly made: Date
 }
 
 interface Planned extends Omit<Prepared, 'made'> {
-  /** Environment of the builder, see `buildTrust`. */
+  /** Environment of the builder with proxy and certificate authorities; see `buildTrust`. */
   readonly trust: Readonly<Record<string, string>>
-  /** The archive with the toolchain. */
+  /** Path of the tar file with the toolchain; see `toolchainDisk`. */
   readonly toolchains: string | undefined
 }
 

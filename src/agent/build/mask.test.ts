@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { maskOf } from './mask.ts'
 
-test('values are masked, each line of those with several, and longer ones first', () => {
+test('secret values are masked: each line of a value with several, and longer values before shorter ones', () => {
   const mask = maskOf(['abcdefgh', 'abcdefgh-longer', '-----BEGIN KEY-----\nMIIEvQIBADAN\n', 'short'])
   expect(mask('token abcdefgh-longer and abcdefgh.')).toBe('token *** and ***.')
   expect(mask('MIIEvQIBADAN')).toBe('***')
@@ -9,6 +9,6 @@ test('values are masked, each line of those with several, and longer ones first'
   expect(mask('a short word')).toBe('a short word')
 })
 
-test('without secrets, lines stay as they are', () => {
+test('without secrets, lines are unchanged', () => {
   expect(maskOf([])('abcdefgh')).toBe('abcdefgh')
 })

@@ -1,17 +1,20 @@
-/** Removes the values of secrets from the log of a build. */
+/** Masks the values of secrets in a build log. */
 import type { VmLog } from '../logs/vm-log.ts'
 
-/** Shorter values would also hide words that have nothing to do with them. */
+/** Minimum length of a masked value. Shorter values would also mask unrelated words. */
 const shortest = 8
 export const masked = '***'
 
-/** Lines of a value that has several are masked one by one, as a program prints them. */
+/**
+ * Returns a function that masks secrets in a log line. A value with several lines is masked line by line, as a program
+ * prints it.
+ */
 export function maskOf(secrets: readonly string[]): (line: string) => string {
   const parts = secrets
     .flatMap(value => [value, ...value.split(/\r?\n/)])
     .map(part => part.trim())
     .filter(part => part.length >= shortest)
-    // A value that contains another one must not be left in part.
+    // Longest first: if one value contains another, the shorter match would leave a part of it.
     .toSorted((a, b) => b.length - a.length)
   const known = [...new Set(parts)]
   return line => known.reduce((text, part) => text.replaceAll(part, masked), line)

@@ -1,7 +1,7 @@
-/** Builds projects of Maven with the JDK and the Maven of Debian. */
+/** The build script for Maven projects, with the JDK and Maven from Debian. */
 import { cache, prelude } from './scripts.ts'
 
-/** Java has a list of authorities of its own: keytool adds one certificate at a time. */
+/** Adds the certificate authorities to Java's own list. keytool adds one certificate at a time. */
 const trustOfJava = `if [ -n "\${MOTE_CA:-}" ]; then
   mkdir -p /run/mote-cas
   awk '/BEGIN CERT/ { n++ } { print > ("/run/mote-cas/" n) }' /run/mote-ca.pem

@@ -5,7 +5,7 @@ import { run } from '../../lib/exec.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
 import { putBehind, unpackBehind } from './more-archives.ts'
 
-it('a guest unpacks each archive of one disk', async () => {
+it('a guest unpacks each archive that was appended to one disk', async () => {
   await using dir = await testDir()
   const at = (name: string) => join(dir.path, name)
   const archive = async (name: string, bytes: number) => {

@@ -1,21 +1,24 @@
 /**
- * Archives behind that of the source on its disk: an emulated VM has device slots for three drives of a build, and they
- * are taken.
+ * Appends more archives to the source disk of a build. They get no disks of their own, because an emulated VM has
+ * device slots for three build drives only.
  */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { rm, stat, truncate } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 
-/** Archives begin at multiples of it, so that a guest reads them in large blocks. */
+/** Appended archives begin at multiples of this size, so that a guest reads them in large blocks. */
 const blockBytes = 1 << 20
 
-/** Shell function: `unpack_behind <block> <directory>` unpacks the archive that begins at the block. Needs `findDisk`. */
+/**
+ * Shell function: `unpack_behind <block> <directory>` unpacks the archive that begins at that block of the source disk.
+ * Needs `findDisk`.
+ */
 export const unpackBehind = `unpack_behind() { dd if="$(disk source)" bs=${blockBytes} skip="$1" 2>/dev/null | tar -x -C "$2"; }
 `
 
 /**
- * Moves an archive to the end of the disk.
- * @returns the block at which it begins there
+ * Appends an archive to the disk and deletes the archive's file.
+ * @returns the block of the disk at which the archive begins
  */
 export async function putBehind(disk: string, archive: string, signal: AbortSignal): Promise<number> {
   const block = Math.ceil((await stat(disk)).size / blockBytes)

@@ -1,4 +1,4 @@
-/** Reads the result from a builder VM's output disk. Runs in a thread (archive-thread.ts). */
+/** Reads the result from a builder VM's output disk. Runs in a worker thread (archive-thread.ts). */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -10,12 +10,12 @@ import { ArchiveFault, unreadable } from '../../lib/archive/fault.ts'
 import { type PackedType, packEntry } from '../../lib/archive/packing.ts'
 import { type ArchiveLimits, type TarEntry, tarEntries } from '../../lib/archive/tar.ts'
 
-/** The last entry of the archive; data after it on the disk is ignored. */
+/** Name of the last entry of the archive. Data after it on the disk is ignored. */
 const endMark = 'mote.end'
 
 const refused = (message: string) => new ArchiveFault('refused', message)
 
-/** @param file the layer; overwritten */
+/** @param file where the layer is written; overwritten */
 export async function writeLayer(disk: string, file: string, limits: ArchiveLimits): Promise<void> {
   const layer = pack()
   const written = pipeline(layer, createWriteStream(file, { mode: 0o600 }))
@@ -47,9 +47,9 @@ const layerTypes: ReadonlyMap<TarEntry['type'], PackedType> = new Map([
   ['symlink', 'symlink'],
   ['link', 'link'],
 ])
-/** Files of Debian packages, which belong to root as in the base image. */
+/** Whether the path belongs to a Debian package. Such files get the owner root, as in the base image. */
 const isSystem = (name: string) => /^(?:usr|etc)(?:\/|$)/.test(name)
-/** The accounts of the base image are those that the guest starts the app with. */
+/** Account files, which a build may not replace: the guest starts the app with the accounts of the base image. */
 const accounts = /^etc\/(?:passwd|group|shadow|gshadow)-?$/
 const insideResult = (name: string) =>
   (/^app(?:\/|$)/.test(name) || isSystem(name)) && !accounts.test(name) && !name.split('/').includes('..')
@@ -78,7 +78,8 @@ async function takeBlob(body: AsyncIterable<Buffer>, file: string, digest: strin
 }
 
 /**
- * Calls `take` for each entry before the end mark. @throws ArchiveFault if there is no end mark, or a limit is exceeded
+ * Calls `take` for each entry before the end mark.
+ * @throws ArchiveFault if there is no end mark, or a limit is exceeded
  */
 async function eachEntry(disk: string, limits: ArchiveLimits, take: (entry: TarEntry) => Promise<void>): Promise<void> {
   for await (const entry of tarEntries(createReadStream(disk), limits)) {

@@ -1,4 +1,4 @@
-/** The result of a build is untrusted input, and the pushed image is the built one. */
+/** Reads the results of builds, which are untrusted input, and stores the built images. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -34,7 +34,7 @@ async function disk(dir: string, entries: ReadonlyArray<readonly [Entry, string?
 }
 
 describe('a layer', () => {
-  test('contains the files below app with the user as owner and no times, so that equal trees give equal bytes', async () => {
+  test("contains the files below app with the app's user as owner and without times, so that equal trees give equal bytes", async () => {
     await using dir = await testDir()
     const tree = (at: number) =>
       disk(dir.path, [
@@ -52,7 +52,7 @@ describe('a layer', () => {
     expect(listed).toContain('-rwxr-xr-x 1000/1000')
   })
 
-  test('contains the files of Debian packages as root, beside those of the app', async () => {
+  test('contains files of Debian packages with root as owner, besides those of the app', async () => {
     await using dir = await testDir()
     const entries = [
       [{ name: 'app/run', mode: 0o755 }, 'program'],
@@ -128,7 +128,7 @@ test('a layout whose blobs do not match their digests is refused, and other file
 test.each([
   ['layer', readLayer],
   ['layout', readLayout],
-] as const)('a %s behind a global header of many keys is refused at once', async (_, readResult) => {
+] as const)('a %s after a global header with many keys is refused at once', async (_, readResult) => {
   await using dir = await testDir()
   const file = join(dir.path, 'disk.img')
   await writeFile(file, globalHeaderBomb(300_000, 20))
@@ -154,7 +154,7 @@ describe.skipIf(missing.length > 0)(
     const storeIn = (dir: string, registries: Parameters<typeof imageStore>[0]['registries'] = []) =>
       imageStore({ cacheDir: join(dir, 'cache'), imageDir: join(dir, 'images'), registries, maxImageMib: 64 })
 
-    test('in a layout: each by its digest, and the oldest are deleted with their unshared blobs', async () => {
+    test('in a layout have digests as names, and the oldest are deleted with their unshared blobs', async () => {
       await using dir = await testDir()
       const references: string[] = []
       for (let n = 0; n < keptImages + 2; n++) {
@@ -167,10 +167,10 @@ describe.skipIf(missing.length > 0)(
       expect((await store.base(references.at(-1) ?? '', context())).config.digest).toMatch(/^sha256:/)
       await expect(store.base(references[1] ?? '', context())).rejects.toMatchObject({ code: 'image_not_found' })
       const blobs = await readdir(join(dir.path, 'images/app-one/blobs/sha256'))
-      expect(blobs).toHaveLength(1 + keptImages * 3) // the base's layer; a layer, a config and a manifest of each
+      expect(blobs).toHaveLength(1 + keptImages * 3) // the base's layer, and a layer, a config and a manifest of each image
     })
 
-    test('in a registry: the digest does not change', async () => {
+    test('keep their digest when they are pushed to a registry', async () => {
       await using dir = await testDir()
       await using registry = await startRegistry(dir.path)
       const { layout, digest } = await built(dir.path, 'pushed')

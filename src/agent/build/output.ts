@@ -1,6 +1,6 @@
 /**
- * Reads a builder VM's output disk. The content is untrusted: it is read in a thread, within limits, and never
- * unpacked.
+ * Reads a builder VM's output disk. Its content is untrusted: a worker thread reads it within limits, and nothing is
+ * unpacked on the host.
  */
 import { open } from 'node:fs/promises'
 import { minutes } from '../../lib/duration.ts'
@@ -16,20 +16,19 @@ export interface OutputLimits extends ArchiveLimits {
 
 export const outputLimits = { maxBytes: 4 * 2 ** 30, maxEntries: 500_000 } as const
 
-/** Time for 4 GiB at 20 MiB/s, the speed of a busy disk. */
+/** Time limit. Reading 4 GiB at 20 MiB/s, the speed of a busy disk, takes three and a half minutes. */
 const readMs = minutes(4)
 
 /**
- * Writes the files below `app/`, and those of Debian packages below `usr/` and `etc/`, as a layer and refuses all
- * others. Owners become the app's user or root, and times are removed, so that equal trees give equal layers.
+ * Writes the files below `app/`, and those of Debian packages below `usr/` and `etc/`, as a layer; other files are
+ * refused. Owners become the app's user or root, and times are removed, so that equal trees give equal layers.
  * @throws BuildFault
  */
 export const readLayer = (disk: string, file: string, { signal, ...limits }: OutputLimits): Promise<void> =>
   read({ kind: 'layer', disk, to: file, limits }, signal)
 
 /**
- * Copies the OCI layout in `image/` and checks its blobs against their digests. `dir` gets `blobs`, `index.json` and
- * `oci-layout`.
+ * Copies the OCI layout in `image/` to `dir` and checks its blobs against their digests.
  * @throws BuildFault
  */
 export const readLayout = (disk: string, dir: string, { signal, ...limits }: OutputLimits): Promise<void> =>
@@ -51,7 +50,7 @@ async function read(job: Extract<ArchiveJob, { kind: 'layer' | 'layout' }>, sign
 
 export const archiveThread = new URL('./archive-thread.ts', import.meta.url)
 
-/** Creates an empty, sparse disk of that size. */
+/** Creates an empty, sparse disk of this size. */
 export async function makeDisk(file: string, sizeMib: number): Promise<void> {
   const handle = await open(file, 'w', 0o600)
   try {

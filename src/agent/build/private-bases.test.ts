@@ -1,4 +1,4 @@
-/** Private images in Dockerfiles: which ones are fetched, and a real build that starts from one. */
+/** Private base images in Dockerfiles: which ones are found, and a real build that starts from one. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { instructionsOf } from './dockerfile.ts'
 import { imagesOf } from './private-bases.ts'
 import { hasToolImage } from './tool-images.ts'
 
-describe('images of a Dockerfile', () => {
+describe('the images that a Dockerfile names', () => {
   const digest = `sha256:${'a'.repeat(64)}`
   test.for([
     ['FROM a.example/x:1', ['a.example/x:1']],
@@ -31,11 +31,11 @@ describe('images of a Dockerfile', () => {
     ['FROM a.example/x:1\nFROM a.example/x:1', ['a.example/x:1']],
     ['FROM $UNKNOWN\nFROM ../x\nFROM oci:local\nFROM', []],
     ['', []],
-  ] as const)('in %j', ([text, images]) => {
+  ] as const)('are found in %j', ([text, images]) => {
     expect(imagesOf(instructionsOf(text), { TAG: 'new' })).toEqual(images)
   })
 
-  test('are at most 16', () => {
+  test('are limited to 16', () => {
     const many = Array.from({ length: 40 }, (_, n) => `FROM a.example/x:${n}`).join('\n')
     expect(imagesOf(instructionsOf(many), {})).toHaveLength(16)
   })
@@ -51,7 +51,7 @@ const lacking = [
 ]
 
 test.skipIf(lacking.length > 0)(
-  `a build starts from private images, and neither its layers, its log nor its files have the credential (needs ${lacking.join(', ') || 'nothing'})`,
+  `a build starts from private images, and its layers, log and files do not contain the credential (needs ${lacking.join(', ') || 'nothing'})`,
   { timeout: 600_000 },
   async () => {
     await using dir = await testDir()
@@ -76,7 +76,7 @@ test.skipIf(lacking.length > 0)(
       const isOurs = request.image?.startsWith(registry.host)
       return { login: isOurs ? { host: registry.host, username: 'user', password } : null }
     })
-    // The registry is on the host's loopback, which the guest does not reach.
+    // The registry listens on the host's loopback, which the guest cannot reach.
     const files = {
       Dockerfile: `ARG BASE
 FROM $BASE:1

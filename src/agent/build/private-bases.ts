@@ -1,6 +1,6 @@
 /**
- * Private images that a Dockerfile starts from. The host fetches them with the project's credential and gives them to
- * the builder behind the source on its disk, so the builder never gets a credential.
+ * Fetches private images that a Dockerfile starts from. The host uses the project's credential and appends the images
+ * to the source disk of the builder, so that the builder never gets a credential.
  */
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,18 +17,18 @@ import { checkDockerfile, type Instruction, instructionsOf } from './dockerfile.
 import { BuildFault } from './fault.ts'
 import type { SourceTree } from './git.ts'
 
-/** Longer than any name with variables; arguments multiply the length. */
+/** Longer image names are ignored. Without this limit, build arguments could multiply the length of a name. */
 const longestName = 1024
-/** More than a Dockerfile needs; each one is a question to the control plane. */
+/** Limit on images per Dockerfile, because each one needs a request to the control plane for its credential. */
 const mostImages = 16
 const variable = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^{}$]*))?\})/g
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
 /**
- * Images that the Dockerfile names in FROM, `COPY --from` and `RUN --mount`, with the values of the build's arguments.
- * Stages of the Dockerfile and names that only a build knows are left out.
- * @param args replace the defaults of ARG
+ * Returns the images that a Dockerfile names in FROM, `COPY --from` and `RUN --mount`, after replacing build arguments.
+ * Build stages, and names with unknown variables, are left out.
+ * @param args the build's arguments, which override the defaults of ARG
  */
 export function imagesOf(
   instructions: readonly Instruction[],
@@ -66,9 +66,9 @@ export function imagesOf(
 }
 
 /**
- * Reads the Dockerfile, and returns the images that it names.
- * @param args of the build
- * @throws BuildFault if it is no Dockerfile
+ * Checks the Dockerfile and returns the images that it names.
+ * @param args the build's arguments
+ * @throws BuildFault if the Dockerfile is invalid
  */
 export async function basesOf(
   source: Pick<SourceTree, 'read'>,
@@ -76,7 +76,8 @@ export async function basesOf(
   args: Readonly<Record<string, string>> = {},
 ): Promise<readonly string[]> {
   const text = await source.read(dockerfile)
-  // The builder reads larger files itself, and others with a preprocessor.
+  // `read` returns no text of large files. The builder reads those itself, and preprocesses files whose names end with
+  // `.in`.
   if (text === undefined || dockerfile.endsWith('.in')) return []
   const instructions = instructionsOf(text)
   checkDockerfile(dockerfile, instructions)
@@ -96,20 +97,23 @@ export interface BasesDeps {
   readonly registries: readonly RegistryConfig[]
   readonly askBuildLogin: AskBuildLogin
   readonly oneWay: () => Promise<OneWay>
-  /** Limit on all images together. */
+  /** Limit on the size of all images together. */
   readonly maxBytes: number
 }
 
-/** The archive with OCI layouts `0`, `1`, and the names that the builder gives to their images. */
+/**
+ * A tar file with one OCI layout per image (`0`, `1` and so on), and the names under which the builder stores the
+ * images.
+ */
 export interface Bases {
   readonly file: string
   readonly names: readonly string[]
 }
 
 /**
- * Fetches the images for whose registry the project has a credential.
+ * Fetches the images in those registries for which the project has a credential.
  * @param work an empty directory
- * @returns undefined if there are none
+ * @returns undefined if there is no such image
  * @throws BuildFault if an image cannot be fetched with the credential
  */
 export async function fetchBases(
@@ -144,10 +148,12 @@ export async function fetchBases(
   return { file, names }
 }
 
-/** A pinned image is found by its digest among those of its repository. */
+/**
+ * Returns the name for the builder. buildah finds an image that is pinned by digest under any tag of its repository.
+ */
 const nameOf = ({ repository, tag, digest }: RegistryReference) => `${repository}:${digest === null ? tag : 'pinned'}`
 
-/** For the builder's script: takes the images from the disk into its storage, under their names. */
+/** Shell code for the builder: loads the images from the disk into buildah's storage, under their names. */
 export const namePrivateBases = `# The host has fetched private images: the builder has no credential. Names are image references, which no shell reads otherwise.
 if [ -n "\${BASES:-}" ]; then
   mkdir -p /var/tmp/bases

@@ -28,7 +28,7 @@ describe('progress of a build', () => {
     expect(lines).toEqual(['still running; no output for 30 s'])
   })
 
-  test('a step says its time', async () => {
+  test('a step logs its duration', async () => {
     const lines: string[] = []
     const step = async () => {
       vi.advanceTimersByTime(1500)
@@ -38,7 +38,7 @@ describe('progress of a build', () => {
     expect(lines).toEqual(['fetching took 1.5 s'])
   })
 
-  test('a failed step says its time too', async () => {
+  test('a failed step logs its duration, too', async () => {
     const lines: string[] = []
     const step = async () => {
       vi.advanceTimersByTime(125_000)

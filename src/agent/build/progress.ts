@@ -1,14 +1,14 @@
-/** Lines in a build's log about its progress: the time of each step, and a line while a step prints nothing. */
+/** Progress lines in a build log: the duration of each step, and a regular line while a step prints nothing. */
 import { seconds } from '../../lib/duration.ts'
 
 const silenceMs = seconds(30)
 
 export interface SilenceWatch extends Disposable {
-  /** The step has printed something. */
+  /** Restarts the time without output. Call it when the step has printed something. */
   heard(): void
 }
 
-/** Says every 30 seconds without output that the build still runs. Ends when it is disposed. */
+/** Logs every 30 seconds without output that the build is still running, until disposed. */
 export function watchSilence(say: (line: string) => void): SilenceWatch {
   let silentMs = 0
   const timer = setInterval(() => {
@@ -24,7 +24,7 @@ export function watchSilence(say: (line: string) => void): SilenceWatch {
   }
 }
 
-/** Runs a step and says how long it took, also if it fails. */
+/** Runs a step and logs its duration, even if it fails. */
 export async function timed<Result>(
   say: (line: string) => void,
   name: string,
@@ -38,7 +38,7 @@ export async function timed<Result>(
   }
 }
 
-/** `0.4 s`, `59.9 s`, `2 min 5 s`. */
+/** Formats a duration: `0.4 s`, `59.9 s`, `2 min 5 s`. */
 export function duration(ms: number): string {
   const tenths = Math.round(ms / 100)
   if (tenths < 600) return `${tenths / 10} s`

@@ -1,6 +1,9 @@
-/** The part of a Python build that fetches Python and the installer, and runs the steps. */
+/** The part of a Python build script that gets Python and the installer, and runs the steps. */
 
-/** Whether the Python that runs is the wanted one: pip contains the rules of Python for versions. */
+/**
+ * Python program that exits with 0 if the running Python matches the wanted version. pip contains Python's version
+ * rules.
+ */
 export const admitsPython = `import sys
 from pip._vendor.packaging.specifiers import SpecifierSet
 wanted = sys.argv[1]
@@ -9,8 +12,8 @@ sys.exit(0 if SpecifierSet(wanted).contains(".".join(map(str, sys.version_info[:
 `
 
 /**
- * uv brings the wanted Python, from GitHub. Where that is out of reach, the project runs with the Python of the image.
- * Debian's pip may not run with another Python, so uv installs what pip would.
+ * uv downloads the wanted Python from GitHub. If GitHub is unreachable, the build uses the image's Python. Debian's pip
+ * may not run with another Python, so uv installs packages in its place.
  */
 export const python = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 export UV_CACHE_DIR=/cache/uv UV_LINK_MODE=copy UV_NO_PROGRESS=1 UV_HTTP_RETRIES=1 UV_PYTHON_INSTALL_DIR=/app/.mote/python

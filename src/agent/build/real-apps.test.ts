@@ -1,4 +1,4 @@
-/** Builds one app of each language whose dependencies come from the real package registries. */
+/** Builds an app of each language with dependencies from the real package registries. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestAgent, testAgent } from '../../../test/support/agent/agent.ts'
 import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
@@ -10,7 +10,10 @@ import { run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
 import { hasToolImage, toolImages } from './tool-images.ts'
 
-/** A registry of a language, twice from the cache, and one of packages of the distribution. The rest run each night. */
+/**
+ * Examples for each run: one uses a language's registry and builds a second time from the cache, the other one uses
+ * Debian packages. The rest runs every night.
+ */
 const examples = ['Node with Express', 'zsh from Debian']
 
 const unreachable = (url: string) =>
@@ -22,7 +25,7 @@ const unreachable = (url: string) =>
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
 const lacking = toolImages.filter(name => !hasToolImage(cacheDir, name))
-/** Builds take more than ten minutes under emulation. */
+/** Why the tests are skipped. Only gVisor is used: under emulation, builds take more than ten minutes. */
 const skipped =
   lacking.length > 0
     ? ` (skipped: no images ${lacking.join(', ')}; make them with: mote image build builder)`
@@ -30,7 +33,7 @@ const skipped =
       ? ` (skipped: ${gvisor.name})`
       : ''
 
-describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeout: 600_000 }, () => {
+describe.skipIf(skipped !== '')(`builds with real package registries${skipped}`, { timeout: 600_000 }, () => {
   let git: GitServer
   let host: TestAgent
   beforeAll(async () => {
@@ -44,7 +47,7 @@ describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeo
   })
 
   const chosen = Object.entries(apps).filter(([name]) => isNightly || examples.includes(name))
-  test.for(chosen)('%s', async ([name, { registry, images = [], files, log, answer }], context) => {
+  test.for(chosen)('%s builds and responds', async ([name, { registry, images = [], files, log, answer }], context) => {
     const absent = images.filter(image => !hasToolImage(cacheDir, image))
     context.skip(absent.length > 0, `no images ${absent.join(', ')}: the first build that needs them makes them`)
     const reason = registry === undefined ? '' : await unreachable(registry)

@@ -1,4 +1,4 @@
-/** Recipes of languages whose toolchain comes from Debian, in the one version that it has. */
+/** Recipes for languages whose toolchain comes from Debian, which has only one version of each. */
 import { debianScripts } from './debian-scripts.ts'
 import { mavenScript } from './maven.ts'
 import { debianReplaces, debianTools } from './plan/debian.ts'
@@ -22,7 +22,7 @@ const nouns = { elixir: 'Elixir', erlang: 'Erlang', java: 'Java', php: 'PHP', ru
   string
 >
 
-/** @throws BuildFault if the project names a version that Debian's is not, or does not replace */
+/** @throws BuildFault if the project names a version that Debian's cannot replace */
 function checkVersion(plan: BuildPlan, tool: Debians): void {
   const wanted = toolOf(plan, [tool])
   const ours = debianTools.get(tool)?.version ?? ''
@@ -55,7 +55,7 @@ const java: Planner = (plan, start) => {
       'Builds have no Gradle. Add a Dockerfile that builds with an image of Gradle and starts the jar, or a pom.xml: builds have Maven.',
     )
   checkVersion(plan, 'java')
-  // Spring reads the port from SERVER_PORT.
+  // Spring reads the port from the variable SERVER_PORT.
   const line = plan.framework === 'spring' ? `export SERVER_PORT="$PORT"; exec ${start}` : start
   return {
     builder: 'maven',
@@ -70,14 +70,14 @@ const ruby: Planner = (plan, start) => {
   checkVersion(plan, 'ruby')
   const bundle = ['BUNDLE_PATH=/app/.mote/bundle', 'BUNDLE_WITHOUT=development:test', 'BUNDLE_VERSION=system']
   const rails = ['RAILS_ENV=production', 'RACK_ENV=production', 'RAILS_LOG_TO_STDOUT=1', 'RAILS_SERVE_STATIC_FILES=1']
-  // Ruby's threads fragment the memory of glibc's allocator; Rails preloads this one in its own images too.
+  // glibc's allocator fragments memory with Ruby's threads. Rails preloads jemalloc in its own images, too.
   const Env = [...variables, ...bundle, ...rails, 'LD_PRELOAD=libjemalloc.so.2']
   return {
     builder: 'builder',
     script: debianScripts.ruby,
     env: plan.node ? nodeEnv(plan, plan.node) : stepsOf(plan),
     toolchain: plan.node ? nodeArchives(plan.node) : [],
-    // execjs and webpackers run its Node.
+    // The base image contains Node, which execjs and webpackers need.
     output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
   }
 }
@@ -86,7 +86,7 @@ const elixir: Planner = (plan, start) => {
   if (start === null) return null
   checkVersion(plan, 'elixir')
   checkVersion(plan, 'erlang')
-  // A release of Phoenix starts its server only with this.
+  // A Phoenix release only starts its server if PHX_SERVER is set.
   const Env = [...variables, 'LANG=C.UTF-8', 'MIX_ENV=prod', 'PHX_SERVER=true', 'RELEASE_DISTRIBUTION=none']
   return {
     builder: 'builder',

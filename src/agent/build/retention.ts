@@ -17,7 +17,7 @@ import { pushImage } from '../image/registry.ts'
 import type { UsableRegistry } from '../image/access.ts'
 import { builtTag, share } from './compose.ts'
 
-/** Number of images retained per app. A rollback needs a retained image. */
+/** Number of images retained per app. A rollback needs the old image. */
 export const keptImages = 10
 
 /** Pushes the image in `layout`. @returns `repository@sha256:...` */
@@ -33,8 +33,8 @@ export async function pushBuilt(
 }
 
 /**
- * Adds the image in `layout` to the app's layout and deletes all but the newest images. The index is written last, so a
- * reader sees either the old or the new one.
+ * Adds the image in `layout` to the app's layout and deletes all but the newest images. The index is written last, so
+ * that a reader finds either the old or the new one.
  * @returns `oci:<app>:<tag derived from the digest>`
  */
 export async function keepBuilt(layout: string, imageDir: string, appId: string): Promise<string> {

@@ -1,4 +1,4 @@
-/** The scripts of the builder VM. Constants: values from the repository are passed in the environment. */
+/** The scripts that builder VMs run. They are constants: values from the repository are passed in the environment. */
 import { leaveOut } from './ignored-files.ts'
 import { unpackBehind } from './more-archives.ts'
 import { namePrivateBases } from './private-bases.ts'
@@ -8,8 +8,8 @@ import { deno, fetchBeside, fetchGo, npm, rust } from './toolchain-scripts.ts'
 import { trustScript } from './trust.ts'
 
 /**
- * Shell function: `disk <serial>` prints the device of a drive (`RawDrive`). If the hypervisor chooses the serials
- * itself, the kernel command line maps the drive to its serial.
+ * Shell function: `disk <serial>` prints the device of a build drive (`RawDrive`). For a hypervisor that assigns its
+ * own serials, the kernel command line contains `mote.<serial>=<actual serial>`.
  */
 export const findDisk = `disk() {
   # On gVisor, drives are files.
@@ -26,8 +26,9 @@ export const findDisk = `disk() {
 `
 
 /**
- * Shell functions: `step <line> [<exports>]` runs a command line and prints its time, also if it fails. `steps <lines>`
- * runs one command line after the other, with the variables of `$GIVEN`; the first that fails ends the build.
+ * Shell functions: `step <line> [<exports>]` runs a command line and prints its duration, even if it fails. `steps
+ * <lines>` runs several command lines in order, with the variables that `$GIVEN` exports; the first failure ends the
+ * build.
  */
 export const runStep = `step() {
   echo "$1"
@@ -47,10 +48,9 @@ steps() {
 `
 
 /**
- * Disks are found by serial. The source disk holds a tar archive. Its files get the current time (`tar -m`): Cargo and
- * make compile nothing if a changed source is not newer than the result in the cache, and an upload has no times. The
- * output disk gets one whose last entry is the file `mote.end`; data after it is ignored. A cache that cannot be mounted
- * is skipped.
+ * Shell functions `unpack` and `finish`: read the tar archive on the source disk, and write the result to the output
+ * disk. `tar -m` gives sources the current time, because Cargo and make only compile files newer than their cached
+ * results. `mote.end` marks the end of the result. Disks are found by serial.
  */
 const commands = `set -eu
 ${findDisk}${leaveOut}unpack() { mkdir -p "$1"; tar -xmf "$(disk source)" -C "$1"; leave_out "$1"; }
@@ -58,30 +58,30 @@ finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "
 ${runStep}mkdir -p /out
 `
 export const prelude = commands + unpackBehind + trustScript + installPackages + fetchBeside
-/** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
+/** For images that only copy files. Their tar is busybox's, which neither has nor needs --numeric-owner. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 export const cache = `mkdir -p /cache
-# On gVisor, the host has mounted it.
+# On gVisor, the host has mounted the cache disk.
 if [ -d /.mote-volumes/cache ]; then rmdir /cache; ln -s /.mote-volumes/cache /cache
 else mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"; fi
 `
 
-/** Unpacks the source, and installs and builds it there. */
+/** Unpacks the source to /src, and runs the install and build commands there. */
 export const buildInSrc = `unpack /src
 cd /src
 steps "$INSTALL"
 steps "$BUILD"
 `
 
-/** The programs that CMake and Meson projects need besides the image's compilers. */
+/** Installs the build tools that CMake and Meson projects need besides the image's compilers. */
 const cppTools = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 /usr/bin/python3 -m venv --without-pip /opt/mote/tools
 step '/usr/bin/python3 -m pip --python /opt/mote/tools/bin/python install --quiet --timeout 15 cmake ninja meson'
 export PATH="/opt/mote/tools/bin:$PATH"
 `
 /**
- * Steps of a Dockerfile read secrets from files. Layers of the cache do not say which values they were made with, so
- * other values start without them: a salted hash tells.
+ * Writes secrets to files for the steps of a Dockerfile. Cached layers do not record the secret values they were built
+ * with, so the cache keeps a salted hash of all values: if the hash differs, the cached layers are deleted.
  */
 export const keepSecrets = `chmod 700 /run/mote-secrets
 for name in $SECRETS; do eval "printf '%s' \\"\\$MOTE_GIVEN_$name\\"" > "/run/mote-secrets/$name"; done
@@ -163,7 +163,7 @@ unpack /src
 mkdir -p /cache/containers /run/mote-secrets
 ${keepSecrets}printf '%s' "$REGISTRIES" > /etc/containers/registries.conf.d/mote.conf
 buildah="buildah --storage-driver vfs --root /cache/containers/storage --runroot /run/containers"
-# A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
+# Steps of a Dockerfile trust the builder's authorities if their image reads the same file, as Debian, Alpine and Go do.
 volume=
 if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
 ${namePrivateBases}step "$buildah bud $volume --layers $OPTIONS --format oci -f \\"/src/\\$FILE\\" -t mote-build /src"

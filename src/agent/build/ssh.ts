@@ -1,4 +1,4 @@
-/** Configures ssh for git: one key, and one host with a known host key at the checked address. */
+/** Configures SSH for git: one key, and one host with known host keys, reached at the checked address only. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Worker } from '../worker/worker.ts'
@@ -6,7 +6,7 @@ import type { Worker } from '../worker/worker.ts'
 export interface SshHost {
   readonly hostname: string
   readonly port: number
-  /** The checked address. */
+  /** The IP address that was checked. */
   readonly address: string
 }
 
@@ -17,8 +17,9 @@ export interface SshCredential {
 }
 
 /**
- * Returns the environment for git. The key is a file in `dir` of the worker's directory (0600 in 0700), because ssh
- * accepts it in no other way without an agent process. The caller removes `dir` as soon as everything is fetched.
+ * Writes key and configuration below `dir` in the worker's directory and returns the environment for git. The key must
+ * be a private file (0600 in 0700), because ssh accepts it in no other way without an ssh-agent. The caller removes
+ * `dir` as soon as everything is fetched.
  */
 export async function sshEnvironment(
   worker: Worker,
@@ -40,7 +41,7 @@ export async function sshEnvironment(
     await worker.give(file)
   }
   return {
-    // A shell runs this command, so it is a constant; variable parts are in the environment.
+    // A shell runs this command, so it is a constant; the variable parts are in the environment.
     GIT_SSH_COMMAND: 'exec ssh -F "$MOTE_SSH_CONFIG"',
     GIT_SSH_VARIANT: 'ssh',
     MOTE_SSH_CONFIG: worker.path(config),
@@ -48,7 +49,7 @@ export async function sshEnvironment(
   }
 }
 
-/** Returns an ssh_config(5). The host key is checked under the name, while the connection uses the address. */
+/** Returns an ssh_config(5). The host key is checked for the hostname, but the connection uses the checked address. */
 function configText({ hostname, port, address }: SshHost, key: string, known: string): string {
   const quoted = (path: string) => `"${path.replaceAll('%', '%%')}"`
   const bare = hostname.replace(/^\[|\]$/g, '')

@@ -10,11 +10,15 @@ export interface Submodule {
   readonly commit: string
 }
 
-/** No real app has more. */
+/** Limit on all submodules of a repository together, including nested ones. */
 export const mostSubmodules = 20
 export const deepestSubmodule = 3
 
-/** @param repository the address of the parent repository @throws BuildFault for submodules on another host */
+/**
+ * Returns the commit's submodules with their resolved addresses.
+ * @param repository the address of the parent repository
+ * @throws BuildFault for submodules on another host
+ */
 export async function submodulesOf(git: Git, hash: string, repository: string): Promise<Submodule[]> {
   const listing = await git(['ls-tree', '-r', '-z', hash])
   const links = listing.split('\0').flatMap(line => {
@@ -33,7 +37,7 @@ export async function submodulesOf(git: Git, hash: string, repository: string): 
   })
 }
 
-/** Returns the submodules' addresses by path. */
+/** Returns the URL of each submodule by its path, as written in .gitmodules. */
 async function urlsOf(git: Git, hash: string): Promise<Map<string, string>> {
   const text = await git([
     'config',

@@ -9,15 +9,15 @@ import { carryLibraries } from './system-files.ts'
 
 const run = promisify(execFile)
 
-/** Runs a program of Python as the scripts do, and returns the code that it ended with. */
+/** Runs a Python program and returns its exit code and output. */
 const python = (program: string, args: readonly string[]): Promise<{ code: number; stdout: string }> =>
   run('python3', ['-c', program, ...args]).then(
     ({ stdout }) => ({ code: 0, stdout }),
     (error: { code: number; stdout: string }) => ({ code: error.code, stdout: error.stdout }),
   )
 
-describe('the libraries that travel with a result', () => {
-  /** git is a program of each host. It names libraries that the images of Debian do not all have. */
+describe('the libraries that are copied into an image', () => {
+  /** git is on every test host, and links libraries that Debian's base images lack. */
   const program = async () => realpath((await run('which', ['git'])).stdout.trim())
   const named = async () => {
     const { stdout } = await run('ldd', [await program()])
@@ -27,7 +27,7 @@ describe('the libraries that travel with a result', () => {
       .filter(name => !/^lib(?:c|m|dl|pthread|rt|z|resolv|gcc_s|stdc\+\+|crypto|ssl)\.so/.test(name))
   }
 
-  test('are those that a program names and the images of Debian do not have', async () => {
+  test("include those that a program links and that Debian's base images lack", async () => {
     await using dir = await testDir()
     const [top, target] = [join(dir.path, 'app'), join(dir.path, 'lib')]
     await mkdir(join(top, 'bin'), { recursive: true })
@@ -40,7 +40,7 @@ describe('the libraries that travel with a result', () => {
     expect(stdout).toContain(wanted[0])
   })
 
-  test('are not those that the result contains itself', async () => {
+  test('exclude those that the app contains itself', async () => {
     await using dir = await testDir()
     const [top, target] = [join(dir.path, 'app'), join(dir.path, 'lib')]
     await mkdir(top)
@@ -55,7 +55,7 @@ describe('the libraries that travel with a result', () => {
     ['a header that ends early', Buffer.from('\x7fELF\x02\x01\x01')],
     ['a header that points nowhere', Buffer.concat([Buffer.from('\x7fELF\x02\x01\x01'), Buffer.alloc(90, 0xff)])],
     ['a text', Buffer.from('GROUP ( libx.so.1 )\n')],
-  ])('%s, a link and a directory with the name of a library do not end the build', async (_, content) => {
+  ])('are found although %s, a broken link and a directory are named like libraries', async (_, content) => {
     await using dir = await testDir()
     const top = join(dir.path, 'app')
     await mkdir(join(top, 'dir.so'), { recursive: true })
@@ -65,7 +65,7 @@ describe('the libraries that travel with a result', () => {
   })
 })
 
-describe('the Python of Debian replaces', async () => {
+describe("the check whether Debian's Python is a wanted version", async () => {
   const { stdout } = await run('python3', ['-c', 'import sys; print("%d %d %d" % sys.version_info[:3])'])
   const [major = 3, minor = 0, patch = 0] = stdout.trim().split(' ').map(Number)
   test.each([
@@ -78,7 +78,7 @@ describe('the Python of Debian replaces', async () => {
     [`${major}.${minor}.${patch + 1}`, 1],
     [`>=${major}.${minor + 1}`, 1],
     [`<${major}.${minor}`, 1],
-  ])('%s: code %s', async (wanted, code) => {
+  ])('exits for %s with code %s', async (wanted, code) => {
     expect((await python(admitsPython, [wanted])).code).toBe(code)
   })
 })

@@ -1,10 +1,10 @@
-/** Debian packages and libraries of a build: what it installs for itself, and what the image of the app gets of them. */
+/** Installs Debian packages in the builder, and copies packages and libraries into the app's image. */
 
 import { keepBeside } from './toolchain-scripts.ts'
 
 /**
- * Installs `$BUILD_PACKAGES` and `$RUN_PACKAGES` in the builder VM. apt's own unprivileged user cannot reach the network of
- * every VM, and signatures are checked as root too.
+ * Shell code that installs `$BUILD_PACKAGES` and `$RUN_PACKAGES` in the builder VM. apt runs as root, because its own
+ * unprivileged user cannot reach the network in some VMs. It verifies signatures as root, too.
  */
 export const installPackages = `SYSTEM=
 if [ -n "\${BUILD_PACKAGES:-}\${RUN_PACKAGES:-}" ]; then
@@ -26,9 +26,9 @@ fi
 `
 
 /**
- * Copies the libraries that programs and modules below a directory name, with those that these name, from the builder to
- * the result: `python3 - <directory> <target>`. Both come from the same release of Debian. Left out: libraries that
- * every image of Debian has, and those that the result contains itself, such as wheels do.
+ * Python program that copies shared libraries from the builder to the result, with their own dependencies: those that
+ * programs and modules in a directory link (`python3 - <directory> <target>`). Left out are libraries in every Debian
+ * image, and those that the app itself contains, as Python wheels do.
  */
 export const carryLibraries = String.raw`import os, shutil, struct, sys
 top, target = sys.argv[1:]
@@ -102,9 +102,9 @@ if seen:
 `
 
 /**
- * Puts `$RUN_PACKAGES`, with what they depend on and the base image does not have, and the libraries of the app beside
- * `app` in the result. What is in the base image follows from the packages that it was made of (`$BASE_PACKAGES`).
- * Scripts of the packages are not run.
+ * Shell code that adds Debian files to the result, next to the directory `app`: the libraries that the app links, and
+ * `$RUN_PACKAGES` with their dependencies. Packages that the base image contains (`$BASE_PACKAGES` and their
+ * dependencies) are left out. The packages' own scripts are not run.
  */
 export const systemFiles = `${keepBeside}if [ -n "\${RUN_PACKAGES:-}" ]; then
   closure() {

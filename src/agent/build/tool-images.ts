@@ -1,4 +1,7 @@
-/** The images that builds run in and are based on. Each is created once per host, from Debian packages. */
+/**
+ * The images in which builds run, and on which the images of apps are based. Each host makes its own from Debian
+ * packages.
+ */
 import { existsSync } from 'node:fs'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,38 +15,38 @@ import { writeLayout } from '../image/write-layout.ts'
 import { BuildFault } from './fault.ts'
 import { phpPackages } from './plan/debian.ts'
 
-/** `builder` has the compilers; the others are base images of apps. `web` also runs builds that need no compiler. */
+/** `builder` has compilers; the others are base images for apps. `web` also runs builds that need no compiler. */
 export const toolImages = ['web', 'node', 'python', 'builder'] as const
-/** Made by the first build that needs them. */
+/** Images that are only made when a build needs them. */
 const languageImages = ['php', 'java', 'maven'] as const
 export type ToolImage = (typeof toolImages | typeof languageImages)[number]
 
-/** Increased when the content changes, so that hosts with an older image recreate it. */
+/** Content version of each image. Increase it when the content changes, so that hosts make the image again. */
 const versions = { web: 2, node: 3, python: 2, builder: 4, php: 2, java: 2, maven: 2 } as const satisfies Record<
   ToolImage,
   number
 >
 
-/** Returns the image reference for a VM on this host. */
+/** Returns the image reference with which a VM on this host starts from the image. */
 export const toolReference = (name: ToolImage) => `oci:${dirName(name)}`
 const dirName = (name: ToolImage) => `mote-${name}-${versions[name]}`
 
 export interface ToolImageDirs {
   readonly cacheDir: string
-  /** The image store's directory of layouts. */
+  /** Directory of the OCI layouts from which VMs may start. */
   readonly imageDir: string
 }
 
-/** Returns whether this host has the image, or can create it at once. */
+/** Whether this host has the image, or can make it within seconds. */
 export const hasToolImage = (cacheDir: string, name: ToolImage): boolean =>
   name === 'web' || existsSync(layoutOf(cacheDir, name))
 const layoutOf = (cacheDir: string, name: ToolImage) => join(cacheDir, 'tool-images', dirName(name))
 
 /**
- * Returns the image's OCI layout, and creates it if this host does not have it: `web` takes a moment, the others some
- * minutes.
- * @param signal aborts the creation, which then leaves nothing behind
- * @throws BuildFault when Debian's packages are not available
+ * Returns the image's OCI layout, and makes it first if this host does not have it. Making `web` takes a moment, the
+ * other images several minutes.
+ * @param signal cancels making the image, and leaves nothing behind
+ * @throws BuildFault if Debian's packages are unavailable
  */
 export async function ensureToolImage(
   dirs: ToolImageDirs,
@@ -63,8 +66,8 @@ export async function ensureToolImage(
 }
 
 /**
- * Libraries that packages of npm, PyPI, RubyGems and crates.io compile against: what the images of Docker Hub that have
- * no "slim" in their name contain for that purpose (buildpack-deps).
+ * Development packages of libraries that packages from npm, PyPI, RubyGems and crates.io compile against. The list
+ * follows buildpack-deps, the base of the non-slim images on Docker Hub.
  */
 const headers = [
   ...['default-libmysqlclient-dev', 'libbz2-dev', 'libcurl4-openssl-dev', 'libffi-dev', 'libgmp-dev', 'libjpeg-dev'],
@@ -73,14 +76,14 @@ const headers = [
 ] as const
 
 const packages = {
-  // Node.js 26 and newer from npm need libatomic, which Debian's own Node.js does not.
+  // npm's builds of Node.js 26 and newer need libatomic; Debian's Node.js does not.
   node: ['nodejs', 'libatomic1', 'ca-certificates', 'tzdata'],
   python: ['python3', 'ca-certificates', 'tzdata'],
   builder: [
     ...['ca-certificates', 'git', 'build-essential', 'pkg-config', 'nodejs', 'npm', 'golang-go', 'buildah', 'mount'],
     ...['python3', 'python3-dev', 'python3-pip', 'python3-venv'],
     ...headers,
-    // buildah looks for it before it runs a step, also without a separate network.
+    // buildah requires netavark before it runs a step, even without a separate network.
     'netavark',
   ],
   php: [...phpPackages, 'ca-certificates', 'tzdata'],
@@ -88,7 +91,7 @@ const packages = {
   maven: ['openjdk-21-jdk-headless', 'maven', 'curl', 'git', 'ca-certificates', 'ca-certificates-java', 'mount'],
 } as const
 
-/** The packages that a base image of apps was made of; empty if it is not one of Debian. */
+/** The Debian packages in a base image; empty for an image without Debian. */
 export const basePackages = (name: ToolImage): readonly string[] => (name === 'web' ? [] : packages[name])
 
 const makers: Record<ToolImage, (dir: string, signal?: AbortSignal) => Promise<void>> = {
@@ -108,24 +111,25 @@ const finish = (dir: string) =>
   writeLayout(dir, { tag: 'latest', layers: [join(dir, 'layer.tar')], config: { Env: [], Cmd: ['/bin/sh'] } })
 
 /**
- * Sets the times of all files, so that the same packages give the same image (reproducible-builds.org,
+ * Gives all files a fixed time, so that the same packages give the same image (reproducible-builds.org,
  * SOURCE_DATE_EPOCH).
  */
 const reproducible = { SOURCE_DATE_EPOCH: '1672531200' }
 
 /**
- * Directory with Go's standard packages precompiled: under emulation compiling them takes a VM ten minutes, here one.
+ * Directory with Go's standard library, precompiled when the image is made. This takes one minute; under emulation,
+ * compiling it in a VM takes ten.
  */
 export const goSeed = '/usr/lib/mote/go-cache'
-/** Packages that most web programs import; with their imports they are half of the standard library. */
+/** Packages that most web programs import. With their own imports, they are half of the standard library. */
 const goPackages = ['net/http', 'encoding/json', 'html/template', 'database/sql', 'os/signal', 'compress/gzip', 'flag']
-// The settings must equal those of the recipe, because they are part of the cache key.
+// The flags must equal those of the recipe, because they are part of Go's cache key.
 const warmGo = `--customize-hook=chroot "$1" env HOME=/root CGO_ENABLED=0 GOCACHE=${goSeed} go build -trimpath ${goPackages.join(' ')}`
 
-/** Java's packages link manuals, and need their directory although it stays empty. */
+/** Debian's Java packages link manual pages and fail to install without this directory. */
 const manPages = '--essential-hook=mkdir -p "$1"/usr/share/man/man1'
 
-/** Excludes documentation, translations and manuals, which are half of a small system. */
+/** Excludes documentation, translations and manual pages, which are half of a small system. */
 const left = ['doc', 'man', 'locale', 'info', 'lintian'].map(one => `--dpkgopt=path-exclude=/usr/share/${one}/*`)
 
 async function debian(
@@ -136,7 +140,7 @@ async function debian(
 ): Promise<void> {
   const layer = join(dir, 'layer.tar')
   const tidy = '--customize-hook=rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/* "$1"/var/log/*'
-  // mmdebstrap's default mode works without root: it chooses unshare then.
+  // Works without root: mmdebstrap then chooses its unshare mode by default.
   const args = ['--quiet', '--variant=minbase', `--include=${wanted.join(',')}`, ...hooks, tidy, ...left]
   const options = { env: reproducible, timeoutMs: 30 * 60_000, ...(signal ? { signal } : {}) }
   await run('mmdebstrap', [...args, release, layer, mirror], options).catch((cause: unknown) => {

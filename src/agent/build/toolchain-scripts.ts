@@ -1,8 +1,8 @@
-/** Parts of the builder's scripts that bring the toolchain: from the host's archives, else from its publisher. */
+/** Parts of build scripts that install a toolchain from the host's archives or, if they lack it, from its publisher. */
 
 /**
- * Shell function for the archives that the host has fetched and verified: `given <name>` returns whether `$tools` has
- * the file.
+ * Shell function: `given <name>` returns whether the host has provided this file, which is then in `$tools`. The host
+ * has verified the checksums.
  */
 const archives = `tools=/var/tmp/toolchains
 given() {
@@ -14,8 +14,8 @@ given() {
 }
 `
 /**
- * Shell function: `unpack_packages <directory> <archives>` does what npm does with packages that need no other ones. npm
- * takes a minute for it in gVisor, tar some seconds.
+ * Shell function: `unpack_packages <directory> <archives>` installs npm packages that have no dependencies. In gVisor,
+ * npm takes a minute for this, tar only seconds.
  */
 const packages = `unpack_packages() {
   python3 - "$@" <<'END'
@@ -39,7 +39,7 @@ for file in files:
 END
 }
 `
-/** Shell function: `download <url> <sha256> <file>` verifies the checksum before the file gets its name. */
+/** Shell function: `download <url> <sha256> <file>` creates the file only if the checksum matches. */
 const download = `download() {
   echo "fetching $1"
   python3 - "$@" <<'END'
@@ -59,12 +59,12 @@ END
 `
 
 /**
- * npm verifies the packages of the tools by the checksums of the registry, and the cache keeps them. Debian's npm only
- * runs with Debian's Node, so it fetches both before either is used.
+ * Installs Node and the package manager, and keeps them in the build cache. npm verifies the registry's checksums.
+ * Debian's npm only runs with Debian's Node, so both packages are installed before either one is used.
  */
 export const npm = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
 export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
-# The program loads its packages from the archives of a project with Plug'n'Play. (Yarn reads each YARN_* as a setting.)
+# With Plug'n'Play, the app loads packages from archives in the project. (Yarn would read a variable YARN_* as a setting.)
 if [ -n "\${KEEPS_ARCHIVES:-}" ]; then unset YARN_CACHE_FOLDER; export YARN_ENABLE_GLOBAL_CACHE=false; fi
 toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE\${BUN_PACKAGE:-}" | sha256sum | cut -c1-16)
 for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
@@ -72,7 +72,7 @@ fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-ret
 code=0
 if [ ! -e $toolchain/complete ]; then
   rm -rf $toolchain
-  # A package with programs of its own for Linux also has a script that installs them, which npm runs.
+  # A package manager with separate Linux binaries has an install script, so npm must install it.
   if given node.0.tgz && given manager.0.tgz && ! given manager.1.tgz && [ -z "\${BUN_PACKAGE:-}" ]; then
     unpack_packages $toolchain $tools/*.tgz
     touch $toolchain/complete
@@ -105,8 +105,8 @@ case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm pnpm_
 `
 
 /**
- * Shell function: `unpack_go <zip> <directory>` unpacks Go's toolchain module as the go command would: without the leading
- * `<module>@<version>/`. The files of a module are not executable.
+ * Shell function: `unpack_go <zip> <directory>` unpacks Go's toolchain module like the go command: without the leading
+ * `<module>@<version>/`, and with executable programs, because files in a module are not executable.
  */
 const unpackGo = `unpack_go() {
   rm -rf "$2.new"
@@ -126,7 +126,7 @@ END
 }
 `
 
-/** Go's toolchain module, which stays unpacked in the cache. */
+/** Unpacks Go's toolchain module in the build cache, where it remains for later builds. */
 export const fetchGo = `${archives}${download}${unpackGo}if [ -n "$GO_VERSION" ]; then
   go_root=/cache/toolchains/go$GO_VERSION
   if [ ! -d "$go_root" ]; then
@@ -139,13 +139,16 @@ export const fetchGo = `${archives}${download}${unpackGo}if [ -n "$GO_VERSION" ]
 fi
 `
 
-/** npm has Deno, and verifies it by the checksum of the registry. The result gets the program and its cached modules. */
+/** Installs Deno from npm, which verifies the registry's checksum. */
 export const deno = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
 if given deno.1.tgz; then unpack_packages /opt/mote/deno $tools/deno.*.tgz
 else step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'; fi
 `
 
-/** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */
+/**
+ * Installs Rust with rustup, which verifies the checksums of the release manifest, and builds the project. Compiled
+ * code remains in the build cache.
+ */
 export const rust = `${archives}${download}export HOME=/root RUSTUP_HOME=/cache/rustup CARGO_HOME=/cache/cargo RUSTUP_TOOLCHAIN="$RUST"
 if [ ! -x /cache/cargo/bin/rustup ]; then
   mkdir -p /cache/toolchains
@@ -169,12 +172,14 @@ steps "$BUILD"
 rm target
 `
 
-/** Where the tools are that a project names beside those of its language, in the builder and in the image of the app. */
+/**
+ * Directories of the tools that a project uses in addition to its own language, in the builder and in the app's image.
+ */
 export const besidePlaces = { builder: '/opt/mote/beside', image: '/app/.mote/beside' } as const
 
 /**
- * Fetches Node and Go beside the toolchain of another language. npm of the builder's image runs with the image's Node, so the
- * new ones are used after both are there.
+ * Installs Node and Go in addition to the toolchain of another language. The image's npm needs the image's Node, so
+ * PATH only changes after both tools are installed.
  */
 export const fetchBeside = `if [ -n "\${BESIDE_NODE:-}\${BESIDE_GO_VERSION:-}" ]; then
 ${archives}${packages}${download}${unpackGo}beside=${besidePlaces.builder}
@@ -195,6 +200,6 @@ export PATH="$beside/bin:$PATH"
 fi
 `
 
-/** Gives the image of the app what `fetchBeside` has fetched. */
+/** Moves the tools that `fetchBeside` has installed into the app's image. */
 export const keepBeside = `if [ -d ${besidePlaces.builder} ]; then mkdir -p /out/app/.mote; mv ${besidePlaces.builder} /out/app/.mote/beside; fi
 `

@@ -1,4 +1,4 @@
-/** Builds each kind of repository in a VM and runs the result, with the images of `mote image build builder`. */
+/** Builds a repository of each kind in a VM and runs the result, with the images of `mote image build builder`. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
@@ -27,7 +27,10 @@ interface Driver {
 }
 const [sandbox] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
 const gvisor: Driver[] = sandbox ? [{ name: 'gvisor', hypervisor: 'gvisor', config: sandbox.config }] : []
-/** What a build does is the same on each; under emulation it takes five times as long, so that one example is enough but at night. */
+/**
+ * Builds work the same on all hypervisors. Emulation takes five times as long, so QEMU is only used at night or without
+ * gVisor.
+ */
 const drivers = isNightly ? [...gvisor, qemu] : [...gvisor, qemu].slice(0, 1)
 
 beforeAll(async () => {
@@ -43,7 +46,7 @@ afterAll(() => git?.[Symbol.asyncDispose]())
 
 const skipWithout = (context: TestContext) => context.skip(missing !== '', missing)
 
-describe.each(drivers)('on $name a build of', { timeout: 600_000 }, ({ hypervisor, config }) => {
+describe.each(drivers)('builds on $name', { timeout: 600_000 }, ({ hypervisor, config }) => {
   let agent: TestAgent
   beforeAll(async () => {
     agent = await testAgent(config)
@@ -55,45 +58,48 @@ describe.each(drivers)('on $name a build of', { timeout: 600_000 }, ({ hyperviso
     buildOn(on, git, files, { repository, hypervisor })
   const answer = (vmId: string, image: string, on: TestAgent = agent) => answerOf(on, vmId, image, hypervisor)
 
-  // Node: source-upload.test.ts and real-apps.test.ts build such apps in each run.
-  test.runIf(isNightly)('a Node project: npm ci, npm run build, and it runs as its user', async context => {
-    skipWithout(context)
-    const dependencies = { greeting: 'file:greeting' }
-    const { image, log } = await built({
-      'package.json': JSON.stringify({
-        name: 'shop',
-        version: '1.0.0',
-        dependencies,
-        scripts: { start: 'node server.js', build: 'echo made > made.txt' },
-      }),
-      'package-lock.json': JSON.stringify({
-        name: 'shop',
-        version: '1.0.0',
-        lockfileVersion: 3,
-        requires: true,
-        packages: {
-          '': { name: 'shop', version: '1.0.0', dependencies },
-          greeting: { version: '1.0.0' },
-          'node_modules/greeting': { resolved: 'greeting', link: true },
-        },
-      }),
-      'greeting/package.json': JSON.stringify({ name: 'greeting', version: '1.0.0', main: 'index.js' }),
-      'greeting/index.js': `module.exports = 'hello '`,
-      'server.js': `const made = require('node:fs').readFileSync('made.txt', 'utf8').trim()
+  // Only at night, because source-upload.test.ts and real-apps.test.ts build Node projects in each run.
+  test.runIf(isNightly)(
+    'a Node project runs npm ci and npm run build, and the app runs as an unprivileged user',
+    async context => {
+      skipWithout(context)
+      const dependencies = { greeting: 'file:greeting' }
+      const { image, log } = await built({
+        'package.json': JSON.stringify({
+          name: 'shop',
+          version: '1.0.0',
+          dependencies,
+          scripts: { start: 'node server.js', build: 'echo made > made.txt' },
+        }),
+        'package-lock.json': JSON.stringify({
+          name: 'shop',
+          version: '1.0.0',
+          lockfileVersion: 3,
+          requires: true,
+          packages: {
+            '': { name: 'shop', version: '1.0.0', dependencies },
+            greeting: { version: '1.0.0' },
+            'node_modules/greeting': { resolved: 'greeting', link: true },
+          },
+        }),
+        'greeting/package.json': JSON.stringify({ name: 'greeting', version: '1.0.0', main: 'index.js' }),
+        'greeting/index.js': `module.exports = 'hello '`,
+        'server.js': `const made = require('node:fs').readFileSync('made.txt', 'utf8').trim()
         require('node:http').createServer((q, r) => r.end(require('greeting') + made + ' ' + process.getuid())).listen(process.env.PORT)`,
-    })
-    expect(log).toContain('npm ci')
-    expect(await answer('node', image)).toBe('hello made 1000')
-  })
+      })
+      expect(log).toContain('npm ci')
+      expect(await answer('node', image)).toBe('hello made 1000')
+    },
+  )
 
-  test.runIf(isNightly)('a site built with Node', async context => {
+  test.runIf(isNightly)('a site built with Node serves the output directory', async context => {
     skipWithout(context)
     const build = `node -e "require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/index.html', 'from ' + process.version)"`
     const { image } = await built({ 'package.json': JSON.stringify({ scripts: { build } }) })
     expect(await answer('site', image)).toMatch(/^from v\d+/)
   })
 
-  test('a Python project: its requirements in a venv', async context => {
+  test('a Python project installs its requirements in a venv', async context => {
     skipWithout(context)
     const server = `import os, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -113,7 +119,7 @@ HTTPServer(("0.0.0.0", int(os.environ["PORT"])), Handler).serve_forever()
     expect(await answer('python', image)).toBe('hello /app/.venv 1000')
   })
 
-  test('a Go project: one static program', async context => {
+  test('a Go project makes a program that responds', async context => {
     skipWithout(context)
     const { image } = await built({
       'go.mod': 'module example.com/shop\n\ngo 1.24\n',
@@ -136,7 +142,7 @@ func main() {
     expect(await answer('go', image)).toBe('hello 1000')
   })
 
-  test('a Dockerfile from scratch, layer by layer, and from the cache the second time', async context => {
+  test('a Dockerfile from scratch uses cached layers the second time', async context => {
     skipWithout(context)
     const files = {
       Dockerfile: 'FROM scratch\nCOPY index.html /www/\nCOPY other /www/\nCMD ["/www"]\n',
@@ -150,7 +156,7 @@ func main() {
     expect(second.log).toMatch(/Using cache/)
   })
 
-  test('a Dockerfile from an image of a registry, pushed to that registry by digest, and run from there', async context => {
+  test("a Dockerfile that starts from a registry's image is pushed to that registry, and the app runs from there", async context => {
     skipWithout(context)
     context.skip(process.getuid?.() !== 0 || !(await hasProgram('docker-registry')), 'needs root and docker-registry')
     await using registry = await registryOutside()

@@ -9,7 +9,7 @@ const source = (files: Readonly<Record<string, string>>) => ({
   archive: async () => undefined,
 })
 
-test('files below the top decide a plan', async () => {
+test('files below the top are read for the build plan', async () => {
   const tree = await readTree(
     source({
       'Cargo.toml': '[workspace]\nmembers = ["web"]\n',
@@ -20,7 +20,7 @@ test('files below the top decide a plan', async () => {
   expect(planProject(tree).start).toBe('./bin/shop')
 })
 
-test('a program of Go in cmd is built', async () => {
+test('a Go program in the directory cmd is built', async () => {
   const tree = await readTree(source({ 'go.mod': 'module a\n', 'cmd/shop/main.go': '' }))
   expect(recipeOf(planProject(tree)).env['BUILD']).toContain('-o out ./cmd/shop')
 })
@@ -33,7 +33,7 @@ test('a monorepo with many packages does not displace the files at the top', asy
   expect(texts.get('go.mod')).toBe('module a\n')
 })
 
-test('paths that are very deep are ignored', async () => {
+test('very deep paths are ignored', async () => {
   const { paths } = await readTree(source({ 'a.txt': '', [`${'a/'.repeat(9)}b.txt`]: '' }))
   expect([...paths]).toEqual(['a.txt'])
 })

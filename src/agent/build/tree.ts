@@ -1,12 +1,12 @@
-/** Reads the part of a source that decides its plan. */
+/** Reads the part of a source on which its build plan depends. */
 import type { SourceTree } from './git.ts'
 import { isPlanFile, isPlanPath, type ProjectFiles } from './plan/project.ts'
 
 const mostPaths = 50_000
-/** Limit on the files that are read, each at most 256 KiB. */
+/** Limit on the number of files to read, each of which may have 256 KiB. */
 const mostTexts = 200
 
-/** Files closer to the top are read first, because they decide more. */
+/** Reads files closer to the top first, because they matter more for the plan. */
 export async function readTree(source: Pick<SourceTree, 'list' | 'read'>): Promise<ProjectFiles> {
   const paths = (await source.list()).filter(isPlanPath).slice(0, mostPaths)
   const depth = (path: string) => path.split('/').length

@@ -12,7 +12,7 @@ const pem = (text: string) =>
 
 afterEach(() => void vi.unstubAllEnvs())
 
-test('certificate authorities added to the host are passed on, each once and without the rest of their files', async () => {
+test('certificate authorities added to the host are passed to builds, without duplicates and other text', async () => {
   await using dir = await testDir()
   await mkdir(join(dir.path, 'sub'))
   await writeFile(join(dir.path, 'a.crt'), `# of the company\n${pem('one')}\n${pem('two')}\n`)
@@ -23,7 +23,7 @@ test('certificate authorities added to the host are passed on, each once and wit
   expect(await buildTrust(null, [join(dir.path, 'no-such-directory')])).not.toHaveProperty('MOTE_CA')
 })
 
-test('a file that is unreadable, has no certificate or is too large is refused with the name of the setting', async () => {
+test('a file that is unreadable, too large or without a certificate is refused with the name of the setting', async () => {
   await using dir = await testDir()
   const file = join(dir.path, 'ca.pem')
   await expect(buildTrust(file)).rejects.toThrow(/MOTE_BUILD_CA: cannot read/)
@@ -33,16 +33,16 @@ test('a file that is unreadable, has no certificate or is too large is refused w
   await expect(buildTrust(file)).rejects.toThrow(/at most .*MOTE_BUILD_CA/)
 })
 
-test('only those authorities of a system bundle are passed on that the builder lacks', async () => {
+test('of a system bundle, only authorities that the builder lacks are passed to builds', async () => {
   await using dir = await testDir()
   const file = join(dir.path, 'ca-certificates.crt')
-  // Debian wraps the lines at another width than Node.
+  // Debian wraps the lines at a different width than Node.
   const wrapped = rootCertificates.map(text => text.replace(/\n(?!-)/g, '').replace(/(.{64})(?=[^-])/g, '$1\n'))
   await writeFile(file, [...wrapped, pem('own')].join('\n'))
   expect((await buildTrust(file)).MOTE_CA).toBe(pem('own'))
 })
 
-test('the proxy of the host is passed on in both spellings, unless it is on loopback', async () => {
+test("the host's proxy settings are passed to builds in upper and lower case, except a proxy on loopback", async () => {
   vi.stubEnv('HTTPS_PROXY', '')
   vi.stubEnv('https_proxy', 'http://proxy.example.com:3128')
   vi.stubEnv('HTTP_PROXY', 'http://user:pass@127.0.0.1:3128')
@@ -55,7 +55,7 @@ test('the proxy of the host is passed on in both spellings, unless it is on loop
   })
 })
 
-test('the script adds the authorities to the list of the image and configures every package manager', async () => {
+test("the script adds the authorities to the image's list and configures every package manager", async () => {
   await using dir = await testDir()
   const here = trustScript.replaceAll('/run/', `${dir.path}/`).replaceAll('/etc/ssl/certs/', `${dir.path}/`)
   await writeFile(join(dir.path, 'ca-certificates.crt'), 'public\n')

@@ -1,16 +1,16 @@
-/**
- * Lets a build reach the network as its host does: through the same proxy, with the same trusted certificate
- * authorities.
- */
+/** Lets builds use the host's proxy and its trusted certificate authorities. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { hostProxies } from '../../lib/child-env.ts'
 
-/** Directories in which administrators of Debian and Fedora add certificate authorities. */
+/** Directories in which administrators of Debian and Fedora hosts add certificate authorities. */
 const adminDirs = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors'] as const
 
-/** One environment variable holds 128 KiB (execve(2), MAX_ARG_STRLEN), and percent-encoding adds to the size. */
+/**
+ * Limit on the certificates. An environment variable may have 128 KiB (execve(2), MAX_ARG_STRLEN), and percent-encoding
+ * adds to the size.
+ */
 const maxBytes = 96 << 10
 
 /**
@@ -49,9 +49,7 @@ async function inDirs(dirs: readonly string[]): Promise<string[]> {
   return texts
 }
 
-/**
- * Whether the authority is one of Mozilla's, which the builder's image also has. They make up most of a system bundle.
- */
+/** Whether the authority is in Mozilla's list, which the builder's image also has. Most of a system bundle is. */
 const isPublic = (certificate: string) => publicOnes().has(bare(certificate))
 
 let found: ReadonlySet<string> | undefined
@@ -62,8 +60,8 @@ const certificatesIn = (text: string): string[] =>
   text.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g) ?? []
 
 /**
- * Adds the authorities to those of the builder's image, and configures the programs that have their own lists. Runs in
- * /bin/sh before the build.
+ * Shell code that runs before a build: adds the authorities to those of the image, and configures programs that have
+ * their own list.
  */
 export const trustScript = `if [ -n "\${MOTE_CA:-}" ]; then
   printf '%s\\n' "$MOTE_CA" > /run/mote-ca.pem

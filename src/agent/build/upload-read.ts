@@ -1,4 +1,4 @@
-/** Decompresses and scans an uploaded source. Runs in a thread (archive-thread.ts). */
+/** Decompresses and scans an uploaded source. Runs in a worker thread (archive-thread.ts). */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
@@ -7,18 +7,21 @@ import { type ArchiveLimits, tarEntries } from '../../lib/archive/tar.ts'
 import { hasCode } from '../../lib/files.ts'
 import { fitsPlan, isPlanFile, isPlanPath, keptText } from './plan/project.ts'
 
-/** Limits on the texts at the top and below it: a large monorepo must not displace the files at its top. */
+/**
+ * Limits on the number of texts read at the top and below it. They are separate, so that a large monorepo does not
+ * displace files at the top.
+ */
 const mostTexts = { top: 100, below: 300 } as const
 const mostBytesBelow = 8 << 20
 const mostPaths = 50_000
 
-/** The paths of the files, and the texts that decide the plan. */
+/** All paths of an uploaded source, and the texts that its build plan may depend on. */
 export interface SentTree {
   readonly paths: readonly string[]
   readonly texts: ReadonlyArray<readonly [name: string, text: string]>
 }
 
-/** @param to the tar archive; overwritten */
+/** @param to where the tar archive is written; overwritten */
 export async function unpackSent(packed: string, to: string, limits: ArchiveLimits): Promise<SentTree> {
   let bytes = 0
   const measured = async function* (chunks: AsyncIterable<Buffer>) {

@@ -20,17 +20,17 @@ export interface UploadLimits {
   readonly signal: AbortSignal
 }
 
-/** Reads the part that starts at this offset. */
+/** Reads the part of the source that starts at this offset. */
 export type ReadPart = (offset: number) => Promise<SourcePart>
 
 const partMs = 10_000
 const mostTries = 10
-/** More than the 50,000 that the control plane accepts. */
+/** Limit on the entries of the archive. The control plane accepts at most 50,000. */
 const maxEntries = 100_000
 
 /**
- * Returns a reader of parts, which retries while the control plane restarts. @throws BuildFault when the source has
- * been deleted
+ * Returns a function that reads a part of the source, and retries while the control plane restarts.
+ * @throws BuildFault if the source has been deleted
  */
 export function partsOf(bus: Bus, hostId: string, buildId: string, signal: AbortSignal): ReadPart {
   const ask = async (request: SourceRequest) =>
@@ -50,9 +50,9 @@ export function partsOf(bus: Bus, hostId: string, buildId: string, signal: Abort
 }
 
 /**
- * Downloads the source with this digest, a tar.gz. Nothing of it is unpacked on the host.
+ * Downloads the source with this digest, a tar.gz. The host does not unpack its files.
  * @param file where the tar archive is written
- * @throws BuildFault when the digest differs, or the source is larger than allowed
+ * @throws BuildFault if the digest differs, or the source is larger than allowed
  */
 export async function fetchUpload(
   read: ReadPart,
@@ -78,7 +78,7 @@ const SentTree = Type.Object({
   texts: Type.Array(Type.Tuple([Type.String(), Type.String()])),
 })
 
-/** Time for 1 GiB at 20 MiB/s, the speed of a busy disk. */
+/** Time limit for scanning. Reading 1 GiB at 20 MiB/s, the speed of a busy disk, takes 52 seconds. */
 const unpackMs = minutes(1)
 
 async function unpack(job: Extract<ArchiveJob, { kind: 'source' }>, signal: AbortSignal) {

@@ -1,4 +1,4 @@
-/** Runs one program in one disposable VM. */
+/** Runs one program in a disposable VM. */
 import { mkdir, rm } from 'node:fs/promises'
 import type { VmSpec } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
@@ -9,19 +9,22 @@ import { stepContext } from '../vm/step-context.ts'
 
 export interface VmRun {
   readonly vmId: string
-  /** The VM's directory; removed afterwards. */
+  /** The VM's directory, which is removed afterwards. */
   readonly dir: string
   readonly spec: VmSpec
   readonly drives: readonly RawDrive[]
-  /** `ack`: lines up to this sequence number are stored, so the guest may discard them. */
+  /**
+   * Receives output of the program. Call `ack` when lines up to a sequence number are stored, so that the guest may
+   * discard them.
+   */
   readonly onFrames: (frames: readonly Frame[], ack: (seq: number) => void) => void
   readonly say: (line: string) => void
 }
 
 /**
- * Boots the VM, waits until the program ends, and always removes the VM.
+ * Boots a VM, waits until its program exits, and removes the VM.
  * @returns the program's exit code
- * @throws Error when the VM did not start or ended by itself; when aborted: the signal's reason
+ * @throws Error if the VM does not start, or stops before the program exits; when aborted: the signal's reason
  */
 export async function runInVm(
   { driver, bootSlots }: { readonly driver: Driver; readonly bootSlots: Semaphore },
@@ -50,7 +53,7 @@ export async function runInVm(
       const { workload } = booted
       return workload.state === 'exited' ? workload.code : await abortable(ended.promise, signal)
     } finally {
-      // The guest sends its last lines before it stops.
+      // Leave the guest time to send its last lines.
       await booted.stop(signal.aborted ? 0 : 2000)
     }
   } finally {

@@ -10,8 +10,8 @@ import { checkedId, type VolumePool } from './pool.ts'
 import { appear, copy, sync } from './whole-file.ts'
 
 /**
- * Sparse raw files in a directory, which works on any host. On file systems with reflinks (btrfs, xfs), snapshots,
- * clones and restores share blocks and only write metadata; elsewhere they are sparse copies.
+ * A pool of sparse raw files in a directory, which works on any host. On file systems with reflinks (btrfs, xfs),
+ * snapshots, clones and restores share blocks and only write metadata; elsewhere they are sparse copies.
  */
 export function dirPool(name: string, dir: string, encrypted = false): VolumePool {
   const fileOf = (volumeId: string) => join(dir, `${checkedId(volumeId)}.raw`)
@@ -105,7 +105,7 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
   }
 }
 
-/** Tests whether two files of the directory can share blocks. */
+/** Tests whether two files in the directory can share blocks. */
 async function hasReflinks(dir: string): Promise<boolean> {
   const trial = await mkdtemp(join(dir, '.reflink-'))
   try {
@@ -120,11 +120,14 @@ async function hasReflinks(dir: string): Promise<boolean> {
   }
 }
 
-/** A reflink counts with all its blocks: finding the shared ones would need a walk of its extents. */
+/**
+ * Returns the space of all files. A reflink counts in full, because finding its shared blocks would need a walk of its
+ * extents.
+ */
 async function bytesIn(dir: string): Promise<number> {
   let bytes = 0
   for (const name of await readdir(dir).catch(none)) {
-    // Another snapshot may be deleted or renamed into place concurrently.
+    // A concurrent operation may delete or rename a snapshot.
     const [file] = await stat(join(dir, name)).then(one => [one], none)
     bytes += (file?.blocks ?? 0) * 512
   }

@@ -2,8 +2,9 @@ import { stat, truncate, writeFile } from 'node:fs/promises'
 import { run } from '../../lib/exec.ts'
 
 /**
- * Creates a sparse file with an ext4 file system. @param content directory with its initial content @throws Error when
- * the file exists
+ * Creates a sparse file with an ext4 file system.
+ * @param content directory with its initial content
+ * @throws Error when the file exists
  */
 export async function makeEmpty(file: string, sizeMib: number, content?: string): Promise<void> {
   await writeFile(file, '', { mode: 0o600, flag: 'wx' })
@@ -11,7 +12,7 @@ export async function makeEmpty(file: string, sizeMib: number, content?: string)
   await run('mke2fs', await newFileSystem(file, content))
 }
 
-/** Arguments of mke2fs for a volume: no blocks reserved for root, and as few writes as possible. */
+/** Returns mke2fs arguments for a volume: no blocks reserved for root, and as few writes as possible. */
 export async function newFileSystem(file: string, content?: string): Promise<string[]> {
   const options = 'nodiscard,lazy_itable_init=1'
   const begin = ['-q', '-F', '-t', 'ext4', '-m', '0', '-E']

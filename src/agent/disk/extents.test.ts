@@ -18,7 +18,7 @@ async function sparse(dir: string, name: string, parts: readonly (readonly [numb
   return path
 }
 
-it('finds the data of a sparse file, and nothing else', async () => {
+it('the data ranges of a sparse file are found, and no others', async () => {
   await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const path = await sparse(temp.path, 'a', [
     [5 * mib + 7, 'five'],
@@ -49,7 +49,7 @@ it('digests depend on every nonzero byte, and not on whether zeros are holes', a
   expect(new Set(all.map(digest => digest.toString('hex'))).size).toBe(all.length)
 })
 
-it('reads an empty file and one without holes', async () => {
+it('an empty file and a file without holes are read', async () => {
   await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const empty = join(temp.path, 'empty')
   await writeFile(empty, '')
@@ -62,9 +62,9 @@ it('reads an empty file and one without holes', async () => {
 })
 
 it.each([
-  ['nothing', ''],
-  ['a list that was cut short', '   0:        0..    4095:  1..  2:   4096:\n'],
-  ['a list that lost its beginning', '   7:        0..    4095:  1..  2:   4096:  last\n'],
-])('believes %s not', (_, listed) => {
+  ['an empty list of extents', ''],
+  ['a list of extents that was cut short', '   0:        0..    4095:  1..  2:   4096:\n'],
+  ['a list of extents without its beginning', '   7:        0..    4095:  1..  2:   4096:  last\n'],
+])('%s is rejected', (_, listed) => {
   expect(parseExtents(listed, 4096)).toBeUndefined()
 })

@@ -9,14 +9,14 @@ export interface Range {
 }
 
 /**
- * FUSE_SUPER_MAGIC (statfs(2)). On FUSE, filefrag reports no extents for any file, without an error (observed on
- * zfs-fuse 0.7.0).
+ * FUSE_SUPER_MAGIC (statfs(2)). On FUSE, filefrag reports no extents for any file, and no error (observed on zfs-fuse
+ * 0.7.0).
  */
 const fuse = 0x65735546
 
 /**
- * Returns the ranges of a file that have data, in order; the rest reads as zeros. Returns the whole file where extents
- * are unavailable (FIEMAP, which tmpfs lacks). Node has no `SEEK_DATA`, and reading holes costs as much as reading
+ * Returns the ranges of a file that have data, in order; the rest reads as zeros. Returns the whole file if extents are
+ * unavailable (FIEMAP, which tmpfs lacks). Node has no `SEEK_DATA`, and reading holes would cost as much as reading
  * data.
  */
 export async function dataRanges(path: string): Promise<Range[]> {
@@ -44,7 +44,10 @@ export function parseExtents(listed: string, size: number): Range[] | undefined 
 const blockBytes = 64 << 10
 const zeros = Buffer.alloc(blockBytes)
 
-/** SHA-256 over name, size, and every nonzero block of 64 KiB with its offset. Holes and zeros are equal. */
+/**
+ * Returns a SHA-256 over name, size, and every nonzero block of 64 KiB with its offset. Holes and zeros give the same
+ * hash.
+ */
 export async function digestSparse(name: string, path: string): Promise<Buffer> {
   const { size } = await stat(path)
   const hash = createHash('sha256').update(`${name} ${size}\n`)

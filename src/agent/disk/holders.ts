@@ -3,16 +3,17 @@ import { StepError } from '../base/step-error.ts'
 /** Tracks in memory which VMs of this host have which volumes open. It is rebuilt at startup from the VM records. */
 export interface Holders {
   /**
+   * Records that a VM has a volume open.
    * @throws StepError `volume_in_use` when another VM may write to the volume, or has it open while this one wants to
    * write
    */
   add(volumeId: string, vmId: string, mode: 'read' | 'write'): void
-  /** Records a holder without checking for conflicts. */
+  /** Records a holder without checking for conflicts, for a VM that had the volume open before the agent's restart. */
   note(volumeId: string, vmId: string, mode: 'read' | 'write'): void
   remove(volumeId: string, vmId: string): void
   /** Returns the VMs that have the volume open. */
   of(volumeId: string): readonly string[]
-  /** Returns the VM that may write to the volume. */
+  /** Returns the VM that may write to the volume; undefined if there is none. */
   writer(volumeId: string): string | undefined
 }
 

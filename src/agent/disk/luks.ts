@@ -1,5 +1,5 @@
 /**
- * LUKS containers in the format that QEMU opens (qemu-img(1); on-disk format version 1). Needs neither device mapper
+ * LUKS containers that QEMU opens (qemu-img(1); on-disk format version 1). Creating them needs neither device mapper
  * nor root.
  */
 import { randomUUID } from 'node:crypto'
@@ -8,18 +8,21 @@ import { join } from 'node:path'
 import { CommandError, run } from '../../lib/exec.ts'
 import { makeEmpty } from './ext4.ts'
 
-/** Keys are random, so key stretching adds no security and slows down every start. */
+/**
+ * Time for key stretching. It is minimal, because keys are random: stretching would add no security and slow down every
+ * start.
+ */
 const stretchMs = 10
 /**
- * A directory in memory (shm_overview(7)). Any user can read arguments, and qemu-img cannot read the key from a socket
- * on stdin.
+ * A directory in memory (shm_overview(7)), in which the key is passed to qemu-img. Any user can see arguments, and
+ * qemu-img cannot read the key from a socket on stdin.
  */
 const memoryDir = '/dev/shm'
 
 /**
- * Creates a container with an ext4 that is empty or has the content of a directory. The key's text is the passphrase,
- * which must be UTF-8. Only blocks that the file system wrote are encrypted and stored. The rest stays a hole, which
- * reads as noise; the file system never reads it.
+ * Creates a container with an ext4 file system that is empty or has the content of a directory. The key's base64 text
+ * is the passphrase, which must be UTF-8. Only blocks that the file system wrote are encrypted and stored. The rest
+ * remain holes, which decrypt to noise that the file system never reads.
  */
 export async function makeLuks(file: string, sizeMib: number, key: string, content?: string): Promise<void> {
   const plain = `${file}.plain`
@@ -52,8 +55,8 @@ export async function makeLuks(file: string, sizeMib: number, key: string, conte
 
 const measurements = 5
 /**
- * Repeats the creation if qemu-img cannot time the key stretching: CPU clocks may jump on a busy or paused host
- * (crypto/pbkdf.c).
+ * Repeats the creation if qemu-img cannot measure the time for key stretching: CPU clocks may jump on a busy or paused
+ * host (crypto/pbkdf.c).
  */
 async function measured(act: () => Promise<unknown>): Promise<void> {
   for (let n = 1; ; n++) {
@@ -68,8 +71,8 @@ async function measured(act: () => Promise<unknown>): Promise<void> {
 }
 
 /**
- * Returns the offset of the content in a container: `payload-offset`, in sectors, at byte 104 of the header (LUKS1
- * On-Disk Format 1.2.3, figure 1). The header has no length: the content is the rest of the file.
+ * Returns the length of a container's header, which is the offset of its content: `payload-offset`, in sectors, at byte
+ * 104 (LUKS1 On-Disk Format 1.2.3, figure 1).
  */
 export async function luksHeaderBytes(file: string): Promise<number> {
   const handle = await open(file, 'r')

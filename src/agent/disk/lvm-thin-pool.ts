@@ -10,13 +10,14 @@ export type RunProgram = (program: string, args: readonly string[]) => Promise<s
 export interface LvmThinOptions {
   readonly name: string
   readonly group: string
-  /** The thin pool within the group. */
+  /** Name of the thin pool in the volume group. */
   readonly thinPool: string
   readonly run?: RunProgram
   readonly devDir?: string
 }
 
-// lvs(8) --reportformat json: sizes in bytes without a unit, percentages as text, empty if not applicable.
+// Output of lvs(8) with --reportformat json: sizes in bytes without a unit, percentages as text, empty if not
+// applicable.
 const Report = Type.Object({
   report: Type.Array(
     Type.Object({
@@ -26,13 +27,13 @@ const Report = Type.Object({
 })
 type Lv = Static<typeof Report>['report'][number]['lv'][number]
 
-/** Ids contain no dots, so names are unambiguous. */
+/** Prefixes of the names of logical volumes. Ids contain no dots, so names are unambiguous. */
 const prefix = { volume: 'v', snapshot: 's', making: 'n', restored: 'r' } as const
 
 /**
- * Thin logical volumes (lvmthin(7)): snapshots, clones and restores share blocks but do not depend on each other.
- * Volumes are named `v.<volume>`, snapshots `s.<volume>.<snapshot>`; `n.` is being created, `r.` is complete and about
- * to be renamed to `v.`.
+ * A pool of thin logical volumes (lvmthin(7)): snapshots, clones and restores share blocks but do not depend on each
+ * other. Volumes are named `v.<volume>`, snapshots `s.<volume>.<snapshot>`; `n.` marks one that is being created, `r.`
+ * one that is complete and about to be renamed to `v.`.
  */
 export function lvmThinPool(options: LvmThinOptions): VolumePool {
   const { name, group, thinPool, devDir = '/dev' } = options
@@ -125,7 +126,7 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
   }
 }
 
-/** A volume group and the access to it. */
+/** A volume group, and how to run LVM's programs. */
 interface Lvm {
   readonly name: string
   readonly group: string
@@ -148,7 +149,9 @@ const rename = ({ exec, group }: Lvm, from: string, to: string) => exec('lvrenam
 const fork = ({ exec, group }: Lvm, from: string, to: string) =>
   exec('lvcreate', ['--yes', '--quiet', '--snapshot', '--setactivationskip', 'n', '--name', to, `${group}/${from}`])
 
-/** Lists the volumes, after finishing a restore that a crash interrupted between its last two steps. */
+/**
+ * Lists the volume and its snapshots, after finishing a restore that a crash interrupted between its last two steps.
+ */
 async function settled(lvm: Lvm, volumeId: string): Promise<readonly Lv[]> {
   const all = await list(lvm)
   const [volume, restored] = [lvName('volume', volumeId), lvName('restored', volumeId)]
@@ -157,14 +160,14 @@ async function settled(lvm: Lvm, volumeId: string): Promise<readonly Lv[]> {
   return list(lvm)
 }
 
-/** @throws StepError `volume_missing` */
+/** Returns the volume's logical volume. @throws StepError `volume_missing` */
 async function existing(lvm: Lvm, volumeId: string): Promise<string> {
   const volume = lvName('volume', volumeId)
   if (has(await settled(lvm, volumeId), volume)) return volume
   throw new StepError('volume_missing', `pool ${lvm.name} has no volume ${volumeId}`)
 }
 
-/** @throws StepError `snapshot_missing` */
+/** Returns the snapshot's logical volume. @throws StepError `snapshot_missing` */
 async function needSnapshot(lvm: Lvm, volumeId: string, snapshotId: string): Promise<string> {
   const snapshot = lvName('snapshot', volumeId, snapshotId)
   if (has(await list(lvm), snapshot)) return snapshot

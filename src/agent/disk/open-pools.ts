@@ -6,7 +6,9 @@ import type { VolumePool } from './pool.ts'
 import { rbdPool } from './rbd-pool.ts'
 import { zfsPool } from './zfs-pool.ts'
 
-/** The pools of a host, by name. @param dataDir where pools without a place of their own are */
+/**
+ * Opens the pools of a host, by name. @param dataDir parent directory of the pools for which the operator set no place
+ */
 export function openPools(configs: readonly PoolConfig[], dataDir: string): ReadonlyMap<string, VolumePool> {
   return new Map(
     configs.map(config => [config.name, openers[config.kind](config, join(dataDir, 'volumes', config.name))]),

@@ -1,33 +1,33 @@
 /**
- * A place that stores volumes. The contract test `pools.test.ts` runs against every implementation. Only the agent
- * writes to pools.
+ * A place that stores volumes: a directory, an LVM thin pool, a ZFS dataset or a Ceph pool. The test `pools.test.ts`
+ * runs against every implementation. Only the agent writes to pools.
  */
 export interface VolumePool {
   readonly name: string
-  /** The technology, for the host's heartbeat. */
+  /** Kind of the pool, such as `zfs`, for the host's heartbeat. */
   readonly kind: string
-  /** Whether every host with a pool of this name reaches the same volumes. */
+  /** Whether every host with a pool of this name accesses the same volumes. */
   readonly shared: boolean
   /** Whether volumes are LUKS containers, which only some hypervisors can open. */
   readonly encrypted: boolean
   /**
-   * Creates the volume: with an ext4 that is empty or has a directory's content, or with the content of a snapshot.
-   * Atomic and idempotent.
+   * Creates the volume with an ext4 file system that is empty or has a directory's content, or with the content of a
+   * snapshot. Atomic and idempotent.
    * @param key base64, for encrypted pools
    * @throws StepError `snapshot_missing`, `volume_locked` without the key
    */
   create(volumeId: string, sizeMib: number, from?: SnapshotRef | Content, key?: string): Promise<void>
   /**
    * Returns the volume as a raw file or block device for a VM. Idempotent.
-   * @param generation of the attachment; in a shared pool, a writer with a smaller generation is fenced
-   * @param access default: `write`. A reader fences no other host
+   * @param generation generation of the attachment; in a shared pool, a writer with a smaller generation is fenced
+   * @param access default: `write`. A reader fences no other host.
    * @throws StepError `volume_missing`; in a shared pool `stale_volume_generation`, and `volume_in_use` for a reader
    * while another host has the volume open for writing
    */
   open(volumeId: string, generation: number, access?: 'read' | 'write'): Promise<string>
   /** Closes the volume after the last VM of this host detached it. Idempotent. */
   close(volumeId: string): Promise<void>
-  /** Removes the volume and its snapshots; their clones stay. Idempotent. */
+  /** Removes the volume and its snapshots. Clones of the snapshots are not affected. Idempotent. */
   remove(volumeId: string): Promise<void>
   /**
    * Takes a snapshot of the current content. The caller ensures that nothing writes meanwhile. Atomic; an existing
@@ -35,8 +35,8 @@ export interface VolumePool {
    */
   snapshot(volumeId: string, snapshotId: string): Promise<void>
   /**
-   * Like `snapshot`, for a volume that is being written to: `write` fills a file of the volume's size that reads as
-   * zeros. Absent: the pool's own snapshots are instantaneous, or only the pool can create them.
+   * Takes a snapshot of a volume that is being written to: `write` copies the content into a file of the volume's size
+   * that reads as zeros. Absent if the pool's own snapshots are instantaneous, or if only the pool can create them.
    */
   snapshotBy?(volumeId: string, snapshotId: string, write: (file: string) => Promise<void>): Promise<void>
   /** Whether `snapshot` copies the whole content, so that `snapshotBy` should be used while a VM runs. */
@@ -46,13 +46,15 @@ export interface VolumePool {
   /** Replaces the volume's content with that of the snapshot, atomically. The volume must not be open. Idempotent. */
   restore(volumeId: string, snapshotId: string): Promise<void>
   /**
-   * Grows the volume to this size, also while a VM has it open. The content stays, and a larger volume is not shrunk.
+   * Grows the volume to this size, even while a VM has it open. The content is preserved, and a larger volume is not
+   * shrunk.
    * @throws StepError `volume_missing`
    */
   grow(volumeId: string, sizeMib: number): Promise<void>
   /**
-   * Creates a volume of this many bytes that reads as zeros, to receive the content from another host. The caller has
-   * removed an earlier volume. Absent, like `readSnapshot`, in shared pools: every host reaches those volumes.
+   * Creates a volume of this many bytes that reads as zeros, to receive content from another host. The caller has
+   * removed an earlier volume with this id. Absent, like `readSnapshot`, in shared pools, because every host accesses
+   * those volumes.
    */
   blank?(volumeId: string, bytes: number): Promise<void>
   /** Provides a snapshot as a file or device for reading. @throws StepError `snapshot_missing` */
@@ -74,11 +76,11 @@ export interface Content {
 
 export interface PoolUsage {
   readonly usedBytes: number
-  /** Space freed if all snapshots were removed. Shared blocks count once, if the pool reports that. */
+  /** Space that would be freed if all snapshots were removed. Shared blocks count once if the pool reports them. */
   readonly snapshotBytes: number
 }
 
-/** Checks an id that becomes part of names of files and devices. @throws Error for an invalid id */
+/** Checks an id that becomes a part of file or device names. @throws Error for an invalid id */
 export function checkedId(id: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id)) return id
   throw new Error('an id has letters, digits, - and _ only')

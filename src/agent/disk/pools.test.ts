@@ -10,8 +10,8 @@ import { lvmThinPool } from './lvm-thin-pool.ts'
 import { bytesAt, contentSize, digest, fill, mib, text, write } from '../../../test/support/agent/pool-files.ts'
 import { kinds } from '../../../test/support/agent/pool-kinds.ts'
 
-/** The contract of every pool. */
-describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, open: openKind }) => {
+/** The behavior that every pool must have. */
+describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLate, open: openKind }) => {
   const it = test.skipIf(missing !== undefined)
   const because = missing === undefined ? '' : ` (skipped: ${name} ${missing})`
 
@@ -32,7 +32,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await pool.close('v1')
   })
 
-  it(`written data is counted (I45)${because}`, async () => {
+  it(`written data counts as used space (I45)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -52,7 +52,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await pool.close('v1')
   })
 
-  it(`snapshots, clones and restored volumes are equal to the byte and independent (I42, I44)${because}`, async () => {
+  it(`snapshots, clones and restored volumes have equal bytes and are independent (I42, I44)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -64,7 +64,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await write(file, 5 * mib, 'changed')
     const now = await digest(file)
     expect(now).not.toBe(then)
-    // Repeated after a crash, the snapshot keeps its first content.
+    // Repeated as after a crash, the snapshot keeps its first content.
     await pool.snapshot('v1', 's1')
     await pool.create('v2', 32, { volumeId: 'v1', snapshotId: 's1' })
     const clone = await pool.open('v2', 1)
@@ -108,7 +108,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await expect(pool.grow('v2', 48)).rejects.toMatchObject({ code: 'volume_missing' })
   })
 
-  it(`a volume is removed with its snapshots, and a clone survives (I42)${because}`, async () => {
+  it(`a volume is removed with its snapshots, and a clone is unaffected (I42)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -143,7 +143,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     },
   )
 
-  it(`ids that could escape the pool are refused${because}`, async () => {
+  it(`ids that would lead to a path outside the pool are refused${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     for (const id of ['../x', '', 'a/b', '.', '-rf']) {
@@ -154,7 +154,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
   })
 })
 
-describe('a new volume', () => {
+describe('a new volume in a directory pool', () => {
   test.skipIf(process.getuid?.() !== 0)('starts with the content and owners of a directory (needs root)', async () => {
     await using dir = await testDir()
     const directory = join(dir.path, 'content')
@@ -170,8 +170,8 @@ describe('a new volume', () => {
   })
 })
 
-describe('lvm-thin', () => {
-  test('the next operation finishes a restore that a crash interrupted (I43)', async () => {
+describe('the pool lvm-thin', () => {
+  test('finishes a restore that a crash interrupted, with the next operation (I43)', async () => {
     await using dir = await testDir()
     const lvm = fakeLvm(join(dir.path, 'dev'))
     const cut = { before: '' }
@@ -198,8 +198,8 @@ describe('lvm-thin', () => {
   })
 })
 
-describe('the setting of the pools', () => {
-  test('names kind and place of each', () => {
+describe('the pool setting of an agent', () => {
+  test('is parsed to the name, kind and place of each pool', () => {
     expect(parsePools('local=dir, fast=dir:/mnt/nvme')).toEqual([
       { name: 'local', kind: 'dir', place: '' },
       { name: 'fast', kind: 'dir', place: '/mnt/nvme' },
@@ -223,12 +223,12 @@ describe('the setting of the pools', () => {
     'a=lvm-thin',
     'a=rbd',
     'a=rbd:x/y',
-  ])('%j is refused', setting => {
+  ])('is refused if it is %j', setting => {
     expect(() => parsePools(setting)).toThrow()
   })
 })
 
-test('usage can be measured while snapshots are being removed', async () => {
+test('the space used by a volume can be measured while snapshots are being removed', async () => {
   await using dir = await testDir()
   const pool = dirPool('local', dir.path)
   await pool.create('v1', 16)

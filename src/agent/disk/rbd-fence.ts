@@ -1,4 +1,4 @@
-/** Fences other hosts of a Ceph pool. The generation of the newest attachment is stored with the image. */
+/** Fences other hosts off an image in a Ceph pool. The generation of the newest attachment is stored with the image. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
 import { CommandError } from '../../lib/exec.ts'
@@ -6,7 +6,7 @@ import { StepError } from '../base/step-error.ts'
 import { type RbdImages, rbdJson } from './rbd-images.ts'
 
 interface Fencing extends Pick<RbdImages, 'rbd'> {
-  /** How long to wait for the previous host to close an image, ms. */
+  /** How long to wait for the previous host to close the image, ms. */
   readonly patienceMs: number
 }
 
@@ -14,18 +14,18 @@ const Lock = Type.Object({ id: Type.String(), locker: Type.String() })
 const Locks = Type.Array(Lock)
 
 const lockPollMs = 250
-/** ENOENT, which rbd returns as its exit code. */
+/** Exit code of rbd(8) for ENOENT. */
 const noEntry = 2
 const generationKey = 'mote.generation'
 
-/** Resolves once no writer with a smaller generation can write to the image any more. */
+/** Fences the previous writer. Resolves once no writer with a smaller generation can write to the image any more. */
 export async function fence(fencing: Fencing, spec: string, generation: number): Promise<void> {
   const { rbd } = fencing
-  // Listed before our generation is stored: a host that locks the image afterwards may have a newer one.
+  // List the locks before storing our generation: a host that locks the image afterwards may have a newer one.
   const before = await locksOf(fencing, spec)
   await refuseOlder(fencing, spec, generation)
   await rbd('image-meta', 'set', spec, generationKey, String(generation))
-  // Breaking a lock blocklists its host with all its images, so a host that is closing the image gets time.
+  // Breaking a lock blocklists its host for all images, so a host that is about to close the image gets time.
   const late = (await waitForLocks(fencing, spec)).filter(lock => before.some(one => isSame(one, lock)))
   for (const lock of late) {
     await refuseOlder(fencing, spec, generation)
@@ -33,7 +33,10 @@ export async function fence(fencing: Fencing, spec: string, generation: number):
   }
 }
 
-/** @throws StepError `stale_volume_generation`, and `volume_in_use` while a host has the image open for writing */
+/**
+ * Checks that a reader may open the image.
+ * @throws StepError `stale_volume_generation`, and `volume_in_use` while a host has the image open for writing
+ */
 export async function assertNobodyWrites(fencing: Fencing, spec: string, generation: number): Promise<void> {
   await refuseOlder(fencing, spec, generation)
   const [writer] = await waitForLocks(fencing, spec)
@@ -41,7 +44,10 @@ export async function assertNobodyWrites(fencing: Fencing, spec: string, generat
     throw new StepError('volume_in_use', `${writer.locker} of the cluster still has the volume open for writing`)
 }
 
-/** @throws StepError `stale_volume_generation` if a host has attached the volume under a newer generation */
+/**
+ * Checks that the attachment is the newest one.
+ * @throws StepError `stale_volume_generation` if a host has attached the volume under a newer generation
+ */
 export async function refuseOlder({ rbd }: Pick<Fencing, 'rbd'>, spec: string, generation: number): Promise<void> {
   const known = (await rbd('image-meta', 'get', spec, generationKey).catch(absent)).trim()
   if (generation < Number(known || 0))
@@ -51,8 +57,8 @@ export async function refuseOlder({ rbd }: Pick<Fencing, 'rbd'>, spec: string, g
 const locksOf = (fencing: Pick<Fencing, 'rbd'>, spec: string) => rbdJson(fencing, Locks, 'lock', 'ls', spec)
 
 /**
- * Returns the locks that writers still hold after the waiting time. A writer holds its lock until it unmaps the image;
- * readers have none.
+ * Returns the locks that writers still hold after the waiting time. A writer holds its lock until it unmaps the image.
+ * Readers have none.
  */
 async function waitForLocks(fencing: Fencing, spec: string): Promise<Static<typeof Locks>> {
   for (const endMs = performance.now() + fencing.patienceMs; performance.now() < endMs; await sleep(lockPollMs))
@@ -63,7 +69,7 @@ async function waitForLocks(fencing: Fencing, spec: string): Promise<Static<type
 const isSame = (one: Static<typeof Lock>, other: Static<typeof Lock>) =>
   one.id === other.id && one.locker === other.locker
 
-/** Returns an empty string if the key was never set. */
+/** Returns an empty string if the image has no stored generation. */
 function absent(error: unknown): string {
   if (error instanceof CommandError && error.exitCode === noEntry) return ''
   throw error

@@ -1,4 +1,4 @@
-/** Images of a Ceph pool and their snapshots, through rbd(8). */
+/** Images in a Ceph pool and their snapshots, through rbd(8). */
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
@@ -7,13 +7,13 @@ import { StepError } from '../base/step-error.ts'
 import { makeEmpty } from './ext4.ts'
 import { checkedId } from './pool.ts'
 
-/** A Ceph pool and the access to it. */
+/** A Ceph pool, and how to run rbd(8). */
 export interface RbdImages {
-  /** The name of the pool on this host, for errors. */
+  /** Name of the volume pool on this host, for error messages. */
   readonly name: string
-  /** The Ceph pool. */
+  /** Name of the pool in Ceph. */
   readonly pool: string
-  /** Directory for empty file systems that are imported as images. */
+  /** Directory for temporary file systems that are imported as images. */
   readonly scratchDir: string
   /** Runs rbd(8). */
   readonly rbd: (...args: readonly string[]) => Promise<string>
@@ -25,7 +25,10 @@ const Snapshots = Type.Array(Type.Object({ name: Type.String() }))
 const Devices = Type.Array(Type.Object({ pool: Type.String(), name: Type.String(), device: Type.String() }))
 const Children = Type.Array(Type.Object({ pool: Type.String(), image: Type.String() }))
 
-/** `exclusive-lock`: one host writes, and breaking its lock blocklists that host's client in the cluster. */
+/**
+ * Features of new images. With `exclusive-lock`, only one host writes, and breaking its lock blocklists that host's
+ * client in the cluster.
+ */
 const features = 'layering,exclusive-lock,object-map,fast-diff'
 
 /** Runs rbd(8) and parses its output. */
@@ -46,7 +49,7 @@ export async function hasImage(images: RbdImages, spec: string): Promise<boolean
   return (await rbdJson(images, Images, 'ls', images.pool)).includes(spec.slice(images.pool.length + 1))
 }
 
-/** @throws StepError `volume_missing` */
+/** Returns the name of the volume's image. @throws StepError `volume_missing` */
 export async function existingImage(images: RbdImages, volumeId: string): Promise<string> {
   const spec = imageOf(images, volumeId)
   if (await hasImage(images, spec)) return spec
@@ -57,19 +60,19 @@ export async function snapshotsOf(images: RbdImages, spec: string): Promise<stri
   return (await rbdJson(images, Snapshots, 'snap', 'ls', spec)).map(one => one.name)
 }
 
-/** @throws StepError `snapshot_missing` */
+/** Checks that the image has the snapshot. @throws StepError `snapshot_missing` */
 export async function needSnapshot(images: RbdImages, spec: string, snapshotId: string): Promise<void> {
   if ((await hasImage(images, spec)) && (await snapshotsOf(images, spec)).includes(checkedId(snapshotId))) return
   throw new StepError('snapshot_missing', `pool ${images.name} has no such snapshot`)
 }
 
-/** Returns the device that the image is mapped to on this host. */
+/** Returns the device to which the image is mapped on this host; undefined if it is not mapped. */
 export async function deviceOf(images: RbdImages, volumeId: string): Promise<string | undefined> {
   const devices = await rbdJson(images, Devices, 'device', 'list')
   return devices.find(one => one.pool === images.pool && one.name === `v.${volumeId}`)?.device
 }
 
-/** Removes the image and its snapshots. Its clones stay. Idempotent. */
+/** Removes the image and its snapshots. Its clones are not affected. Idempotent. */
 export async function removeImage(images: RbdImages, spec: string): Promise<void> {
   const { rbd } = images
   if (!(await hasImage(images, spec))) return
@@ -79,7 +82,7 @@ export async function removeImage(images: RbdImages, spec: string): Promise<void
   await rbd('rm', '--no-progress', spec)
 }
 
-/** Creates the image with an ext4 file system, which is empty or has the content of a directory. */
+/** Creates the image with an ext4 file system that is empty or has the content of a directory. */
 export async function importImage(
   { rbd, scratchDir }: RbdImages,
   spec: string,
@@ -97,7 +100,7 @@ export async function importImage(
   }
 }
 
-/** Copies the blocks that the clones share with the image, so that the image can be removed. */
+/** Copies the blocks that clones share with the image, so that the image can be removed. */
 async function flattenClones(images: RbdImages, spec: string): Promise<void> {
   for (const child of await rbdJson(images, Children, 'children', '--all', spec))
     await images.rbd('flatten', '--no-progress', `${child.pool}/${child.image}`)

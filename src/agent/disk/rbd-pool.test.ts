@@ -6,8 +6,8 @@ import { rbdOptions } from '../../../test/support/agent/pool-kinds.ts'
 import { fakeCluster } from '../../../test/support/fake-rbd.ts'
 import { rbdPool } from './rbd-pool.ts'
 
-describe('rbd', () => {
-  test('a newer attachment fences the previous host, which cannot attach again', async () => {
+describe('a pool in Ceph', () => {
+  test('a newer attachment fences the previous host, which cannot attach the volume again', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const [one, two] = ['one', 'two'].map(host =>
@@ -16,7 +16,7 @@ describe('rbd', () => {
     await one!.create('v1', 16)
     await one!.open('v1', 1)
     await two!.open('v1', 2)
-    // The previous host had time to close the image.
+    // The previous host did not close the image in time.
     expect([...cluster.blocklist]).toEqual(['client.one'])
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
     await one!.close('v1')
@@ -24,7 +24,7 @@ describe('rbd', () => {
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
   })
 
-  test('a reader fences no host, waits for the writer, and is refused after a newer writer', async () => {
+  test('a reader does not fence other hosts, is refused while a host writes, and is refused after a newer writer', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host), patienceMs: 300 })
@@ -38,7 +38,7 @@ describe('rbd', () => {
     expect(cluster.images.get('v.v1')?.locker).toBeUndefined()
     await one.close('v1')
     await two.close('v1')
-    // A writer is fenced as before.
+    // A writer still fences the previous one.
     await writer.open('v1', 2, 'write')
     await two.open('v1', 3, 'write')
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
@@ -48,8 +48,8 @@ describe('rbd', () => {
   })
 })
 
-describe('an rbd image that a host is closing', () => {
-  test('is waited for, because breaking its lock would fence that host with all its images', async () => {
+describe('an rbd image that another host is about to close', () => {
+  test('is waited for, because breaking its lock would fence that host off all its images', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const asked = { locks: 0 }
@@ -70,35 +70,38 @@ describe('an rbd image that a host is closing', () => {
   })
 })
 
-describe('an rbd image that two hosts open, one of them with a newer attachment', () => {
-  // The newer one opens it while the older one waits, at each step of the older one.
+describe('an rbd image that two hosts open at the same time', () => {
+  // The host with the newer attachment opens it while the older one waits, at each step of the older one.
   test.each([
     ['lock ls', 2],
     ['lock ls', 3],
     ['image-meta get', 2],
     ['image-meta set', 1],
-  ])('is the newer one’s when it comes at %s %i of the older one', async (moment, count) => {
-    await using dir = await testDir()
-    const cluster = fakeCluster(join(dir.path, 'cluster'))
-    const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host) })
-    const [before, newer] = [at('before'), at('newer')]
-    const asked = { times: 0 }
-    const older = rbdPool({
-      ...rbdOptions(dir.path),
-      run: async (program, args) => {
-        if (args.slice(0, 2).join(' ') === moment && ++asked.times === count) {
-          await before.close('v1')
-          await newer.open('v1', 3)
-        }
-        return cluster.client('older')(program, args)
-      },
-      patienceMs: 700,
-    })
-    await before.create('v1', 16)
-    await before.open('v1', 1)
-    await expect(older.open('v1', 2)).rejects.toThrow()
-    expect(asked.times).toBeGreaterThanOrEqual(count)
-    expect(cluster.images.get('v.v1')?.locker).toBe('client.newer')
-    expect([...cluster.blocklist]).toEqual([])
-  })
+  ])(
+    'goes to the host with the newer attachment if that opens it before "%s" number %i of the other host',
+    async (moment, count) => {
+      await using dir = await testDir()
+      const cluster = fakeCluster(join(dir.path, 'cluster'))
+      const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host) })
+      const [before, newer] = [at('before'), at('newer')]
+      const asked = { times: 0 }
+      const older = rbdPool({
+        ...rbdOptions(dir.path),
+        run: async (program, args) => {
+          if (args.slice(0, 2).join(' ') === moment && ++asked.times === count) {
+            await before.close('v1')
+            await newer.open('v1', 3)
+          }
+          return cluster.client('older')(program, args)
+        },
+        patienceMs: 700,
+      })
+      await before.create('v1', 16)
+      await before.open('v1', 1)
+      await expect(older.open('v1', 2)).rejects.toThrow()
+      expect(asked.times).toBeGreaterThanOrEqual(count)
+      expect(cluster.images.get('v.v1')?.locker).toBe('client.newer')
+      expect([...cluster.blocklist]).toEqual([])
+    },
+  )
 })

@@ -21,13 +21,13 @@ import {
 
 export interface RbdOptions {
   readonly name: string
-  /** The Ceph pool, and the client with access to it; null: the default client. */
+  /** Name of the pool in Ceph. `client` is the Ceph user with access to it; null: the default user. */
   readonly pool: string
   readonly client: string | null
-  /** Directory for empty file systems that are imported as images. */
+  /** Directory for temporary file systems that are imported as images. */
   readonly scratchDir: string
   readonly run?: RunProgram
-  /** How long to wait for the previous host to close an image, ms. Default 3 s. */
+  /** How long to wait for the previous host to close an image, ms. Default: 3 s. */
   readonly patienceMs?: number
 }
 
@@ -43,9 +43,9 @@ const Free = Type.Object({
 })
 
 /**
- * Images in a Ceph pool (RBD), which every host with that pool reaches: volumes are not pinned to a host. The
- * generation of the attachment is stored with the image; a host with a newer one breaks the lock of the previous one.
- * Images are named `v.<volume>`, their snapshots by the snapshot's id; `n.` is being created.
+ * A pool of RBD images in Ceph, which is shared: any host with that pool can open its volumes. The generation of the
+ * attachment is stored with the image, and a host with a newer one breaks the previous host's lock. Images are named
+ * `v.<volume>`, their snapshots by the snapshot's id; `n.` marks an image that is being created.
  */
 export function rbdPool(options: RbdOptions): VolumePool {
   const { name, pool, client, scratchDir } = options
@@ -75,7 +75,7 @@ export function rbdPool(options: RbdOptions): VolumePool {
       const mapped = await deviceOf(images, volumeId)
       if (mapped) return mapped
       await (access === 'write' ? fence : assertNobodyWrites)({ rbd, patienceMs }, spec, generation)
-      // A host with a newer attachment may have opened it meanwhile.
+      // A host with a newer attachment may have opened the image meanwhile.
       await refuseOlder(images, spec, generation)
       return (await rbd('device', 'map', access === 'write' ? '--exclusive' : '--read-only', spec)).trim()
     },
@@ -101,7 +101,8 @@ export function rbdPool(options: RbdOptions): VolumePool {
     async restore(volumeId, snapshotId) {
       const spec = imageOf(images, volumeId)
       await needSnapshot(images, spec, snapshotId)
-      // Not atomic in the cluster, but no VM opens the volume before the restore is complete, and a crash repeats it.
+      // This is not atomic in the cluster. But no VM opens the volume before the restore is complete, and after a crash
+      // it is repeated.
       await rbd('snap', 'rollback', '--no-progress', `${spec}@${snapshotId}`)
     },
     async grow(volumeId, sizeMib) {

@@ -6,7 +6,7 @@ import { hostLock } from '../../lib/host-lock.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 
 /**
- * Creates a fresh writable disk for the VM: a sparse copy of an empty ext4 of that size (4 ms; a reflink where
+ * Creates a new, empty scratch disk for a VM by copying a sparse ext4 image of that size (4 ms; a reflink where
  * supported). It has no journal, because the disk starts empty at every boot.
  */
 export async function makeScratch(

@@ -1,9 +1,9 @@
-/** Creates files atomically. */
+/** Creates files atomically, and copies them. */
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
-/** Creates a file atomically and durably. Leftovers of an earlier attempt are overwritten. */
+/** Creates a file atomically and durably. Overwrites what an earlier attempt left. */
 export async function appear(target: string, make: (partial: string) => Promise<void>): Promise<void> {
   const partial = `${target}.partial`
   await rm(partial, { force: true })

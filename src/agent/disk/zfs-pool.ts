@@ -10,20 +10,20 @@ import { appear, copy, sync } from './whole-file.ts'
 
 export interface ZfsOptions {
   readonly name: string
-  /** The mounted parent dataset of the volumes; it contains nothing else. */
+  /** The mounted parent dataset of all volumes, which must not contain anything else. */
   readonly dataset: string
   readonly run?: typeof run
 }
 
 const busyMs = 10_000
-/** A user property (zfs(8)) of datasets whose volume was removed and which remain for their clones. */
+/** A user property (zfs(8)) that marks datasets of removed volumes, which remain until their clones are gone. */
 const droppedMark = 'mote:dropped'
 const prefix = { volume: 'v', reading: 'r' } as const
 
 /**
- * A ZFS dataset with one raw file for each volume (zfs(8)): snapshots and clones share blocks. Files rather than zvols,
- * because a device node appears some time after the command, a file immediately. Datasets are named `v.<volume>`; `r.`
- * is a snapshot that is being read. A volume exists if its file exists.
+ * A pool of ZFS datasets with one raw file each (zfs(8)), so that snapshots and clones share blocks. Uses files instead
+ * of zvols, because a file exists as soon as the command ends, a device node some time later. Datasets are named
+ * `v.<volume>`; `r.` marks a clone for reading a snapshot. A volume exists if its file exists.
  */
 export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
   const exec = options.run ?? run
@@ -55,7 +55,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
       if (file) {
         await zfs('set', `${droppedMark}=on`, volume)
         await rm(file, { force: true })
-        // Deferred: a snapshot with clones is destroyed with the last of them.
+        // Deferred: a snapshot with clones is destroyed once its last clone is.
         for (const snapshot of await namesOf(pool, 'snapshot', volume)) await zfs('destroy', '-d', snapshot)
       }
       await dropUnneeded(pool)
@@ -71,7 +71,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
       const snapshot = snapshotOf(pool, volumeId, snapshotId)
       if (await has(pool, snapshot)) await zfs('destroy', '-d', snapshot)
     },
-    /** Copies the file, because `zfs rollback` would delete later snapshots. */
+    /** Restores by copying the file, because `zfs rollback` would delete later snapshots. */
     async restore(volumeId, snapshotId) {
       const snapshot = await needSnapshot(pool, volumeId, snapshotId)
       const file = await existing(pool, volumeId)
@@ -85,7 +85,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     },
     async blank(volumeId, bytes) {
       const volume = datasetOf(pool, 'volume', volumeId)
-      // The dataset of a volume that left this host may remain for its clones.
+      // The dataset may still exist: the volume left this host, but a snapshot of it has clones.
       if (await has(pool, volume)) await zfs('set', `${droppedMark}=off`, volume)
       else await zfs('create', volume)
       const file = (await fileOf(pool, 'volume', volumeId)) ?? ''
@@ -96,7 +96,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     },
     readSnapshot: async (volumeId, snapshotId, read) =>
       withSnapshot(pool, await needSnapshot(pool, volumeId, snapshotId), volumeId, read),
-    /** Counts only allocated blocks, which lag by some seconds. */
+    /** Counts allocated blocks only. The numbers lag by several seconds. */
     async usage(volumeId) {
       await existing(pool, volumeId)
       const bytes = async (what: string) =>
@@ -112,7 +112,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
   }
 }
 
-/** The parent dataset of the volumes and the access to it. */
+/** The parent dataset of the volumes, and how to run zfs(8). */
 interface Zfs {
   readonly name: string
   readonly dataset: string
@@ -137,7 +137,7 @@ async function fileOf(pool: Zfs, kind: keyof typeof prefix, volumeId: string): P
   return place && join(place, 'disk.raw')
 }
 
-/** @throws StepError `volume_missing` */
+/** Returns the volume's file. @throws StepError `volume_missing` */
 async function existing(pool: Zfs, volumeId: string): Promise<string> {
   const file = await fileOf(pool, 'volume', volumeId)
   if (file && existsSync(file)) return file
@@ -162,7 +162,7 @@ async function namesOf({ zfs }: Zfs, type: 'filesystem' | 'snapshot', below: str
   return (await zfs('list', '-H', '-r', '-o', 'name', '-t', type, below)).split('\n').filter(line => line !== '')
 }
 
-/** Removes dropped datasets whose last clone, and so the last snapshot, is gone. */
+/** Destroys datasets of removed volumes whose snapshots have no clones any more. */
 async function dropUnneeded(pool: Zfs): Promise<void> {
   let went = false
   for (const one of await namesOf(pool, 'filesystem', pool.dataset)) {
@@ -170,11 +170,11 @@ async function dropUnneeded(pool: Zfs): Promise<void> {
     await destroy(pool, one)
     went = true
   }
-  // It may have been the last clone of another dataset.
+  // A destroyed dataset may have been the last clone of another one.
   if (went) await dropUnneeded(pool)
 }
 
-/** Provides the snapshot as a file, through a clone that is destroyed afterwards. */
+/** Provides the snapshot as a file, through a temporary clone. */
 async function withSnapshot(
   pool: Zfs,
   snapshot: string,
@@ -191,7 +191,7 @@ async function withSnapshot(
   }
 }
 
-/** Retries while the file system is busy: it may be for a moment after a file was closed. */
+/** Retries while the file system is busy, which may last a moment after a file was closed. */
 async function patiently(act: () => Promise<unknown>): Promise<void> {
   const deadline = performance.now() + busyMs
   for (;;) {

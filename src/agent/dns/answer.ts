@@ -1,24 +1,25 @@
-/** Answers DNS queries for private names. Pure; RFC 1035, and RFC 2308 for negative answers. */
+/** Builds responses to DNS queries for private names (RFC 1035; RFC 2308 for negative responses). Pure functions. */
 import packet, { type Answer, type DecodedPacket, type Packet, type Question } from 'dns-packet'
 
 /** The top-level domain of private networks: reserved for private use by ICANN (2024). */
 const privateDomain = 'internal'
-/** Short, because replicas change often. */
+/** Time to live of records; short, because replicas change often. */
 const ttlSeconds = 5
-/** Default limit for clients that announce none (RFC 1035 4.2.1). */
+/** Maximum size of a UDP response for clients that announce none (RFC 1035 4.2.1). */
 const plainUdpBytes = 512
 
-/** Addresses by name, without `.internal`. */
+/** The addresses of each name in a project, without `.internal`. */
 export type ZoneNames = ReadonlyMap<string, readonly string[]>
 
-/** Returns undefined for a name that is not private and must be forwarded. */
+/** Returns the response to a query for a private name; undefined for other names, which must be forwarded. */
 export function answerPrivate(query: DecodedPacket, names: ZoneNames): Packet | undefined {
   const [question] = query.questions ?? []
   if (!question) return response(query, 'FORMERR')
   const name = question.name.toLowerCase().replace(/\.$/, '')
   if (isPrivateReverse(name)) return response(query, 'NXDOMAIN')
   if (name === privateDomain) return response(query, 'NOERROR')
-  // Programs of compose files use names without a domain. Guests have no search list, so these arrive as they are.
+  // Names without a domain, as programs from compose files use them. Guests have no search list, so such names arrive
+  // unchanged.
   const isOwn = !name.includes('.') && names.has(name) && ['A', 'AAAA'].includes(question.type ?? '')
   if (isOwn) return response(query, 'NOERROR', addressesOf(question, names.get(name) ?? []))
   if (!name.endsWith(`.${privateDomain}`)) return undefined
@@ -30,14 +31,18 @@ export function answerPrivate(query: DecodedPacket, names: ZoneNames): Packet | 
 const addressesOf = ({ name, type }: Question, addresses: readonly string[]): Answer[] =>
   type === 'AAAA' ? addresses.map(data => ({ type: 'AAAA', name, ttl: ttlSeconds, data })) : []
 
-/** Reverse lookups of private addresses (RFC 6303, RFC 8375 in spirit), which are never forwarded. */
+/**
+ * Whether the name is a reverse lookup of a private address (RFC 6303, RFC 8375 in spirit). Such queries are never
+ * forwarded.
+ */
 const isPrivateReverse = (name: string) => /(^|\.)(d\.f|c\.f|8\.e\.f)\.ip6\.arpa$/.test(name)
 
 export const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
 export type Rcode = keyof typeof rcodes
 
 /**
- * Builds a response. Without answers it carries the zone's SOA, so that negative answers are cached as long as records.
+ * Builds a response. Without records it contains the zone's SOA, so that clients cache negative responses as long as
+ * records.
  */
 export function response(query: DecodedPacket, rcode: Rcode, answers: readonly Answer[] = []): Packet {
   const isAuthority = rcode === 'NOERROR' || rcode === 'NXDOMAIN'
@@ -67,7 +72,7 @@ const soa: Answer = {
   },
 }
 
-/** Encodes an answer for UDP. An answer that is too long is truncated, and the client retries over TCP. */
+/** Encodes a response for UDP. One that is too long is truncated, and the client retries over TCP. */
 export function encodeUdp(query: DecodedPacket, answer: Packet): Buffer {
   const whole = packet.encode(answer)
   if (whole.length <= udpLimit(query)) return whole
@@ -79,7 +84,7 @@ export function encodeUdp(query: DecodedPacket, answer: Packet): Buffer {
   })
 }
 
-/** The client's UDP payload size: EDNS(0), RFC 6891 6.2.3. */
+/** Returns the client's maximum UDP payload size: EDNS(0), RFC 6891 6.2.3. */
 function udpLimit({ additionals = [] }: DecodedPacket): number {
   const options = additionals.find(record => record.type === 'OPT')
   return Math.max(plainUdpBytes, options?.type === 'OPT' ? options.udpPayloadSize : 0)

@@ -20,7 +20,7 @@ const clients: Record<string, DnsClient> = {
   '127.0.0.2': { names: new Map([['db', ['fd00:0:0:2::9']]]), mayAskOthers: false },
 }
 
-describe('the resolver of guests', () => {
+describe('the DNS resolver of guests', () => {
   const upstream = createSocket('udp4')
   const asked: string[] = []
   let resolver: Resolver
@@ -63,12 +63,12 @@ describe('the resolver of guests', () => {
     upstream.close()
   })
 
-  it('answers names of the client project with all addresses', async () => {
+  it("resolves names of the client's project to all their addresses", async () => {
     expect(await ask().resolve6('shop.internal')).toEqual(['fd00::1', 'fd00::2'])
     expect(await ask().resolve6('SHOP.Internal')).toHaveLength(2)
   })
 
-  it('answers NOERROR for a name without addresses, and NXDOMAIN for an unknown name', async () => {
+  it('returns NOERROR for a name without addresses of this type, and NXDOMAIN for an unknown name', async () => {
     await expect(ask().resolve6('db.internal')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(ask().resolve4('shop.internal')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(ask().resolve6('nothing.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
@@ -76,7 +76,7 @@ describe('the resolver of guests', () => {
     expect(asked).toEqual([])
   })
 
-  it('answers plain names of the project, and forwards all others', async () => {
+  it('resolves names without a domain if the project has them, and forwards all others', async () => {
     expect(await ask().resolve6('shop')).toEqual(['fd00::1', 'fd00::2'])
     await expect(ask().resolve4('shop')).rejects.toMatchObject({ code: 'ENODATA' })
     expect(asked).toEqual([])
@@ -90,17 +90,17 @@ describe('the resolver of guests', () => {
     await expect(ask('127.0.0.2').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
   })
 
-  it('forwards other names for guests whose rules allow it', async () => {
+  it('forwards other names only for guests whose rules allow it', async () => {
     expect(await ask().resolve4('www.example')).toEqual(['203.0.113.7'])
     await expect(ask('127.0.0.2').resolve4('www.example')).rejects.toMatchObject({ code: 'EREFUSED' })
     expect(asked).toEqual(['www.example'])
   })
 
-  it('ignores queries from unknown addresses', async () => {
+  it('ignores queries from addresses that belong to no guest', async () => {
     await expect(ask('127.0.0.3').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ETIMEOUT' })
   })
 
-  it('truncates long answers over UDP, and gives them in full over TCP', async () => {
+  it('truncates long responses over UDP, and sends them in full over TCP', async () => {
     const [cut] = await rawUdp(resolver.port, {
       type: 'query',
       id: 7,
@@ -131,10 +131,10 @@ describe('the resolver of guests', () => {
     ['two questions', framed(Buffer.concat([header(2), question, question]))],
     ['answers in a query', framed(Buffer.concat([header(1, 1), question, question]))],
     [
-      'more queries than it takes answers for',
+      'more queries than it reads responses for',
       Buffer.concat(Array(101).fill(framed(Buffer.concat([header(1), question])))),
     ],
-  ])('hangs up on %s', async (_, data) => {
+  ])('closes a TCP connection that sends %s', async (_, data) => {
     const socket = connect(resolver.port, '127.0.0.1')
     const closed = once(socket, 'close')
     socket.on('error', () => undefined).resume()
@@ -143,7 +143,7 @@ describe('the resolver of guests', () => {
     expect(await ask().resolve6('shop.internal')).toHaveLength(2)
   })
 
-  it('finds the resolvers of the host', () => expect(hostResolvers().length).toBeGreaterThan(0))
+  it("the host's resolvers are read from resolv.conf", () => expect(hostResolvers().length).toBeGreaterThan(0))
 })
 
 async function rawUdp(port: number, query: packet.Packet) {

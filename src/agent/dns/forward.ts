@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs'
 import { connect, isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Timeout of an upstream resolver before the next one is tried. */
+/** Time after which the next upstream resolver is tried. */
 const answerMs = 2_000
 
-/** Forwards a query unchanged, and returns the upstream's answer. @throws Error when no resolver answered */
+/** Forwards a query unchanged, and returns the upstream's response. @throws Error when no resolver responded */
 export type Forward = (query: Buffer, over: 'udp' | 'tcp', signal: AbortSignal) => Promise<Buffer>
 
-/** @param upstreams tried in order, `host` or `host#port` */
+/** Returns a function that forwards queries. @param upstreams tried in order, `host` or `host#port` */
 export function forwarder(upstreams: readonly string[]): Forward {
   const servers = upstreams.map(text => {
     const [host = '', port] = text.split('#')
@@ -26,7 +26,7 @@ export function forwarder(upstreams: readonly string[]): Forward {
   }
 }
 
-/** The host's own resolvers. */
+/** Returns the addresses of the host's own resolvers. */
 export function hostResolvers(file = '/etc/resolv.conf'): string[] {
   const found = readFileSync(file, 'utf8').matchAll(/^nameserver\s+(\S+)/gm)
   return [...found].map(([, address = '']) => address).filter(address => isIP(address.split('%')[0] ?? '') !== 0)
@@ -39,7 +39,7 @@ interface Server {
 
 async function askUdp(query: Buffer, { host, port }: Server, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  // One socket per query: a forged answer would have to guess its random port and the query id.
+  // One socket per query: a forged response would have to guess both its random port and the query id.
   const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' })
   const late = new AbortController()
   try {

@@ -1,5 +1,5 @@
 /**
- * DNS resolver of this host's guests: answers private names by project, and forwards other names to the host's
+ * The DNS resolver for this host's guests: resolves private names by project, and forwards other names to the host's
  * resolvers.
  */
 import { createSocket } from 'node:dgram'
@@ -11,22 +11,22 @@ import { rates, type Share, shares } from './shares.ts'
 
 /** The guest that sent a query. */
 export interface DnsClient {
-  /** Names of its project. */
+  /** Names and addresses in its project. */
   readonly names: ZoneNames
-  /** Whether its firewall rules allow queries to other resolvers. */
+  /** Whether the guest's firewall rules allow queries to other resolvers. */
   readonly mayAskOthers: boolean
 }
 
 export interface ResolverOptions {
   readonly address: string
-  /** 0: any free port. */
+  /** UDP and TCP port; 0: any free one. */
   readonly port: number
-  /** Returns the client by source address; undefined: not a guest of this host. */
+  /** Returns the client by its source address; undefined if it is no guest of this host. */
   readonly client: (address: string) => DnsClient | undefined
   readonly forward: Forward
   /** Limit per client, over UDP and TCP together. */
   readonly queriesPerSecond: number
-  /** Called when a query was refused because the client exceeds a limit. */
+  /** Called when a query is refused because its client exceeds a limit. */
   readonly onRefused?: (address: string) => void
   readonly onError: (error: unknown) => void
 }
@@ -36,13 +36,13 @@ export interface Resolver {
   stop(): Promise<void>
 }
 
-/** Limits on concurrently forwarded queries: each uses a socket of the agent. */
+/** Limits on concurrently forwarded queries, each of which uses a socket of the agent. */
 const forwardShare: Share = { each: 64, busy: 512, eachWhenBusy: 4 }
 const tcpShare: Share = { each: 16, busy: 128, eachWhenBusy: 2 }
 const mostTcp = 256
 const idleTcpMs = 10_000
 
-/** @throws Error when the address or port is not available */
+/** Starts the resolver. @throws Error when the address or port is not available */
 export async function startResolver(options: ResolverOptions): Promise<Resolver> {
   const end = new AbortController()
   const handle = queryHandler(options, end.signal)
@@ -94,7 +94,7 @@ function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
   const asking = rates(queriesPerSecond, () => performance.now())
   const forwarding = shares(forwardShare)
   return async (message, from, over) => {
-    // Checked before decoding: a query above the guest's limit only costs the read.
+    // Checked before decoding, so that a query beyond the guest's limit costs little.
     if (!asking.take(from)) return void onRefused(from)
     const query = decoded(message)
     const asker = client(from)
@@ -119,8 +119,8 @@ function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
 }
 
 /**
- * A query has one question, at most with options and a signature (RFC 6891, RFC 8945). Rejecting others early avoids
- * slow decoding of compressed names.
+ * Length of a DNS header. Its counts are checked before decoding: a query has one question, and at most options and a
+ * signature in addition (RFC 6891, RFC 8945). Others could be slow to decode, because names may be compressed.
  */
 const headerBytes = 12
 const maxQueryBytes = 1232
@@ -131,7 +131,7 @@ const mayBeQuery = (message: Buffer) =>
   message.readUInt32BE(6) === 0 &&
   message.readUInt16BE(10) <= 2
 
-/** Returns undefined for a packet that is not a query; such packets are not answered. */
+/** Decodes a query. Returns undefined for other packets, which get no response. */
 export function decoded(message: Buffer): DecodedPacket | undefined {
   if (!mayBeQuery(message)) return undefined
   try {
@@ -142,7 +142,7 @@ export function decoded(message: Buffer): DecodedPacket | undefined {
   }
 }
 
-/** Closes connections of clients that send more queries at once. */
+/** Limit on queries that a client sends over TCP without waiting for responses. Beyond it, the connection is closed. */
 const mostPipelined = 100
 
 function serveTcp(socket: Socket, handle: Handle): void {

@@ -1,4 +1,4 @@
-/** One guest exceeds its share; the other guests are still answered. */
+/** If a guest exceeds its share of the resolver, other guests still get responses. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -12,7 +12,7 @@ import { rates, shares } from './shares.ts'
 const [loud, quiet] = ['127.0.0.1', '127.0.0.2']
 const query = packet.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'www.example' }] })
 
-it('a share limits each guest, and more strictly while the total is high', () => {
+it('a share limits each guest, with a lower limit while the total is high', () => {
   const { take } = shares({ each: 3, busy: 4, eachWhenBusy: 1 })
   const first = [take('a'), take('a'), take('a')]
   expect([first.every(Boolean), take('a')]).toEqual([true, undefined])
@@ -26,7 +26,7 @@ it('a share limits each guest, and more strictly while the total is high', () =>
   expect([take('a') !== undefined, take('b') !== undefined]).toEqual([true, true])
 })
 
-it('a rate allows a burst of two seconds and then the rate per second, separately for each guest', () => {
+it("a rate limit allows each guest a burst of two seconds' worth", () => {
   let nowMs = 0
   const { take } = rates(10, () => nowMs)
   const taken = (who: string) => Array.from({ length: 100 }, () => take(who)).filter(Boolean).length
@@ -61,7 +61,7 @@ async function opened(queriesPerSecond: number) {
   return { resolver, refused, asked, send }
 }
 
-it('queries above the rate are neither answered nor forwarded, and those of a neighbor are', async () => {
+it("queries above one guest's rate are dropped, and those of other guests get responses", async () => {
   const { resolver, refused, asked, send } = await opened(5)
   const one = await send(loud, 40)
   await until(() => refused.length >= 25, { what: 'queries refused' })
@@ -75,7 +75,7 @@ it('queries above the rate are neither answered nor forwarded, and those of a ne
   await resolver.stop()
 })
 
-it('at most 64 unanswered queries of one guest are pending', async () => {
+it('at most 64 forwarded queries of one guest are pending', async () => {
   const { resolver, asked, send } = await opened(1_000)
   const one = await send(loud, 100)
   await until(() => one.answers.length > 0, { what: 'the first refusal' })

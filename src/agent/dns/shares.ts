@@ -1,9 +1,9 @@
-/** Limits one guest's use of its host's resolver, so that others are answered too. */
+/** Limits one guest's use of its host's resolver, so that other guests get responses, too. */
 
 export interface Share {
   /** Limit per guest. */
   readonly each: number
-  /** From this total on, the limit per guest is `eachWhenBusy`. */
+  /** If the pending operations of all guests reach this number, the limit per guest is `eachWhenBusy`. */
   readonly busy: number
   readonly eachWhenBusy: number
 }
@@ -30,12 +30,12 @@ export function shares({ each, busy, eachWhenBusy }: Share): { take(who: string)
   }
 }
 
-/** Token buckets, one per guest, that hold two seconds' worth. */
+/** Limits the rate per guest with token buckets that hold two seconds' worth. */
 export function rates(perSecond: number, nowMs: () => number): { take(who: string): boolean } {
   const most = 2 * perSecond
   const buckets = new Map<string, { left: number; atMs: number }>()
   let sweptMs = nowMs()
-  /** Deletes buckets that were unused for two seconds: those are full again. */
+  /** Deletes buckets that were unused for two seconds, because they are full again. */
   const sweep = (atMs: number) => {
     if (atMs - sweptMs < 2_000) return
     sweptMs = atMs

@@ -1,4 +1,4 @@
-/** A tenant can use neither the operator's credentials nor cached bases that it could not pull itself. */
+/** A tenant can use neither the operator's credentials nor cached images that it could not pull itself. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -15,14 +15,14 @@ import { context } from '../../../test/support/agent/image.ts'
 const ofOperator = { host: 'registry.example', username: 'operator', password: 'secret' }
 const [named, other] = [{ projectId: 'named' }, { projectId: 'other' }]
 
-describe('credentials of a registry', () => {
+describe("the operator's credentials for a registry", () => {
   it.each<[string, RegistryConfig, ImageUser, boolean]>([
     ['nobody by default', ofOperator, other, false],
     ['built images', ofOperator, { ...other, builtImage: true }, true],
     ['a project that the operator named', { ...ofOperator, projects: ['x', 'named'] }, named, true],
     ['no project that the operator did not name', { ...ofOperator, projects: ['x', 'named'] }, other, false],
     ['every project', { ...ofOperator, projects: [everyProject] }, other, true],
-  ])('are for %s', (_, registry, user, isOpen) => {
+  ])('are usable by %s', (_, registry, user, isOpen) => {
     const [found] = registriesFor([registry], user)
     expect([found?.host, found?.username !== undefined, found?.password !== undefined]).toEqual([
       'registry.example',
@@ -31,7 +31,7 @@ describe('credentials of a registry', () => {
     ])
   })
 
-  it('count as separate access to the same image', () => {
+  it('count as another way to access an image than anonymous pulls', () => {
     const image = { registry: 'registry.example', repository: 'registry.example/team/app' }
     expect(wayOf(image, [ofOperator])).not.toBe(wayOf(image, registriesFor([ofOperator], other)))
     expect(wayOf(image, [ofOperator])).not.toBe(
@@ -40,11 +40,11 @@ describe('credentials of a registry', () => {
   })
 })
 
-describe('the credential of a project', () => {
+describe("a project's own registry credential", () => {
   const image = { registry: 'Registry.example', repository: 'Registry.example/team/app' }
   const login = { host: 'registry.example', username: 'ada', password: 'own' }
 
-  it('is used for its registry only, instead of that of the operator', () => {
+  it("is used for its registry only, and replaces the operator's credential", () => {
     expect(signedIn([ofOperator], { ...image, registry: 'registry.example' }, login)).toEqual([
       {
         host: 'registry.example',
@@ -55,18 +55,18 @@ describe('the credential of a project', () => {
         isGuarded: false,
       },
     ])
-    // A registry that the operator did not name must have a public address, whoever signs in.
+    // A registry that the operator did not configure must have a public address, even with a credential.
     expect(signedIn([], image, login)).toMatchObject([{ host: 'Registry.example', isGuarded: true }])
     expect(() => signedIn([], { ...image, registry: 'registry.example:5000' }, login)).toThrow(/has no credential/)
     expect(() => signedIn([], image, undefined)).toThrow(/has no credential/)
   })
 
-  it('is one for all names of Docker Hub', () => {
+  it('is valid for every host name of Docker Hub', () => {
     const hub = { registry: 'docker.io', repository: 'docker.io/team/app' }
     expect(signedIn([], hub, { ...login, host: 'index.docker.io' })).toMatchObject([{ username: 'ada' }])
   })
 
-  it('counts as an access of that project only', () => {
+  it('gives access to that project only', () => {
     const ways = [
       wayOf(image, [], { ...named, signsInFor: 'vm-1' }),
       wayOf(image, [], { ...other, signsInFor: 'vm-2' }),
@@ -80,7 +80,7 @@ describe('the credential of a project', () => {
 const missing = ['skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 test.skipIf(missing.length > 0)(
-  `a cached base is used only by tenants who could pull it themselves (needs ${missing.join(' ') || 'nothing'})`,
+  `a cached image is only used by tenants who could pull it themselves (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()
@@ -105,7 +105,7 @@ test.skipIf(missing.length > 0)(
     await expect(store.base(`${registry.host}/team/mine@${digest}`, context(), other)).rejects.toMatchObject(refused)
     expect((await store.base(image, context(), { ...other, builtImage: true })).file).toBe(base.file)
 
-    // Access that was confirmed once needs no registry: VMs start while the registry is down.
+    // Once access is confirmed, the registry is not queried again, so that VMs start while it is down.
     const asked = registry.requests()
     for (const user of [named, { ...other, builtImage: true }, undefined])
       expect((await store.base(image, context(), user)).file).toBe(base.file)
@@ -114,7 +114,7 @@ test.skipIf(missing.length > 0)(
 )
 
 test.skipIf(missing.length > 0)(
-  `an image that one project can read starts in no other, also while it is being pulled (needs ${missing.join(' ') || 'nothing'})`,
+  `an image that one project can pull is refused to others, even while it is being pulled (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()
@@ -145,7 +145,7 @@ test.skipIf(missing.length > 0)(
     })
     await expect(store.base(image, context(), { ...named, signsInFor: 'removed' })).rejects.toMatchObject(refused)
     password = 'secret'
-    // Both wait for one pull, whoever began it.
+    // All three wait for one pull, which any of them may have started.
     const [first, second, third] = await Promise.allSettled([
       store.base(image, context(), other),
       store.base(image, context(), owner),
@@ -154,16 +154,16 @@ test.skipIf(missing.length > 0)(
     expect([first?.status, second?.status, third?.status]).toEqual(['rejected', 'fulfilled', 'rejected'])
     await expect(store.base(image, context(), other)).rejects.toMatchObject(refused)
 
-    // The credential is asked for only if the registry is.
+    // The credential is only requested when the registry is queried.
     asked.length = 0
     await store.base(image, context(), owner)
     expect(asked).toEqual([])
-    // Without the credential, the project has lost its access, too.
+    // A project that has removed its credential has no access any more.
     await expect(store.base(image, context(), named)).rejects.toMatchObject(refused)
   },
 )
 
-/** Serves one image of a layout as `team/app`, to the operator only (Docker Registry HTTP API V2, pull). */
+/** Serves one image of a layout as `team/app` to the user `operator` only (Docker Registry HTTP API V2, pull). */
 async function privateRegistry(layout: string, digest: string) {
   let requests = 0
   const wanted = `Basic ${Buffer.from('operator:secret').toString('base64')}`

@@ -1,7 +1,7 @@
 /**
- * Decides which tenant may use which image. Credentials of the operator's registries are used for the projects that the
- * operator named and for images built by the platform, credentials of a project for that project only. A cached base is
- * used only by tenants who could have pulled it themselves.
+ * Decides which tenant may use which image. The credentials of the operator's registries are used for projects that the
+ * operator named and for images built by the platform; a project's credential only for that project. A cached image may
+ * only be used by tenants who could have pulled it themselves.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -15,29 +15,35 @@ import type { RegistryConfig } from '../base/registry-config.ts'
 
 type RegistryReference = Pick<Extract<ImageReference, { kind: 'registry' }>, 'registry' | 'repository'>
 
-/** The tenant that an image is fetched for. */
+/** The tenant for whom an image is fetched. */
 export interface ImageUser {
   readonly projectId: string
-  /** Built by the platform for an app of this project, as checked by the control plane. */
+  /** Whether the platform built the image for an app of this project. The control plane has checked this. */
   readonly builtImage?: boolean | undefined
-  /** The project has a credential for the registry, which the control plane gives to the host of this VM. */
+  /**
+   * Set if the project has a credential for the registry: the id of the VM for which the host requests it from the
+   * control plane.
+   */
   readonly signsInFor?: string | undefined
 }
 
-/** A registry as one user may use it. */
+/** A registry with the credential that one user may use. */
 export interface UsableRegistry extends RegistryConfig {
-  /** The credential is one of the project. */
+  /** Whether the credential belongs to the project. */
   readonly ofProject?: true
-  /** Not named by the operator: its address must be public. */
+  /** Whether the address must be public, because the operator did not configure this registry. */
   readonly isGuarded?: boolean
 }
 
-/** Asks the control plane for the credential of the VM's project; undefined if it has none (any more). */
+/**
+ * Requests the registry credential of the VM's project from the control plane; undefined if the project has none (any
+ * more).
+ */
 export type AskLogin = (vmId: string, signal: AbortSignal) => Promise<RegistryLogin | undefined>
 
 export const everyProject = '*'
 
-/** Returns the registries as this user may use them: without credentials that are reserved for others. */
+/** Returns the registries for this user, without credentials that are reserved for others. */
 export function registriesFor(registries: readonly RegistryConfig[], user: ImageUser): readonly RegistryConfig[] {
   return registries.map(one => {
     const isOpen = one.projects?.some(project => project === everyProject || project === user.projectId) ?? false
@@ -48,7 +54,7 @@ export function registriesFor(registries: readonly RegistryConfig[], user: Image
 }
 
 /**
- * Returns the registry of the image with the credential of the project, and no other registry.
+ * Returns the image's registry with the project's credential, and no other registry.
  * @throws ImageError `image_not_found` if the project has no credential for that registry (any more)
  */
 export function signedIn(
@@ -68,7 +74,9 @@ export function signedIn(
   return [{ host: registry, plainHttp, username, password, ofProject: true, isGuarded }]
 }
 
-/** Names how a user gains access to an image. Users with the same access share the fetched image. */
+/**
+ * Returns a key for the way in which a user gains access to an image. Users with the same key share a fetched image.
+ */
 export function wayOf(reference: RegistryReference, registries: readonly RegistryConfig[], user?: ImageUser): string {
   if (user?.signsInFor !== undefined) return `project ${user.projectId} ${reference.repository}`
   const isSignedIn = registries.some(({ host, username }) => host === reference.registry && username !== undefined)

@@ -9,7 +9,7 @@ const digestOf = (letter: string) => letter.repeat(64)
 const nameOf = (letter: string, form = '') => `sha256-${digestOf(letter)}${form}`
 const hourMs = 3_600_000
 
-/** A cache with a base of 1 MiB for each letter, the first of which was used the longest ago. */
+/** Creates a cache with a base of 1 MiB per letter. The first one was used the longest time ago. */
 async function cacheWith(letters: string, form = '') {
   const dir = await testDir()
   const cacheDir = join(dir.path, 'cache')
@@ -28,7 +28,7 @@ async function cacheWith(letters: string, form = '') {
   }
 }
 
-/** The data directory of an agent, with one file of a VM or snapshot. */
+/** Creates the data directory of an agent with one file of a VM or snapshot. */
 async function agentWith(dataDir: string, file: string, text: string): Promise<string> {
   await mkdir(join(dataDir, 'vms'), { recursive: true })
   await mkdir(join(dataDir, file, '..'), { recursive: true })
@@ -36,14 +36,14 @@ async function agentWith(dataDir: string, file: string, text: string): Promise<s
   return dataDir
 }
 
-test('the least recently used bases are removed until the others are within the limit', async () => {
+test('the least recently used bases are removed until the rest is within the limit', async () => {
   await using cache = await cacheWith('abcd')
   expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 4 })).toEqual([])
   expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 2 })).toEqual([nameOf('a'), nameOf('b')])
   expect(await cache.left()).toBe('cd')
 })
 
-test('a base that was used within the hour stays, whatever the limit', async () => {
+test('a base that was used within the last hour is kept, even beyond the limit', async () => {
   await using cache = await cacheWith('ab')
   const now = new Date()
   await utimes(join(cache.cacheDir, 'bases', nameOf('a')), now, now)
@@ -51,7 +51,7 @@ test('a base that was used within the hour stays, whatever the limit', async () 
   expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 0, idleMs: 0 })).toEqual([nameOf('a')])
 })
 
-test('a base that a process has open stays', async () => {
+test('a base that a process has open is kept', async () => {
   await using cache = await cacheWith('ab')
   await using file = await open(join(cache.cacheDir, 'bases', nameOf('a'), 'base.img'))
   expect(file.fd).toBeGreaterThan(0)
@@ -67,22 +67,25 @@ test.each([
     'snapshots/s-1/outcome.json',
     { made: { notes: { base: `/c/bases/${nameOf('a')}-mapped/base.img` } } },
   ],
-])('a base that %s of any agent names stays until the data of that agent is gone', async (_what, file, record) => {
-  for (const form of ['', '-mapped', '-seed']) {
-    await using cache = await cacheWith('abc', form)
-    const one = await agentWith(join(cache.path, 'one'), file, JSON.stringify(record))
-    const other = await agentWith(join(cache.path, 'other'), 'vms/vm-2/record.json', '{"imageDigest":null')
-    for (const dataDir of [one, other]) await registerAgent(cache.cacheDir, dataDir)
-    expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 1 })).toEqual([nameOf('b', form), nameOf('c', form)])
-    await rm(one, { recursive: true })
-    expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 0 })).toEqual([nameOf('a', form)])
-    // The registration of an ended cloud goes with its data.
-    expect((await readdir(join(cache.cacheDir, 'agents'))).length).toBe(1)
-    expect(existsSync(join(cache.cacheDir, 'bases', nameOf('a', form)))).toBe(false)
-  }
-})
+])(
+  "a base that %s of any agent refers to is kept until the agent's data directory is deleted",
+  async (_what, file, record) => {
+    for (const form of ['', '-mapped', '-seed']) {
+      await using cache = await cacheWith('abc', form)
+      const one = await agentWith(join(cache.path, 'one'), file, JSON.stringify(record))
+      const other = await agentWith(join(cache.path, 'other'), 'vms/vm-2/record.json', '{"imageDigest":null')
+      for (const dataDir of [one, other]) await registerAgent(cache.cacheDir, dataDir)
+      expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 1 })).toEqual([nameOf('b', form), nameOf('c', form)])
+      await rm(one, { recursive: true })
+      expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 0 })).toEqual([nameOf('a', form)])
+      // The agent's registration is deleted with its data directory.
+      expect((await readdir(join(cache.cacheDir, 'agents'))).length).toBe(1)
+      expect(existsSync(join(cache.cacheDir, 'bases', nameOf('a', form)))).toBe(false)
+    }
+  },
+)
 
-test('seeds count, and a cache without bases is no error', async () => {
+test('seeds count towards the limit, and a cache without bases is no error', async () => {
   await using cache = await cacheWith('ab')
   const seed = join(cache.cacheDir, 'bases', nameOf('b'), 'seed', 'deep')
   await mkdir(seed, { recursive: true })

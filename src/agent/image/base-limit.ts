@@ -1,4 +1,7 @@
-/** Limits the disk that bases use on this host, for all agents that share the cache. */
+/**
+ * Limits the disk space of bases (the read-only file systems made from images) on this host, for all agents that share
+ * the cache.
+ */
 import { createHash } from 'node:crypto'
 import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,15 +11,18 @@ import { partialSuffix } from '../guest/cache.ts'
 
 export interface BaseLimit {
   readonly cacheDir: string
-  /** Limit for all bases together. Bases in use may exceed it. */
+  /** Limit on all bases together. Bases in use may exceed it. */
   readonly maxMib: number
-  /** A base that was used more recently stays: its VM may not have a record yet. Default: an hour, longer than any start. */
+  /**
+   * A base that was used within this time is kept, because its VM may not have a record yet. Default: an hour, longer
+   * than any start.
+   */
   readonly idleMs?: number
 }
 
 const agentsOf = (cacheDir: string) => join(cacheDir, 'agents')
 
-/** Announces an agent that shares the cache, so that no agent removes the bases of its VMs and snapshots. */
+/** Registers an agent that shares the cache, so that no other agent removes the bases of its VMs and snapshots. */
 export async function registerAgent(cacheDir: string, dataDir: string): Promise<void> {
   await privateDir(agentsOf(cacheDir))
   const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 32)
@@ -25,8 +31,8 @@ export async function registerAgent(cacheDir: string, dataDir: string): Promise<
 }
 
 /**
- * Removes the least recently used bases until the others are within the limit. Keeps those that a process has open, and
- * those that a VM or snapshot of any registered agent names.
+ * Removes the least recently used bases until the rest is within the limit. Keeps those that a process has open, and
+ * those that a VM or snapshot of any registered agent refers to.
  * @returns names of the removed bases
  */
 export async function limitBases({ cacheDir, maxMib, idleMs = 3_600_000 }: BaseLimit): Promise<string[]> {
@@ -58,7 +64,7 @@ interface StoredBase {
   readonly name: string
   readonly bytes: number
   readonly usedMs: number
-  /** Identifies the disk among open files. */
+  /** Identifies the base's disk among the files that processes have open. */
   readonly inode: string
 }
 
@@ -67,7 +73,7 @@ const namesIn = async (dir: string) =>
 
 const inodeOf = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev} ${ino}`
 
-/** @returns undefined if the base is removed meanwhile */
+/** Returns a base's size and last use. @returns undefined if the base is removed meanwhile */
 async function baseIn(root: string, name: string): Promise<StoredBase | undefined> {
   const dir = join(root, name)
   try {
@@ -81,7 +87,10 @@ async function baseIn(root: string, name: string): Promise<StoredBase | undefine
   }
 }
 
-/** Which bases a process has open, or a VM or snapshot of a registered agent names by digest. */
+/**
+ * Returns a function that tells whether a process has the base open, or a VM or snapshot of a registered agent refers
+ * to it.
+ */
 async function usedBases(cacheDir: string): Promise<(base: StoredBase) => boolean> {
   const [open, named] = await Promise.all([openInodes(), namedDigests(cacheDir)])
   return ({ name, inode }) => open.has(inode) || named.has(digestIn(name))
@@ -89,7 +98,10 @@ async function usedBases(cacheDir: string): Promise<(base: StoredBase) => boolea
 
 const digestIn = (name: string) => /[0-9a-f]{64}/.exec(name)?.[0] ?? ''
 
-/** Files that processes have open. Agents see the processes of their own user at least, hence their own VMMs. */
+/**
+ * Returns the inodes of all files that processes have open. An agent sees at least the processes of its own user, and
+ * thus its own VMMs.
+ */
 async function openInodes(): Promise<ReadonlySet<string>> {
   const found = new Set<string>()
   for (const pid of (await readdir('/proc')).filter(name => /^\d+$/.test(name))) {
@@ -110,7 +122,9 @@ async function namedDigests(cacheDir: string): Promise<ReadonlySet<string>> {
   return found
 }
 
-/** Data directories of the agents. Those that are gone, because their clouds were removed, are forgotten. */
+/**
+ * Returns the data directories of registered agents, and removes registrations whose data directory no longer exists.
+ */
 async function registered(cacheDir: string): Promise<string[]> {
   const found: string[] = []
   for (const name of await namesIn(agentsOf(cacheDir))) {
@@ -122,7 +136,10 @@ async function registered(cacheDir: string): Promise<string[]> {
   return found
 }
 
-/** What an agent stores of its VMs and snapshots, of whatever release: only digests are searched. */
+/**
+ * Returns the stored files of an agent's VMs and snapshots as text. The agent may have another release, so only digests
+ * are searched.
+ */
 async function recordsOf(dataDir: string): Promise<string[]> {
   const files = { vms: ['wish.json', 'record.json'], snapshots: ['wish.json', 'outcome.json'] }
   const texts: string[] = []
@@ -132,7 +149,7 @@ async function recordsOf(dataDir: string): Promise<string[]> {
   return texts
 }
 
-/** @returns false if the base was used, or removed, meanwhile */
+/** Removes a base. @returns false if it was used or removed meanwhile */
 async function remove(root: string, { name }: StoredBase, idleMs: number): Promise<boolean> {
   const [dir, partial] = [join(root, name), join(root, `${name}.removed${partialSuffix}`)]
   try {

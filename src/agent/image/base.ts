@@ -30,22 +30,22 @@ import {
   type Worker,
 } from '../worker/worker.ts'
 
-/** A constant UUID, so that the same image gives the same file on every host. */
+/** A constant UUID for file systems, so that the same image gives the same file on every host. */
 const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 
 /**
- * `disk`: for a guest's kernel, as small as possible. `mapped`: every file begins at a block, because gVisor maps files
- * directly from the image and cannot map data that is stored within an inode.
+ * How a base stores files. `disk`: as small as possible, for a guest's kernel. `mapped`: every file begins at a block,
+ * because gVisor maps files directly from the base and cannot map data that is stored within an inode.
  */
 export type BaseForm = 'disk' | 'mapped'
 
 export interface BaseOptions {
   /** Limit on the unpacked size of all layers. */
   readonly maxBytes: number
-  /** The platform trusts the image, and keeps its initial volume content. */
+  /** Whether the platform trusts the image, so that its initial volume content is kept as files on the host. */
   readonly withSeed: boolean
   readonly form: BaseForm
-  /** Starts the unpacking programs for untrusted images. */
+  /** How to run the unpacking programs without privileges, for untrusted images. */
   readonly unprivileged: Unprivileged
 }
 
@@ -54,13 +54,14 @@ export interface LayoutImage {
   readonly layoutDir: string
   readonly found: FoundManifest
   /**
-   * The image's digest in its source; a pull may convert the manifest to OCI, which changes the manifest's own digest.
+   * Digest under which the registry or layout has the image. A pull may convert the manifest to OCI, which changes the
+   * manifest's own digest.
    */
   readonly digest: string
 }
 
 /**
- * Turns the image into `base.img` and `image.json` in `dir`.
+ * Writes the image's base to `base.img` and its run configuration to `image.json` in `dir`.
  * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when a layer is
  * damaged or sparse, or there are too many layers; StepError `host_full` when the host has no room for it
  */
@@ -73,7 +74,7 @@ export async function buildBase(
   const size = await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
   const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
   const work = join(dir, 'work')
-  // Unpacking needs root to preserve the owners of the volume content.
+  // For a seed, unpacking runs as root to preserve the owners of the volume content.
   const how = withSeed ? { program: undefined, reason: 'the platform trusts it' } : unprivileged
   const disk = how.program !== undefined && how.hasDisks ? diskFor(size, join(dir, 'disk.img')) : undefined
   const rootfs = disk ? `${disk.name}/rootfs` : 'rootfs'
@@ -98,31 +99,37 @@ export async function buildBase(
 }
 
 interface Unpacking {
-  /** Path of the unpacked image below the directory of the worker. */
+  /** Path of the unpacked image below the worker's directory. */
   readonly rootfs: string
-  /** Whether it has a file system of its own, with the room that was counted. */
+  /** Whether the image is unpacked to a temporary file system of its own, sized for the counted files. */
   readonly isOnDisk: boolean
   readonly maxBytes: number
   readonly signal: AbortSignal
 }
 
-/** An inode, its part of a directory, a last block that is not full, and attributes in a block of their own. */
+/**
+ * Upper limit on the overhead of a file: its inode, its directory entry, a last block that is not full, and a block for
+ * attributes.
+ */
 const bytesPerFile = 10 * 1024
-/** Structures of ext4 that grow with its size: bitmaps, extents. */
+/** Share of ext4's own structures that grow with its size, such as bitmaps and extents. */
 const shareOfStructures = 1 / 32
 
-/** A file system that holds what has been counted: if umoci reads a layer differently, it gets no more room. */
+/**
+ * Returns a disk with room for the files that were counted. If umoci reads a layer differently, it gets no more room
+ * than that.
+ */
 function diskFor({ bytes, entries }: LayersUse, file: string): Disk {
   const content = bytes + entries * bytesPerFile
   return { file, name: 'disk', bytes: Math.ceil(content * (1 + shareOfStructures)) + (4 << 20), files: entries }
 }
 
-/** Prints a regular file of the image, unless it is too large or a link leads out of the image. */
+/** Shell script that prints a regular file of the image, unless it is too large or a link leads out of the image. */
 const printFile = `root=$(realpath -e "$1") && path=$(realpath -e "$1/$2") || exit 0
 case $path in "$root"/*) ;; *) exit 0 ;; esac
 if [ -f "$path" ] && [ "$(stat -c %s "$path")" -le "$3" ]; then exec cat "$path"; fi`
 
-/** Reads files of an image on a disk that only the programs of the worker see. */
+/** Reads files of an image on a disk that only the worker's programs can see. */
 function filesIn(worker: Worker, { rootfs, signal }: Unpacking): ReadFile {
   return file =>
     worker.run('sh', ['-c', printFile, 'sh', rootfs, file, String(maxTableBytes)], {
@@ -131,13 +138,18 @@ function filesIn(worker: Worker, { rootfs, signal }: Unpacking): ReadFile {
     })
 }
 
-/** Twice Docker's maximum of 127. Each layer costs one pass, even if it is small. */
+/** Limit on layers: twice Docker's maximum of 127. Each layer costs one pass, even if it is small. */
 const mostLayers = 256
-/** The largest known images have half as many; each unpacked file takes an inode and a block of the host. */
+/**
+ * Limit on files. The largest known images have half as many. Each unpacked file takes an inode and a block on the
+ * host.
+ */
 const mostEntries = 1_000_000
 const countMs = minutes(10)
 
-/** Reads all layers before anything is written, because a small file can unpack to a full disk. */
+/**
+ * Counts the bytes and files of all layers before anything is written, because a small layer can unpack to a full disk.
+ */
 async function checkSize(
   layoutDir: string,
   layers: readonly Descriptor[],
@@ -169,9 +181,9 @@ function explained(cause: ArchiveFault, maxBytes: number): ImageError {
 }
 
 /**
- * Creates a separate layout in `work` with this single manifest, so that umoci has neither a tag to choose nor an index
- * to walk.
- * @returns the layout's blobs, to be made visible there
+ * Creates a separate layout in `work` with this single manifest, so that umoci has no choice of tags and no nested
+ * index.
+ * @returns the layout's blobs, which must be made visible in it
  */
 async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string): Promise<Shown[]> {
   const view = join(work, 'layout')
@@ -197,11 +209,13 @@ async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string
   return [...digests].map(digest => [resolve(blobPath(layoutDir, digest)), relative(work, blobPath(view, digest))])
 }
 
-/** Unpacks with umoci, which checks every blob's digest and keeps paths, links and whiteouts inside the root. */
+/**
+ * Unpacks with umoci, which checks every blob's digest and does not follow paths, links or whiteouts out of the root.
+ */
 async function unpack(worker: Worker, { rootfs, isOnDisk, maxBytes, signal }: Unpacking): Promise<void> {
   const rootless = worker.givesFilesAway ? [] : ['--rootless']
   const args = ['raw', 'unpack', ...rootless, '--image', 'layout:image', rootfs]
-  // In case umoci parses a layer differently than the size check did: no file may exceed the image limit.
+  // umoci may parse a layer differently than the size check did. At least no single file may exceed the limit.
   const limit = (await hasProgram('prlimit')) ? ['prlimit', `--fsize=${maxBytes}`, '--'] : []
   const [program = 'umoci', ...rest] = [...limit, 'umoci', ...args]
   try {

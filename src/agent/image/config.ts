@@ -6,7 +6,7 @@ import { readRegular } from '../../lib/files.ts'
 import type { ImageConfig } from './layout.ts'
 import { ImageError } from '../base/image-error.ts'
 
-/** The image's run configuration, with the user resolved against the image's own files. Stored next to the base. */
+/** The image's run configuration, with user and groups resolved in the image's own files. Stored next to the base. */
 export const RunConfig = Type.Object({
   digest: Type.String(),
   baseType: Type.Union([Type.Literal('erofs'), Type.Literal('ext4')]),
@@ -22,10 +22,12 @@ export type RunConfig = Static<typeof RunConfig>
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Reads a file of the image; an empty text if it has none, or leads out of the image. */
+/** Reads a file of the image. Returns an empty text if the file does not exist, or if a link leads out of the image. */
 export type ReadFile = (file: string) => Promise<string>
 
-/** @throws ImageError `image_unusable` when the image names a user that does not exist in it. */
+/**
+ * Returns the image's run configuration. @throws ImageError `image_unusable` if its user does not exist in the image
+ */
 export async function runConfigOf(
   read: ReadFile,
   { config }: ImageConfig,
@@ -42,12 +44,12 @@ export async function runConfigOf(
   }
 }
 
-/** The first second of the year 2100: later times are mistakes. */
+/** The first second of the year 2100. Later times are considered mistakes. */
 const latest = 4_102_444_800
 
 /**
- * Returns the time that all files of the base have, in seconds: that of the image. Every host makes the same base, and
- * web servers, which derive ETag and Last-Modified from it, never take a new version of a page for the previous one.
+ * Returns the modification time for all files of the base, in seconds: the image's creation time. So every host makes
+ * the same base, and ETag and Last-Modified, which web servers derive from the time, change with every version.
  */
 export function fileSeconds({ created }: Pick<ImageConfig, 'created'>): number {
   const seconds = typeof created === 'string' ? Math.floor(Date.parse(created) / 1000) : 0
@@ -76,7 +78,7 @@ interface User {
   readonly home: string
 }
 
-/** `User` of the image: `name|uid[:group|gid]` (image-spec config.md). */
+/** Resolves the image's `User`: `name|uid[:group|gid]` (image-spec config.md). */
 async function resolveUser(read: ReadFile, text: string): Promise<User> {
   const [name = '', groupName] = text.split(':')
   const passwd = tableOf(await read('etc/passwd'))
@@ -101,15 +103,18 @@ function groupId(group: readonly string[][], name: string): number {
   return Number(id)
 }
 
-/** An image may contain a file of gigabytes, or a device, under this name. */
+/** Limit on passwd and group. An image may contain gigabytes, or a device, under these names. */
 export const maxTableBytes = 1 << 20
 const maxUsers = 10_000
 const fieldsOfUser = 7
 
-/** Parses a colon-separated file of the image. */
+/** Parses a file with colon-separated fields, such as passwd. */
 const tableOf = (text: string): string[][] => text.split('\n', maxUsers).map(line => line.split(':', fieldsOfUser))
 
-/** Reads files of an image that is unpacked where this process sees it. */
+/**
+ * Returns a function that reads files of an image unpacked at `rootfs`, for images that this process can access
+ * directly.
+ */
 export function filesBelow(rootfs: string): ReadFile {
   return async file => {
     try {

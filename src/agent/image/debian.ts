@@ -4,20 +4,19 @@ import { mkdir, readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
-/**
- * Arguments placed before those of `apt-get` and `apt-cache`, which select the package lists. Empty: the lists of the
- * host.
- */
+/** Arguments for `apt-get` and `apt-cache` that select other package lists than the host's. Empty: the host's own. */
 export type Apt = readonly string[]
 
-/** The packages of an image. Unwanted packages are dependencies whose purpose does not apply inside a microVM. */
+/** The packages of an image. `unwanted` matches dependencies that have no purpose in a microVM. */
 export interface PackageChoice {
   readonly wanted: readonly string[]
-  /** Left out, together with dependencies that only they need. */
+  /** These packages are left out, together with dependencies that only they need. */
   readonly unwanted: RegExp
 }
 
-/** Returns the wanted packages and their dependencies, by name. @throws Error that names a package unknown to apt */
+/**
+ * Returns the names of the wanted packages and of their dependencies. @throws Error that names a package unknown to apt
+ */
 export async function packageClosure({ wanted, unwanted }: PackageChoice, apt: Apt = []): Promise<string[]> {
   await assertKnown(wanted, apt)
   const found = new Set<string>()
@@ -30,7 +29,7 @@ export async function packageClosure({ wanted, unwanted }: PackageChoice, apt: A
   return [...found].toSorted()
 }
 
-/** Returns whether apt knows a package of this name. */
+/** Whether apt has a package with this name. */
 export const isPackage = (name: string, apt: Apt = []): Promise<boolean> =>
   run('apt-cache', [...apt, 'show', '-q', '--no-all-versions', name]).then(
     () => true,
@@ -51,14 +50,14 @@ async function dependenciesOf(names: readonly string[], apt: Apt): Promise<strin
   let alternative = false
   for (const line of text.split('\n')) {
     const match = /^ ([ |])(?:Pre)?Depends: (<?)([a-z0-9][a-z0-9+.-]*)/.exec(line)
-    // Of `a | b` the first is used; `<virtual>` packages are provided by other chosen packages.
+    // Of alternatives such as `a | b`, the first is used. `<virtual>` packages are provided by other chosen packages.
     if (match && !alternative && match[2] === '' && match[3]) needed.push(match[3])
     alternative = match?.[1] === '|'
   }
   return needed
 }
 
-/** Downloads the packages and unpacks them into `root`. @returns `name version` of each, as an inventory. */
+/** Downloads the packages and unpacks them into `root`. @returns an inventory with `name version` of each package */
 export async function unpackPackages(
   names: readonly string[],
   root: string,
@@ -66,7 +65,7 @@ export async function unpackPackages(
   apt: Apt = [],
 ): Promise<string[]> {
   await mkdir(scratch, { recursive: true })
-  // `_apt` cannot write to directories of root: apt then downloads as root, with a warning.
+  // apt's own user `_apt` cannot write to directories of root. apt would then download as root, with a warning.
   await run('apt-get', [...apt, 'download', '-q', '-o', 'APT::Sandbox::User=root', ...names], {
     cwd: scratch,
     timeoutMs: 600_000,
@@ -80,7 +79,10 @@ export async function unpackPackages(
   return inventory
 }
 
-/** Moves everything into `usr`, as base-files does since Debian 12: packages of one release may use either layout. */
+/**
+ * Moves the content of /bin, /lib and so on into /usr, like base-files since Debian 12. Packages of one release may use
+ * either layout.
+ */
 export async function mergeUsr(root: string): Promise<void> {
   for (const dir of ['bin', 'sbin', 'lib', 'lib64']) {
     const [from, to] = [join(root, dir), join(root, 'usr', dir)]
@@ -91,7 +93,7 @@ export async function mergeUsr(root: string): Promise<void> {
   }
 }
 
-/** Creates a tar of `dir` that depends only on its content: sorted, without times, with one owner. */
+/** Creates a tar archive that depends on the content of `dir` only: sorted, without times, and with one owner. */
 export async function plainTar(dir: string, file: string, owner: number): Promise<void> {
   const fixed = ['--sort=name', '--mtime=@0', '--numeric-owner', `--owner=${owner}`, `--group=${owner}`]
   await run('tar', [...fixed, '--format=posix', '--pax-option=delete=atime,delete=ctime', '-C', dir, '-cf', file, '.'])

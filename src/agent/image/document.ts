@@ -1,16 +1,19 @@
-/** JSON written by a registry or a tenant. Large documents are parsed in a worker thread. */
+/** Shortens and parses JSON from a registry or a tenant. Large documents are parsed in a worker thread. */
 import { ArchiveFault } from '../../lib/archive/fault.ts'
 import { inThread } from '../../lib/archive/thread.ts'
 import { seconds } from '../../lib/duration.ts'
 import { ImageError } from '../base/image-error.ts'
 
-/** Parsing this much takes at most 10 ms. Most manifests and configurations are a tenth of it. */
+/**
+ * Documents up to this size are parsed on the main thread, which takes at most 10 ms. Most manifests and configurations
+ * have a tenth of it.
+ */
 export const inlineBytes = 64 << 10
 const parseMs = seconds(20)
 
 /**
- * Returns the document without the fields that the agent never reads, such as labels, which may take hundreds of KiB.
- * @throws ImageError `image_unusable` when the text is not JSON, or still too long after that
+ * Returns the document without fields that the agent never reads, such as labels, which may take hundreds of KiB.
+ * @throws ImageError `image_unusable` when the text is not JSON, or is still too long after that
  */
 export async function slimDocument(text: string): Promise<string> {
   if (text.length <= inlineBytes) return text

@@ -10,7 +10,7 @@ import { ensurePostgresImage } from './postgres/on-demand.ts'
 const isRoot = process.getuid?.() === 0
 const noApt = (await hasProgram('apt-cache')) ? '' : ' (skipped, not installed: apt)'
 
-/** A layout with one tag, and no content. */
+/** Writes an OCI layout with one tag and no blobs. */
 async function layoutWith(tag: string, dir: string) {
   await mkdir(join(dir, 'postgres'), { recursive: true })
   const manifests = [
@@ -25,7 +25,7 @@ async function layoutWith(tag: string, dir: string) {
 }
 
 describe.skipIf(!isRoot || noApt !== '')(`database images of a host${noApt}`, () => {
-  it('are those that it has, and those that it makes from its own packages', async () => {
+  it("are those in its layout, and those that it can make from its distribution's packages", async () => {
     await using dir = await testDir()
     await layoutWith('13', dir.path)
     const own = (await ownVersions()).map(version => `postgres:${version}`)
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot || noApt !== '')(`database images of a host${noApt}`, ()
     expect(await reported()).toEqual([...own, 'postgres:13'].toSorted())
   })
 
-  test('one of another release is not made without the operator, and one that is there is not made again', async () => {
+  test("are not made on demand if they need another release's packages, or if they exist", async () => {
     await using dir = await testDir()
     await layoutWith('99', dir.path)
     const said: string[] = []
@@ -48,5 +48,5 @@ describe.skipIf(!isRoot || noApt !== '')(`database images of a host${noApt}`, ()
   })
 })
 
-it('simulated hosts report none: they accept any image', () =>
+it('hosts with simulated VMs report no database images, because they accept any image', () =>
   expect(databaseImages({ hypervisor: 'fake', imageDir: '/nonexistent' })).toBeUndefined())

@@ -5,26 +5,29 @@ import type { AgentConfig } from '../base/config.ts'
 import { releaseOfPostgres } from './releases.ts'
 import { tagsOf } from './write-layout.ts'
 
-/** OCI layouts of database engines, which the host or `mote image build` makes. */
+/** Names of the OCI layouts with database images, which the host makes on demand or `mote image build` makes. */
 const engines = ['postgres'] as const
 
-/** Builds write layouts with other names (`app-...`). */
+/** Whether the layout holds database images. Layouts from builds have other names (`app-...`). */
 export const isEngine = (layout: string): boolean => engines.some(engine => engine === layout)
 
-/** Major versions of PostgreSQL that the packages of this host's distribution include. None without apt. */
+/** Returns the major versions of PostgreSQL in this host's distribution; none without apt. */
 export const ownVersions = once(async (): Promise<readonly string[]> => {
   const names = new Set((await run('apt-cache', ['pkgnames', 'postgresql-']).catch(() => '')).split('\n'))
   return Object.keys(releaseOfPostgres).filter(version => names.has(`postgresql-${version}`))
 })
 
-/** Those of `ownVersions`, once they are known: reading the package lists takes a second, and no heartbeat waits for it. */
+/**
+ * The result of `ownVersions` once it is known. Reading the package lists takes a second, and heartbeats do not wait
+ * for it.
+ */
 let known: readonly string[] = []
 const learn = lazily(() => void ownVersions().then(versions => (known = versions)))
 
 /**
- * Returns the database images that the host has or makes when they are first needed, such as `postgres:15`. Empty without
- * root: unpacking then loses the owners of files, and the database's own user could not write its cluster. Undefined if VMs
- * are simulated: any image is accepted.
+ * Returns the database images that the host has or can make on demand, such as `postgres:15`. Undefined if VMs are
+ * simulated, because any image is accepted then. Empty without root: unpacking would lose the owners of files, and the
+ * database's own user could not write its data.
  */
 export function databaseImages({
   hypervisor,

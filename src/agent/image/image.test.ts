@@ -22,7 +22,7 @@ import { imageStore } from './store.ts'
 
 const tools = existsSync('/usr/bin/umoci') && existsSync('/usr/bin/skopeo')
 
-describe('references', () => {
+describe('image references', () => {
   const digest = `sha256:${'a'.repeat(64)}`
   test.each([
     ['oci:hello', { kind: 'layout', name: 'hello', tag: 'latest' }],
@@ -44,7 +44,7 @@ describe('references', () => {
       { kind: 'registry', registry: 'localhost:5000', repository: 'localhost:5000/x', tag: '1', digest: null },
     ],
     [`r.io/x@${digest}`, { kind: 'registry', registry: 'r.io', repository: 'r.io/x', tag: 'latest', digest }],
-  ])('%s', (text, expected) => expect(parseImage(text)).toEqual(expected))
+  ])('%s is parsed', (text, expected) => expect(parseImage(text)).toEqual(expected))
 
   test.each([
     'oci:',
@@ -63,7 +63,7 @@ describe('references', () => {
     'docker://x',
     'r.io/../x',
     `a${'b'.repeat(600)}`,
-  ])('%s is refused', text => expect(() => parseImage(text)).toThrow(ImageError))
+  ])('the image reference "%s" is refused', text => expect(() => parseImage(text)).toThrow(ImageError))
 })
 
 /** Writes an OCI layout with one gzip layer. */
@@ -94,7 +94,10 @@ async function layout(dir: string, config: object, fill: (tar: Pack) => void, cr
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
 
-/** An OCI layout of these layers, for images that are never unpacked. */
+/**
+ * Writes an OCI layout with these layers and an empty configuration, for images that are refused before they are
+ * unpacked.
+ */
 async function layersOnly(dir: string, blobs: readonly Buffer[]): Promise<void> {
   await mkdir(join(dir, 'blobs/sha256'), { recursive: true })
   const put = async (data: Buffer) => {
@@ -108,7 +111,7 @@ async function layersOnly(dir: string, blobs: readonly Buffer[]): Promise<void> 
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
 
-/** A few entries, each in a deep directory path of its own. */
+/** Returns a layer with 1000 files, each of which is 1500 directories deep. */
 const deepNames = () =>
   Buffer.concat([
     ...Array.from({ length: 1000 }, (_, n) =>
@@ -118,12 +121,12 @@ const deepNames = () =>
   ])
 
 /**
- * Reads the mode of an EROFS inode, since the EROFS tools do not print set-user-ID: erofs_fs.h, `meta_blkaddr` and
- * `i_mode`.
+ * Reads the mode of a file in an EROFS image, because the EROFS tools do not print set-user-ID (`meta_blkaddr` and
+ * `i_mode` in erofs_fs.h).
  */
 const modeIn = (image: Buffer, nid: number) => image.readUInt16LE(image.readUInt32LE(1024 + 40) * 4096 + nid * 32 + 4)
 
-/** Number of files below this directory that are open in this process. */
+/** Returns the number of files below this directory that this process has open. */
 function openBelow(dir: string): number {
   const targets = readdirSync('/proc/self/fd').map(fd => {
     try {
@@ -135,19 +138,19 @@ function openBelow(dir: string): number {
   return targets.filter(target => target.startsWith(`${dir}/`)).length
 }
 
-describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
+describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
   const config = { registries: [], maxImageMib: 64 }
   const storeIn = (path: string, maxImageMib = 64) =>
     imageStore({ ...config, cacheDir: join(path, 'cache'), imageDir: path, maxImageMib })
 
-  test('the sample has the same digest every time', async () => {
+  test('the sample image has the same digest every time', async () => {
     await using dir = await testDir()
     const digests = await Promise.all(['a', 'b'].map(name => writeSampleImage(join(dir.path, name))))
     expect(digests[0]).toBe(digests[1])
     expect(await writeSampleImage(join(dir.path, 'c'), { greeting: 'Bye' })).not.toBe(digests[0])
   })
 
-  test('every host makes the sample by itself, and another tag of it does not exist', async () => {
+  test('every host makes the sample image itself, and only with the tag latest', async () => {
     await using dir = await testDir()
     const store = storeIn(dir.path)
     const { config: found } = await store.base(sampleImage, context())
@@ -156,7 +159,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     await expect(store.base(`${sampleImage}:2`, context())).rejects.toMatchObject({ code: 'image_not_found' })
   })
 
-  test('twenty concurrent requests build the base once, and two names of one image share one file', async () => {
+  test('twenty concurrent requests build the base once, and two names of an image share one file', async () => {
     await using dir = await testDir()
     for (const name of ['one', 'two']) await writeSampleImage(join(dir.path, name))
     const bases = await Promise.all(
@@ -167,7 +170,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     expect(bases[0]?.config).toMatchObject({ uid: 1000, gid: 1000, cwd: '/app', env: { HOME: '/app', PORT: '8080' } })
   })
 
-  test('the user and groups are resolved in the image, and an unknown user gives a clear error', async () => {
+  test('user and groups are resolved in the image, and an unknown user is reported as image_unusable', async () => {
     await using dir = await testDir()
     const files = (tar: Pack) => {
       tar.entry({ name: 'etc', type: 'directory' })
@@ -187,7 +190,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   })
 
   test.skipIf(!existsSync('/usr/bin/dump.erofs'))(
-    'files have the time of the image, so that web servers tell its pages from those of the version before',
+    'files have the creation time of the image, so that ETags of web servers change with each version',
     async () => {
       await using dir = await testDir()
       const page = (tar: Pack) => void tar.entry({ name: 'page', mtime: new Date(0) }, 'page')
@@ -204,10 +207,12 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     ['yesterday', 0],
     [7, 0],
     [undefined, 0],
-  ])('the time of an image of %s is %i', (created, seconds) => expect(fileSeconds({ created })).toBe(seconds))
+  ])('an image created at %s gives its files the time %i', (created, seconds) =>
+    expect(fileSeconds({ created })).toBe(seconds),
+  )
 
   test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/dump.erofs'))(
-    'files keep their owners and mode bits in the base, and an owner out of range gives a clear error (needs root)',
+    'files keep their owners and mode bits in the base, and an owner out of range is reported (needs root)',
     async () => {
       await using dir = await testDir()
       const store = storeIn(dir.path)
@@ -255,7 +260,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
   })
 
-  test('an image of many small files with long names has room on a disk of its own', async () => {
+  test('an image with many small files and long names fits on a temporary disk of its own', async () => {
     await using dir = await testDir()
     await layout(join(dir.path, 'many'), { Cmd: ['/x'] }, tar => {
       for (let n = 0; n < 6_000; n++)
@@ -335,7 +340,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     }
   })
 
-  test('a configuration with hundreds of KiB of labels is accepted, and one with too much other data is refused', async () => {
+  test('hundreds of KiB of labels in a configuration are accepted, but too much other data is refused', async () => {
     await using dir = await testDir()
     const labels = { metadata: 'x'.repeat(600_000) }
     await layout(join(dir.path, 'labels'), { Cmd: ['/x'], Labels: labels }, tar => void tar.entry({ name: 'x' }, 'x'))
@@ -361,7 +366,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   }
 
   test.skipIf(!isRoot)(
-    'only a database image keeps initial volume content, without devices and set-user-ID bits (needs root)',
+    'only a database image gets a seed for volumes, without devices and set-user-ID bits (needs root)',
     async () => {
       await using dir = await testDir()
       for (const name of ['app-1', 'evil', 'postgres']) await layout(join(dir.path, name), { Cmd: ['/x'] }, volumeFiles)
@@ -385,7 +390,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     },
   )
 
-  test.skipIf(!isRoot)('the user of a VM cannot read images and bases of others (needs root)', async () => {
+  test.skipIf(!isRoot)("a VM's user cannot read the images and bases of others (needs root)", async () => {
     await using dir = await testDir()
     await chmod(dir.path, 0o755)
     const images = join(dir.path, 'images')
@@ -426,7 +431,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     const base = storeIn(dir.path, 22).base('oci:many', context())
     await expect(base).rejects.toMatchObject({ code: 'image_too_large' })
     clearInterval(watch)
-    // A file is closed shortly after its end was read.
+    // A file may still be open for a moment after its end was read.
     expect(most).toBeGreaterThan(0)
     expect(most).toBeLessThan(6)
 
@@ -448,7 +453,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path).base('oci:bad', context())).rejects.toThrow()
   })
 
-  test('a missing layout and a missing tag are image_not_found', async () => {
+  test('a missing layout or tag is reported as image_not_found', async () => {
     await using dir = await testDir()
     await writeSampleImage(join(dir.path, 'here'), { tag: 'v1' })
     await expect(storeIn(dir.path).base('oci:gone', context())).rejects.toMatchObject({ code: 'image_not_found' })

@@ -1,4 +1,6 @@
-/** Measures the layers of an image without writing anything. Runs in a thread (layer-thread.ts). */
+/**
+ * Counts what the layers of an image unpack to, without writing anything. Runs in a worker thread (layer-thread.ts).
+ */
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { type Static, Type } from 'typebox'
@@ -9,20 +11,23 @@ import { semaphore } from '../../lib/semaphore.ts'
 
 export interface LayersJob {
   readonly files: readonly string[]
-  /** Limits for all layers together. */
+  /** Limits on all layers together. */
   readonly limits: ArchiveLimits
 }
 
-/** What all layers together unpack to. */
+/** Bytes and entries to which all layers together unpack. */
 export const LayersUse = Type.Object({ bytes: Type.Integer(), entries: Type.Integer() })
 export type LayersUse = Static<typeof LayersUse>
 
-/** Decompressing one Zstandard layer can take 128 MiB of memory (RFC 8878, 3.1.1.1.2; the limit of zstd's library). */
+/**
+ * Number of layers that are read at the same time. Decompressing a Zstandard layer can take 128 MiB of memory (RFC
+ * 8878, 3.1.1.1.2; the limit of zstd's library).
+ */
 const layersAtOnce = 2
 
 /**
  * Reads all layers, a few of them in parallel on the thread pool. Every byte of an entry counts towards the limits, and
- * an entry that unpacks to more than its size in the archive is refused.
+ * an entry that unpacks to more than the size in its header is refused.
  * @throws ArchiveFault
  */
 export async function countLayers({ files, limits }: LayersJob): Promise<LayersUse> {
@@ -59,7 +64,7 @@ function decompressorOf(head: Buffer): Gunzip | ZstdDecompress | undefined {
   return magic === 0x28b52ffd ? createZstdDecompress({ chunkSize }) : undefined
 }
 
-/** Large, because each chunk costs a round trip to a thread. */
+/** Large, because each chunk costs a round trip to the thread pool. */
 const chunkSize = 256 * 1024
 
 async function readHead(path: string): Promise<Buffer> {

@@ -17,16 +17,16 @@ export const Descriptor = Type.Object({
 })
 export type Descriptor = Static<typeof Descriptor>
 
-/** OCI image index, and Docker's manifest list, which differs only in its media type. */
+/** An OCI image index, or Docker's manifest list, which only differs in its media type. */
 export const Index = Type.Object({ manifests: Type.Array(Descriptor) })
-/** OCI image manifest, and Docker's schema 2. */
+/** An OCI image manifest, or Docker's manifest schema 2. */
 export const Manifest = Type.Object({ config: Descriptor, layers: Type.Array(Descriptor) })
 export type Manifest = Static<typeof Manifest>
 
 const Strings = Type.Union([Type.Array(Type.String()), Type.Null()])
-/** OCI image configuration (image-spec v1.1, config.md). */
+/** An OCI image configuration (image-spec v1.1, config.md). */
 export const ImageConfig = Type.Object({
-  /** When the image was made, in RFC 3339. */
+  /** When the image was created, in RFC 3339. */
   created: Type.Optional(Type.Unknown()),
   config: Type.Optional(
     Type.Object({
@@ -41,7 +41,7 @@ export const ImageConfig = Type.Object({
 })
 export type ImageConfig = Static<typeof ImageConfig>
 
-/** Platform names as Go and OCI write them. */
+/** This host's platform in the notation of Go and OCI. */
 export const platform = { os: 'linux', architecture: arch() === 'arm64' ? 'arm64' : 'amd64' } as const
 
 export interface FoundManifest {
@@ -51,7 +51,8 @@ export interface FoundManifest {
 }
 
 /**
- * Finds the manifest for this host's platform behind `tag` of an OCI layout, through nested indexes. @throws ImageError
+ * Finds the manifest for this host's platform under `tag` in an OCI layout, also in nested indexes.
+ * @throws ImageError
  */
 export async function findManifest(layoutDir: string, tag: string): Promise<FoundManifest> {
   const index = parseDocument(Index, await readLayoutFile(join(layoutDir, 'index.json'), inlineBytes), 'index.json')
@@ -75,7 +76,7 @@ async function resolveManifest(layoutDir: string, entry: Descriptor, depth: numb
   return resolveManifest(layoutDir, next, depth + 1)
 }
 
-/** Returns the entry for this host's platform, or else one that names no platform. */
+/** Returns the entry for this host's platform, or otherwise one that names no platform. */
 function pickPlatform(entries: readonly Descriptor[]): Descriptor | undefined {
   const fits = (entry: Descriptor) =>
     entry.platform?.os === platform.os && entry.platform.architecture === platform.architecture
@@ -92,7 +93,10 @@ export async function readBlob(layoutDir: string, digest: string): Promise<strin
   return slimDocument(await readLayoutFile(blobPath(layoutDir, digest), maxDocumentBytes))
 }
 
-/** The limit that registries apply to manifests (distribution-spec v1.1, "Pushing manifests"). */
+/**
+ * Limit on manifests and configurations; registries limit manifests to the same size (distribution-spec v1.1, "Pushing
+ * manifests").
+ */
 const maxDocumentBytes = 4 << 20
 
 async function readLayoutFile(path: string, maxBytes: number): Promise<string> {

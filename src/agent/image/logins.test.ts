@@ -7,13 +7,13 @@ import { buildLoginsFrom } from './logins.ts'
 
 const { signal } = new AbortController()
 
-it('counts the base image of a build as public if no control plane serves', { timeout: 20_000 }, async () => {
+it('without a control plane, a base image is treated as public', { timeout: 20_000 }, async () => {
   const bus = createMemoryBus({ log: testLog() })
   expect(await buildLoginsFrom(bus, 'h1')('b1', 'ghcr.io/acme/base:1', signal)).toBeUndefined()
   await bus.close()
 })
 
-it('waits for a control plane that starts again', async () => {
+it('a credential request waits while the control plane restarts', async () => {
   const bus = createMemoryBus({ log: testLog() })
   let isAsked = false
   const asking = buildLoginsFrom(bus, 'h1')('b1', 'ghcr.io/acme/base:1', signal).finally(() => (isAsked = true))

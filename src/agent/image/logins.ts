@@ -1,4 +1,6 @@
-/** Asks the control plane for credentials of projects. They stay in memory, and only while an image is pulled. */
+/**
+ * Requests registry credentials of projects from the control plane. They are held in memory, and only during a pull.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Value } from 'typebox/value'
 import { type Bus, BusError } from '../../bus/bus.ts'
@@ -7,10 +9,10 @@ import { backoffMs } from '../../lib/backoff.ts'
 import type { AskLogin } from './access.ts'
 
 const answerMs = 5000
-/** Two to four seconds in all. */
+/** With their delays, the retries take two to four seconds in all. */
 const mostRetries = 4
 
-/** Asks for the credential of the build's project for the registry of an image; undefined if there is none. */
+/** Requests the credential of a build's project for the registry of an image; undefined if the project has none. */
 export type AskBuildLogin = (buildId: string, image: string, signal: AbortSignal) => Promise<RegistryLogin | undefined>
 
 export const loginsFrom =
@@ -19,8 +21,8 @@ export const loginsFrom =
     ask(bus, hostId, { vmId }, signal)
 
 /**
- * A control plane that starts again serves within seconds. Where none does, the image counts as public: its registry
- * refuses it if it is not.
+ * Retries while the control plane restarts, which takes seconds. Without a control plane, the image is treated as
+ * public: if it is private, its registry refuses the pull.
  */
 export const buildLoginsFrom =
   (bus: Bus, hostId: string): AskBuildLogin =>

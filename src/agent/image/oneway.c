@@ -1,9 +1,9 @@
 /*
  * oneway <socket> <port> <program> [argument]...
  *
- * Starts a program in a network namespace in which there is nothing but a loopback device of its own. Whoever connects to
- * that port of 127.0.0.1 there speaks to the unix socket, which somebody outside answers: the program's one way out.
- * Without root's rights it is in a user namespace of its own too, as the user who starts it.
+ * Runs a program in a network namespace that contains only a loopback device. Connections to the port on its 127.0.0.1
+ * are forwarded to the unix socket, on which a server outside listens: the program's only way out. Without root, the
+ * program also gets a user namespace of its own, in which it has the user id of its caller.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ static int put(const char *file, const char *text) {
   return result;
 }
 
-/* user_namespaces(7): without rights of its own a process may name itself there, once it has given up groups. */
+/* An unprivileged process may map its own ids in a user namespace once setgroups is denied (user_namespaces(7)). */
 static int leave_network(void) {
   unsigned uid = geteuid(), gid = getegid();
   char users[32], groups[32];
@@ -63,7 +63,7 @@ static int listen_at(int port) {
   return fd;
 }
 
-/* The program's connection and the one that leads outside; whoever is done last closes both. */
+/* The program's connection and the one to the socket. The direction that ends last closes both. */
 struct pair {
   int inside, outside;
   atomic_int busy;
@@ -74,7 +74,7 @@ struct way {
   int from, to;
 };
 
-/* Everything from one to the other until it ends. */
+/* Forwards one direction of a connection until its end. */
 static void *carry(void *given) {
   struct way way = *(struct way *)given;
   char bytes[65536];
@@ -114,7 +114,7 @@ static struct way *way_of(struct pair *pair, int from, int to) {
 static int listener;
 static struct sockaddr_un outside = {.sun_family = AF_UNIX};
 
-/* A thread for each direction: neither waits for the other. */
+/* Accepts connections and starts two threads for each, so that neither direction waits for the other. */
 static void *serve(void *unused) {
   for (int inside; (inside = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0;) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
   pid_t program = fork();
   if (program < 0) return fail("fork");
   if (program == 0) {
-    /* Whoever ends this one means the program. */
+    /* If oneway is killed, the program must be killed, too. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     execvp(argv[3], argv + 3);
     _exit(fail(argv[3]));

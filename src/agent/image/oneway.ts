@@ -1,16 +1,16 @@
-/** Runs a program whose only network connection is one socket (oneway.c). */
+/** Runs a program whose only network connection leads to one unix socket (oneway.c). */
 import { run } from '../../lib/exec.ts'
 import { nativeProgram } from '../guest/native.ts'
 
-/** Port on which the program reaches that socket, on a loopback device of its own. */
+/** TCP port on the program's own loopback device that leads to the socket. */
 export const wayOutPort = 3128
 
-/** The starter program, or why this host cannot run programs this way. */
+/** The compiled starter program, or the reason why this host cannot isolate programs in this way. */
 export type OneWay = { readonly program: string } | { readonly program: undefined; readonly reason: string }
 
 /**
- * Compiles and tests the starter at first use: a container may forbid network namespaces, and a kernel may forbid them
- * without root.
+ * Compiles and tests the starter program at first use. The test may fail, because containers may forbid network
+ * namespaces, and kernels may forbid them without root.
  */
 export async function findOneWay(cacheDir: string): Promise<OneWay> {
   try {
@@ -22,7 +22,7 @@ export async function findOneWay(cacheDir: string): Promise<OneWay> {
   }
 }
 
-/** Returns a function that gives all callers the same result. */
+/** Returns a function that finds the starter program once and then returns the same result. */
 export function oneWayIn(cacheDir: string): () => Promise<OneWay> {
   let found: Promise<OneWay> | undefined
   return () => (found ??= findOneWay(cacheDir))

@@ -1,24 +1,24 @@
 import { ImageError } from '../base/image-error.ts'
-/** Where an image comes from, parsed from `VmSpec.image`. */
+/** A parsed image reference (`VmSpec.image`): an image in a registry, or in an OCI layout on this host. */
 export type ImageReference =
   | { readonly kind: 'layout'; readonly name: string; readonly tag: string }
   | {
       readonly kind: 'registry'
-      /** `host[:port]` */
+      /** The registry as `host[:port]`. */
       readonly registry: string
-      /** `registry/repository`, without tag and digest. */
+      /** Registry and repository as in `registry/repository`, without tag and digest. */
       readonly repository: string
       readonly tag: string
-      /** `sha256:...` when the reference is pinned. */
+      /** `sha256:...` if the reference is pinned. */
       readonly digest: string | null
     }
 
 const layoutPattern = /^oci:([a-z0-9][a-z0-9._-]{0,127})(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?$/
-// The grammar of distribution/reference, with the registry optional as in Docker.
+// The grammar of github.com/distribution/reference, with an optional registry as in Docker.
 const registryPattern =
   /^(?:((?:[a-zA-Z0-9.-]+\.[a-zA-Z0-9-]+|localhost)(?::\d{1,5})?|[a-zA-Z0-9-]+:\d{1,5}|\[[0-9a-fA-F:]+\](?::\d{1,5})?)\/)?([a-z0-9]+(?:(?:[._]|__|-+|\/)[a-z0-9]+)*)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/
 
-/** @throws ImageError `invalid_image` */
+/** Parses an image reference. @throws ImageError `invalid_image` */
 export function parseImage(text: string): ImageReference {
   const layout = layoutPattern.exec(text)
   if (layout?.[1] !== undefined && !layout[1].includes('..')) {
@@ -39,8 +39,8 @@ export function parseImage(text: string): ImageReference {
 
 /**
  * Returns a reference to the same image by digest, so that a later change of the tag has no effect. References to OCI
- * layouts are returned unchanged, because layouts have tags only.
- * @param digest of the manifest, `sha256:...`
+ * layouts are returned unchanged, because images in layouts are found by tag only.
+ * @param digest digest of the manifest, `sha256:...`
  * @throws ImageError `invalid_image`
  */
 export function pinnedImage(text: string, digest: string): string {

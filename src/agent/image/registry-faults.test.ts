@@ -12,7 +12,7 @@ const program = '/var/cache/mote/oneway-6da4/oneway'
 const stderr = (rest: string) =>
   `time="2026-11-22T12:00:00Z" level=fatal msg="Error parsing image name \\"docker://registry.example.com/team/shop:v7\\": ${rest}"`
 
-// Messages of skopeo 1.18.
+// Messages of skopeo 1.18 for each failure, and a part of the sentence that users get.
 const said = {
   'no such host': [
     'pinging container registry: Get \\"https://registry.example.com/v2/\\": dial tcp: lookup registry.example.com on 10.0.0.2:53: no such host',
@@ -41,7 +41,7 @@ const said = {
 } as const
 
 it.each(Object.entries(said))(
-  'a permanent pull failure is reported at once, in one sentence: %s',
+  'a permanent pull failure is reported without a retry, in one sentence: %s',
   (_, [text, sentence]) => {
     const fault = pullFault(reference, new CommandError(program, 1, stderr(text)))
     expect(isFinal(fault), fault.message).toBe(true)
@@ -61,7 +61,7 @@ it.each([
   expect(fault.message).not.toMatch(/oneway|level=|\/var/)
 })
 
-it('a registry whose host name does not exist is refused without a pull', async () => {
+it('a registry whose hostname does not exist is reported without running skopeo', async () => {
   const lookup = async () => {
     throw Object.assign(new Error('getaddrinfo ENOTFOUND registry.example.com'), { code: 'ENOTFOUND' })
   }

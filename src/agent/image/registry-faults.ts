@@ -1,4 +1,4 @@
-/** Maps errors of skopeo and registries to messages for the owner of the app. */
+/** Maps errors of skopeo and registries to messages for app owners. */
 import { CommandError } from '../../lib/exec.ts'
 import { type ImageReference } from './reference.ts'
 import type { UsableRegistry } from './access.ts'
@@ -9,7 +9,7 @@ type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 interface Fault {
   /** Matches the output of skopeo, which includes the registry's message. */
   readonly pattern: RegExp
-  /** Absent: a retry may help. */
+  /** Absent if a retry may help. */
   readonly code?: ImageError['code']
   readonly says: (
     image: string,
@@ -19,8 +19,8 @@ interface Fault {
 }
 
 /**
- * The first match counts. Registries also answer "denied" for images that do not exist, so that names cannot be
- * guessed.
+ * Known failures; the first match counts. Registries also respond with "denied" for images that do not exist, so that
+ * names cannot be guessed.
  */
 const faults: readonly Fault[] = [
   {
@@ -57,7 +57,10 @@ const faults: readonly Fault[] = [
   },
 ]
 
-/** Returns an ImageError if a retry cannot help. The message contains no path or program name of this host. */
+/**
+ * Returns the error for a failed pull: an ImageError if a retry cannot help. The message contains no path or program
+ * name of this host.
+ */
 export function pullFault(reference: RegistryReference, error: CommandError, user?: UsableRegistry): Error {
   const image = `${reference.repository}:${reference.digest ?? reference.tag}`
   const fault = faults.find(({ pattern }) => pattern.test(error.stderr))

@@ -17,7 +17,7 @@ import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
-/** Resolves the tag to the digest for this host's platform: one or two small requests, and nothing is stored. */
+/** Resolves the tag to the digest for this host's platform. Needs one or two small requests, and stores nothing. */
 export async function manifestDigest(
   reference: RegistryReference,
   registries: readonly UsableRegistry[],
@@ -44,8 +44,8 @@ export async function manifestDigest(
 
 /**
  * Copies the image for this host's platform into an OCI layout at `dir`, tagged `image`. skopeo checks every digest.
- * Uncompressed layers stay uncompressed: skopeo would compress them, which takes as long as the rest of the copy, and
- * the agent would decompress them again.
+ * Uncompressed layers remain so: compressing them would take as long as the rest of the copy, and the agent would have
+ * to decompress them again.
  */
 export async function copyImage(
   reference: RegistryReference,
@@ -67,8 +67,7 @@ export async function copyImage(
 }
 
 /**
- * Copies the tagged image from an OCI layout to `registry/repository:tag` without changes, so that its digest stays the
- * same.
+ * Copies the tagged image from an OCI layout to `registry/repository:tag` unchanged, which preserves its digest.
  * @param to a reference that `parseImage` accepts
  */
 export async function pushImage(
@@ -97,15 +96,15 @@ function noVerify(reference: RegistryReference, registries: readonly UsableRegis
 }
 
 /**
- * Refuses registries in the host's private networks unless the operator has named them: users choose registries, but
- * the host connects.
+ * Refuses registries in private networks unless the operator has configured them, because users choose registries but
+ * the host connects to them.
  * @throws ImageError `invalid_image`
  */
 async function refusePrivate({ registry }: RegistryReference, lookup: Lookup | undefined): Promise<void> {
   const host = registry.replace(/:\d+$/, '')
   await checkPublicHost(host, internetOnly, lookup).catch((error: unknown) => {
     if (error instanceof PrivateHostError) throw privateRegistry(registry, error)
-    // Behind a proxy, often only the proxy can resolve internet names.
+    // Behind a proxy, often only the proxy can resolve public names.
     if (Reflect.get(Object(error), 'code') === 'ENOTFOUND' && !hostProxy()) throw noSuchRegistry(registry, error)
   })
 }
@@ -115,7 +114,10 @@ function privateRegistry(registry: string, cause?: unknown): ImageError {
   return new ImageError('invalid_image', `the registry ${registry} has a private address; ${how}`, { cause })
 }
 
-/** Registries named by the operator are reached directly, also with the credential of a project. */
+/**
+ * Chooses how skopeo connects: directly to registries that the operator configured, even with a project's credential,
+ * and with checked addresses to others.
+ */
 async function wayTo(
   reference: RegistryReference,
   registries: readonly UsableRegistry[],
@@ -132,8 +134,8 @@ const pullLimitMs = 10 * 60_000
 type Skopeo = (args: readonly string[]) => Promise<string>
 
 /**
- * Runs skopeo with credentials and policy in files that only the agent can read: arguments are visible to every user of
- * the host.
+ * Runs skopeo with credentials and policy in private files. They are not passed as arguments, which every user of the
+ * host can see.
  */
 async function withSkopeo<T>(
   reference: RegistryReference,
@@ -175,7 +177,7 @@ async function withSkopeo<T>(
 const userOf = (registries: readonly UsableRegistry[], { registry }: RegistryReference) =>
   registries.find(({ host, username }) => host === registry && username !== undefined)
 
-/** The credential of the one registry: skopeo gets no other. */
+/** Returns skopeo's auth file with the credential of this one registry only. */
 function credential(
   registries: readonly UsableRegistry[],
   reference: RegistryReference,

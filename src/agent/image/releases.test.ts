@@ -13,7 +13,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** A package without scripts: one file and its dependencies. */
+/** Makes a Debian package with one file, these dependencies and no scripts. */
 async function makePackage(dir: string, name: string, depends: string): Promise<string> {
   const root = join(dir, name)
   await mkdir(join(root, 'DEBIAN'), { recursive: true })
@@ -30,7 +30,7 @@ async function makePackage(dir: string, name: string, depends: string): Promise<
   return `${entry.join('\n')}\nDescription: a test\n\n`
 }
 
-/** A release as on a mirror: an index of packages, signed with a key created for the test. */
+/** Makes a release like on a mirror: a package index, signed with a key created for the test. */
 async function makeRelease(dir: string): Promise<Release> {
   const home = join(dir, 'gnupg')
   const gpg = (args: readonly string[]) => run('gpg', ['--homedir', home, '--batch', '--yes', ...args])
@@ -58,7 +58,7 @@ async function makeRelease(dir: string): Promise<Release> {
   }
 }
 
-describe.skipIf(missing.length > 0)(`packages of another release ${reason}`, () => {
+describe.skipIf(missing.length > 0)(`packages of another Debian release ${reason}`, () => {
   const stack = new AsyncDisposableStack()
   let dir = ''
   let release: Release

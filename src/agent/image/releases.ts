@@ -1,4 +1,7 @@
-/** Releases of Debian and Ubuntu as package sources, independent of the host's own release: a private apt for each. */
+/**
+ * Releases of Debian and Ubuntu as package sources that are independent of the host's own release. Each has its own apt
+ * configuration.
+ */
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,10 +10,10 @@ import { type Apt, unpackPackages } from './debian.ts'
 
 export interface Release {
   readonly name: string
-  /** sources.list(5): `URIs`, and the `Suites` there. */
+  /** The archives of the release: `URIs` and `Suites` of sources.list(5). */
   readonly archives: readonly { readonly uri: string; readonly suites: string }[]
   readonly components: string
-  /** The keyring file, and the package that contains it, on the host or in Debian trixie. */
+  /** Name of the keyring file. `keyringPackage` contains it; the package is on the host or in Debian trixie. */
   readonly keyring: string
   readonly keyringPackage: string
 }
@@ -25,7 +28,7 @@ const debian = (name: string): Release => ({
   keyring: '/usr/share/keyrings/debian-archive-keyring.gpg',
   keyringPackage: 'debian-archive-keyring',
 })
-/** For amd64: other architectures are on other servers. */
+/** Ubuntu for amd64. Packages for other architectures are on other servers. */
 const ubuntu = (name: string): Release => ({
   name: `Ubuntu ${name}`,
   archives: [
@@ -39,7 +42,7 @@ const ubuntu = (name: string): Release => ({
 
 const keyholder = debian('trixie')
 
-/** The stable release with this major version of PostgreSQL, signed by keys that Debian 12 packages. */
+/** For each major version of PostgreSQL, the stable release that has it. Their keys are in packages of Debian 12. */
 export const releaseOfPostgres: Readonly<Record<number, Release>> = {
   14: ubuntu('jammy'),
   15: debian('bookworm'),
@@ -48,8 +51,8 @@ export const releaseOfPostgres: Readonly<Record<number, Release>> = {
 }
 
 /**
- * Fetches the package lists of that release into `dir`. Proxies and similar settings are those of the host's apt.
- * @throws Error that names the missing keys, or says why the lists are unavailable
+ * Fetches the package lists of a release into `dir`. Proxies and similar settings are taken from the host's apt.
+ * @throws Error that names the missing keys, or tells why the lists are unavailable
  */
 export async function aptOf(release: Release, dir: string): Promise<Apt> {
   await mkdir(join(dir, 'state/lists/partial'), { recursive: true })
@@ -67,12 +70,12 @@ export async function aptOf(release: Release, dir: string): Promise<Apt> {
     'Dir::Cache': join(dir, 'cache'),
     'Acquire::Languages': 'none',
     'Acquire::Retries': '3',
-    // A missing archive (such as security updates) is an error, because skipping it would be silent.
+    // A missing archive, such as that of security updates, is an error: apt would skip it silently.
     'APT::Update::Error-Mode': 'any',
-    // The host's preferences apply only to its own packages.
+    // Ignore the host's preferences, which are for its own packages.
     'Dir::Etc::preferences': '-',
     'Dir::Etc::preferencesparts': '-',
-    // `_apt` cannot read directories of root.
+    // apt's own user `_apt` cannot read directories of root.
     'APT::Sandbox::User': 'root',
   }
   const apt = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
@@ -81,8 +84,8 @@ export async function aptOf(release: Release, dir: string): Promise<Apt> {
 }
 
 /**
- * Returns the release's keyring. Debian 12 has no package of Ubuntu's keys; trixie has one, signed by keys that Debian
- * 12 has.
+ * Returns the release's keyring. Debian 12 has no package with Ubuntu's keys; trixie has one, which is signed with keys
+ * that Debian 12 has.
  */
 async function keysOf({ name, keyring, keyringPackage }: Release, dir: string): Promise<string> {
   if (existsSync(keyring)) return keyring

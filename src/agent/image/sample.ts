@@ -8,15 +8,15 @@ import { sampleImage } from '../../lib/sample.ts'
 import { run } from '../../lib/exec.ts'
 import { platform, refName } from './layout.ts'
 
-/** Name of the layout behind the reserved reference. */
+/** Name of the OCI layout that the reserved reference of the sample image stands for. */
 export const sampleLayout = sampleImage.slice('oci:'.length)
 
 export interface SampleOptions {
-  /** Tag in the layout; default `latest`. */
+  /** Tag in the layout; default: `latest`. */
   readonly tag?: string
-  /** First word of the greeting, to distinguish versions; default `Hello`. */
+  /** First word of the greeting, to distinguish versions; default: `Hello`. */
   readonly greeting?: string
-  /** User of the workload; default `web`. */
+  /** User that runs the app; default: `web`. */
   readonly user?: 'web' | 'root'
   /** Additional programs in /bin, by name. */
   readonly programs?: Readonly<Record<string, Buffer>>
@@ -25,10 +25,10 @@ export interface SampleOptions {
 }
 
 /**
- * Writes an OCI layout of a small web app into `layoutDir`: busybox httpd on `$PORT` (8080), `/` greets with the
- * host's name, `/health` answers 200, each request is a line on stdout. Needs no internet: the binary is Debian's
- * busybox-static. The same inputs give the same digest.
- * @returns the manifest's digest.
+ * Writes an OCI layout with a small web app into `layoutDir`: busybox httpd listens on `$PORT` (8080), `/` responds
+ * with a greeting and the hostname, `/health` with 200, and each request is logged to stdout. Needs no internet access
+ * if Debian's busybox-static is installed. The same inputs give the same digest.
+ * @returns the manifest's digest
  */
 export async function writeSampleImage(layoutDir: string, options: SampleOptions = {}): Promise<string> {
   const layer = await layerTar(await staticBusybox(), options)
@@ -69,12 +69,12 @@ function imageConfig(layerDigest: string, user: string) {
       ExposedPorts: { '8080/tcp': {} },
     },
     rootfs: { type: 'layers', diff_ids: [layerDigest] },
-    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
+    // Base images need one history entry per layer; otherwise buildah rejects them.
     history: [{ created_by: 'mote' }],
   }
 }
 
-/** busybox logs requests to stderr; the sample shows them on stdout, where an app's access log belongs. */
+/** busybox httpd logs requests to stderr; the script redirects them to stdout, where access logs belong. */
 const startScript = `echo "listening on port $PORT as $(id -un)"
 exec httpd -f -vv -p "$PORT" -h /app/www 2>&1
 `
@@ -129,7 +129,7 @@ async function layerTar(
   return buffer(tar)
 }
 
-/** The installed static busybox, or the one in Debian's package. */
+/** Returns the installed static busybox, or downloads Debian's package and returns the one in it. */
 export async function staticBusybox(): Promise<Buffer> {
   for (const path of ['/bin/busybox', '/usr/bin/busybox']) {
     const data = await readFile(path).catch(() => undefined)
@@ -148,7 +148,7 @@ export async function staticBusybox(): Promise<Buffer> {
   }
 }
 
-/** An ELF file without a program header of type PT_INTERP (elf(5)). */
+/** Whether an ELF file is statically linked: it has no program header of type PT_INTERP (elf(5)). */
 function isStatic(elf: Buffer): boolean {
   if (arch() !== 'x64' && arch() !== 'arm64') return false
   const start = Number(elf.readBigUInt64LE(32))

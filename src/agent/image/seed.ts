@@ -1,6 +1,6 @@
 /**
- * Initial content that a database image provides for new volumes, as a directory on the host, so that no guest has to
- * copy it.
+ * Seeds: initial content that a database image provides for new volumes. It is kept as a directory on the host, so that
+ * guests need not copy it.
  */
 import { existsSync } from 'node:fs'
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
@@ -9,23 +9,22 @@ import { run } from '../../lib/exec.ts'
 import { isEngine } from './engines.ts'
 import type { ImageReference } from './reference.ts'
 
-/** Path of the content in the image. */
+/** Path of the volume content in a database image. */
 export const volumeContent = 'usr/share/mote/volume'
 
-/** Returns the seed directory of a base, if it has one. */
+/** Returns the seed directory of a base; undefined if it has none. */
 export const seedOf = (baseDir: string): string | undefined => {
   const dir = join(baseDir, 'seed')
   return existsSync(dir) ? dir : undefined
 }
 
-/**
- * Only database images created by the operator keep a seed: content of other images must not become files on the host.
- */
+/** Whether the seed of an image is kept. Only database images that the operator made may create files on the host. */
 export const keepsSeed = (reference: ImageReference): boolean => reference.kind === 'layout' && isEngine(reference.name)
 
 /**
  * Copies the image's volume content next to its base: files, directories and links, without set-user-ID bits and
- * attributes. Does nothing without root, because the owners are unknown then; the guest copies the content instead.
+ * extended attributes. Does nothing without root, because the files' owners are not known then and the guest copies the
+ * content instead.
  */
 export async function keepSeed(rootfs: string, baseDir: string, signal: AbortSignal): Promise<void> {
   const source = join(rootfs, volumeContent)
@@ -37,10 +36,12 @@ export async function keepSeed(rootfs: string, baseDir: string, signal: AbortSig
   await disarm(target)
 }
 
-/** Set-user-ID and set-group-ID bits. */
+/** The set-user-ID and set-group-ID bits. */
 const privileged = 0o6000
 
-/** Removes special files and privileged mode bits. Only the agent can access the directory meanwhile (`privateDir`). */
+/**
+ * Removes special files and privileged mode bits. Only the agent can access the directory at this time (`privateDir`).
+ */
 async function disarm(path: string): Promise<void> {
   const found = await lstat(path)
   if (found.isSymbolicLink()) return

@@ -1,20 +1,20 @@
-/** Limits what a program writes into a directory while it runs, where its sizes are only known afterwards. */
+/** Limits what a program writes into a directory while it runs, for programs whose output size is not known before. */
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export interface SizeWatch extends AsyncDisposable {
-  /** Aborts with the error once the directory is larger than the limit. */
+  /** Aborts with `error` once the directory is larger than the limit. */
   readonly signal: AbortSignal
 }
 
 interface SizeLimit {
   readonly maxBytes: number
   readonly error: () => Error
-  /** A fast program writes this much longer than the limit allows. */
+  /** How often the directory is measured. A fast program may exceed the limit by what it writes in this time. */
   readonly everyMs?: number
 }
 
-/** Watches the directory until it is disposed of. The directory may appear later. */
+/** Watches the directory, which need not exist yet, until disposed. */
 export function watchSize(dir: string, { maxBytes, error, everyMs = 500 }: SizeLimit): SizeWatch {
   const over = new AbortController()
   let measuring = Promise.resolve()
@@ -38,7 +38,7 @@ export function watchSize(dir: string, { maxBytes, error, everyMs = 500 }: SizeL
   }
 }
 
-/** Bytes of all files below the directory. Files come and go meanwhile. */
+/** Returns the size of all files below the directory. Files may appear and disappear meanwhile. */
 async function bytesIn(dir: string): Promise<number> {
   const entries = await readdir(dir, { withFileTypes: true, recursive: true }).catch(() => [])
   const sizes = await Promise.all(

@@ -1,4 +1,7 @@
-/** The images of VMs: pulls them from registries or OCI layouts, and caches them as read-only base disks. */
+/**
+ * The image store: pulls images from registries or reads them from OCI layouts, and caches their bases, the read-only
+ * disks that VMs start from.
+ */
 import { existsSync } from 'node:fs'
 import { readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,7 +38,7 @@ import { keepsSeed, seedOf } from './seed.ts'
 export interface Base {
   readonly file: string
   readonly config: RunConfig
-  /** Directory with the initial content of new volumes; absent: new volumes start empty. */
+  /** Directory with the initial content of new volumes; absent if new volumes start empty. */
   readonly seed?: string
 }
 
@@ -45,9 +48,9 @@ export interface ImageStoreConfig {
   readonly registries: readonly RegistryConfig[]
   /** Limit on the unpacked size of one image. */
   readonly maxImageMib: number
-  /** Limit on all bases of this host (`limitBases`); absent: none. */
+  /** Limit on all bases of this host together (`limitBases`); absent: none. */
   readonly baseMib?: number
-  /** Absent: images are pulled without credentials of projects. */
+  /** Absent: images are pulled without the credentials of projects. */
   readonly askLogin?: AskLogin
 }
 
@@ -62,16 +65,16 @@ interface BaseDeps extends StoreDeps {
 
 export interface ImageStore {
   /**
-   * Returns the read-only base of the image, and builds it if this host does not have it.
-   * @param user absent: the platform itself, which needs no access check
+   * Returns the image's read-only base, and builds it if this host does not have it.
+   * @param user the tenant; absent for the platform itself, which needs no access check
    * @throws ImageError
    */
   base(image: string, context: PrepareContext, user?: ImageUser, form?: BaseForm): Promise<Base>
 }
 
 /**
- * Stores bases by manifest digest under `<cacheDir>/bases`. Two references to one image share one file, and concurrent
- * requests, also from other processes, build it once.
+ * Creates a store with one base per manifest digest, in `<cacheDir>/bases`. Two references to an image share one file,
+ * and concurrent requests build it once, even requests from other processes.
  */
 export function imageStore(config: ImageStoreConfig): ImageStore {
   const { cacheDir } = config
@@ -99,7 +102,7 @@ async function fromLayout(config: BaseDeps, reference: LayoutReference, context:
   )
 }
 
-/** The directory of a layout. The platform's own ones are made when they are first needed. */
+/** Returns the directory of a layout. The platform's own layouts are made at first use. */
 async function layoutOf(
   { cacheDir, imageDir }: BaseDeps,
   { name, tag }: LayoutReference,
@@ -110,10 +113,10 @@ async function layoutOf(
   return join(imageDir, name)
 }
 
-/** Increased when the content of the sample changes. */
+/** Increase it when the content of the sample image changes. */
 const sampleVersion = 2
 
-/** Makes the layout of the sample, once on each host. @throws ImageError without a static busybox */
+/** Makes the layout of the sample image once per host. @throws ImageError without a static busybox */
 function sampleIn(cacheDir: string): Promise<string> {
   const write = async (dir: string) => {
     await writeSampleImage(dir)
@@ -141,7 +144,7 @@ async function fromRegistry(
       const dir = join(partial, 'pull')
       try {
         context.say(`pulling ${reference.repository}@${digest}`)
-        // The manifest says how large its layers are, but a registry may send more.
+        // The manifest states the sizes of its layers, but a registry may send more.
         await using watch = watchSize(dir, { maxBytes: config.maxImageMib * 2 ** 20, error: () => tooLarge(config) })
         const signal = AbortSignal.any([context.signal, watch.signal])
         await copyImage({ ...reference, digest }, dir, await usable(), signal, config).catch((cause: unknown) => {
@@ -154,16 +157,20 @@ async function fromRegistry(
         await rm(dir, { recursive: true, force: true })
       }
     })
-  // The failed pull of a tenant without access is no failure of another who waited for it.
+  // If this user waited for another tenant's pull and that failed, retry with this user's own access.
   const again = (cause: unknown) => (isPulledNow ? Promise.reject(cause) : make())
   const base = await context.time('base', () => make().catch(again))
-  // Knowing a digest gives no right to the image: another tenant has fetched it, or fetched it while this one waited.
+  // Knowing a digest does not give access to the image: if another tenant pulled it, the registry must confirm this
+  // user's access.
   if (user !== undefined && reference.digest !== null && !isPulledNow && !isKnownWay(target, way)) await ask()
   await rememberWay(target, way)
   return base
 }
 
-/** The credential of a project is asked for only if the registry is. */
+/**
+ * Returns the registries for the user. Called only if the registry is queried, so that the control plane is not asked
+ * for the credential otherwise.
+ */
 async function usableRegistries(
   { askLogin, registries }: BaseDeps,
   reference: RegistryReference,
@@ -175,13 +182,13 @@ async function usableRegistries(
 }
 
 /**
- * Bases with a seed have another name: the same digest may also come from an untrusted source, whose seed must not be
- * used.
+ * Returns the directory of a base. Bases with a seed have another name, because an untrusted source may have an image
+ * with the same digest, whose seed must not be used.
  */
 const baseDir = ({ cacheDir, form }: Pick<BaseDeps, 'cacheDir' | 'form'>, digest: string, withSeed: boolean) =>
   join(cacheDir, 'bases', `${digest.replace(':', '-')}${withSeed ? '-seed' : ''}${form === 'disk' ? '' : `-${form}`}`)
 
-/** Makes the image's layout available; temporary files go into `partial`. */
+/** Makes the image's layout available and calls `use`. Temporary files go to `partial`. */
 type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
 
 async function ensureBase(
@@ -190,7 +197,7 @@ async function ensureBase(
   context: PrepareContext,
   withLayout: WithLayout,
 ): Promise<Base> {
-  // A VMM sees only the base of its own VM, because a base is the tenant's data.
+  // Private, because a base is a tenant's data. Each VMM gets access to the base of its own VM only.
   await privateDir(join(config.cacheDir, 'bases'))
   const target = baseDir(config, digest, withSeed)
   const isNew = !existsSync(target)
@@ -199,7 +206,7 @@ async function ensureBase(
   const dir = await cachedDir(target, async partial => {
     const maxBytes = config.maxImageMib * 2 ** 20
     const options = { maxBytes, withSeed, form: config.form, unprivileged: await config.unprivileged() }
-    // Not under the signal of the VM that asked first: others may wait for the same base.
+    // Not aborted with the VM that asked first, because others may wait for the same base.
     await withLayout(partial, (layoutDir, found) =>
       buildBase({ layoutDir, found, digest }, partial, options, AbortSignal.timeout(buildLimitMs)),
     )
@@ -211,7 +218,7 @@ async function ensureBase(
   return { ...base, ...(seed === undefined ? {} : { seed }) }
 }
 
-/** Marks the base as used, before it is: one that was used a moment ago is not removed. */
+/** Marks the base as used. This happens before its use, so that a base that is about to be used is not removed. */
 async function touch(dir: string): Promise<void> {
   const now = new Date()
   await utimes(dir, now, now).catch((error: unknown) => {
@@ -219,7 +226,7 @@ async function touch(dir: string): Promise<void> {
   })
 }
 
-/** Beside the start, which has its base. The next build tries again. */
+/** Limits the cache in the background, after a base was built. After a failure, the next build tries again. */
 async function limited({ cacheDir, baseMib: maxMib }: BaseDeps, { say }: PrepareContext): Promise<void> {
   if (maxMib === undefined) return
   await limitBases({ cacheDir, maxMib }).catch((error: unknown) => say(`unused bases stay: ${String(error)}`))

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { AgentConfig } from '../base/config.ts'
 import { imageStore } from './store.ts'
 
-/** Returns a function that finds an image's volume content on this host, and builds the image's base if necessary. */
+/** Returns a function that finds the seed of an image, and builds the image's base if necessary. */
 export function contentOfImages(
   config: AgentConfig,
   say: (line: string) => void,

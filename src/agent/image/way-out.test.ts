@@ -1,4 +1,4 @@
-/** Where a malicious registry can make skopeo connect to. */
+/** Tests which addresses a malicious registry can make skopeo connect to. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -20,11 +20,11 @@ import { guardedWay } from './way-out.ts'
 
 const root = process.getuid?.() === 0
 const why = !root ? 'needs root' : existsSync('/usr/bin/skopeo') ? '' : 'needs skopeo'
-/** Not in a special-purpose range, so that it counts as an internet address; assigned to this host during the test. */
+/** Counts as a public address, because it is not in a special-purpose range. The test assigns it to this host. */
 const address = `11.${64 + (process.pid % 64)}.${(process.pid >> 6) % 256}.7`
 const name = 'registry.example'
 
-test('a program started by oneway reaches nothing but its socket, and its exit code is reported', async () => {
+test('a program started by oneway can only reach its socket, and its exit code is passed on', async () => {
   await using dir = await testDir()
   const { program = '' } = await findOneWay(dir.path)
   const outside = createHttp((_, response) => response.end('outside')).listen(join(dir.path, 'way.sock'))
@@ -43,7 +43,7 @@ test('a program started by oneway reaches nothing but its socket, and its exit c
 })
 
 test.skipIf(!root)(
-  'without root it runs in its own user namespace, if the kernel allows that (needs root)',
+  'without root, oneway runs its program in a user namespace, if the kernel allows that (needs root)',
   async ({ skip }) => {
     await using dir = await testDir()
     const { program = '' } = await findOneWay(dir.path)
@@ -59,7 +59,7 @@ test.skipIf(!root)(
   },
 )
 
-describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () => {
+describe.skipIf(why !== '')(`a malicious registry ${why}`, () => {
   const stack = new AsyncDisposableStack()
   let dir = ''
   let registry: { port: number; answer: (request: IncomingMessage, response: ServerResponse) => void }
@@ -102,7 +102,7 @@ describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () =
     await stack.disposeAsync()
   })
 
-  /** The request that it provokes before it answers: for a token, or for a blob. */
+  /** How the malicious registry makes skopeo connect to another address: a token server, or a redirect. */
   const leads = {
     'for a token': (url: string) => (request: IncomingMessage, response: ServerResponse) =>
       void (request.headers.authorization === undefined
@@ -114,7 +114,7 @@ describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () =
   const places = ['127.0.0.1', 'localhost', '[::1]', '127.8.8.8', '[::ffff:127.0.0.1]', '0.0.0.0', address]
 
   test.each(Object.keys(leads).flatMap(how => places.map(place => [how, place] as const)))(
-    '%s, to %s: no connection reaches the host itself',
+    'leads skopeo %s to %s, but no connection reaches the host itself',
     async (how, place) => {
       const scheme = place === address ? 'https' : 'http'
       registry.answer = leads[how as keyof typeof leads](`${scheme}://${place}:${host.port}`)
@@ -122,7 +122,7 @@ describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () =
       const asked = (ways: Parameters<typeof manifestDigest>[3]) =>
         manifestDigest(reference(), [], AbortSignal.timeout(30_000), { lookup, ...ways })
       if (place === address) {
-        // Control: an allowed destination is reached in the same way.
+        // Counter-check: an allowed address is reached in the same way.
         await asked({ oneWay: oneWayIn(dir) }).catch(() => undefined)
         expect(host.visitors).toBeGreaterThan(0)
         return
@@ -132,14 +132,14 @@ describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () =
     },
   )
 
-  test('without oneway skopeo connects to the loopback of the host', async () => {
+  test("without oneway, skopeo connects to the host's loopback", async () => {
     registry.answer = leads['for a token'](`http://127.0.0.1:${host.port}`)
     host.visitors = 0
     await manifestDigest(reference(), [], AbortSignal.timeout(30_000), { lookup }).catch(() => undefined)
     expect(host.visitors).toBeGreaterThan(0)
   })
 
-  test('an image is pulled through oneway, also on a host behind a proxy', { timeout: 60_000 }, async () => {
+  test('an image is pulled through oneway, even on a host behind a proxy', { timeout: 60_000 }, async () => {
     const layout = join(dir, 'hello')
     const digest = await writeSampleImage(layout)
     registry.answer = (request, response) => void serveImage(layout, digest, request, response)
@@ -162,7 +162,7 @@ describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () =
   })
 })
 
-/** The parts of the distribution API (distribution-spec v1.1) that a pull needs. */
+/** Serves the parts of the distribution API (distribution-spec v1.1) that a pull needs. */
 async function serveImage(layout: string, digest: string, request: IncomingMessage, response: ServerResponse) {
   const [, kind, wanted = ''] = /\/(manifests|blobs)\/([^/]+)$/.exec(request.url ?? '') ?? []
   if (kind === undefined) return response.end('{}')

@@ -1,6 +1,6 @@
 /**
- * Controls how skopeo reaches a registry. skopeo resolves names itself, and follows the registry's redirects for blobs
- * and tokens.
+ * Controls how skopeo connects to a registry. This is necessary because skopeo resolves names itself, and follows the
+ * registry's redirects for blobs and tokens.
  */
 import { join } from 'node:path'
 import { hostProxy } from '../../lib/child-env.ts'
@@ -10,24 +10,21 @@ import { type OneWay, wayOutPort } from './oneway.ts'
 
 export interface WayOut extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>
-  /** Refused host names, in the order of the requests. */
+  /** Hostnames that were refused, in the order of the requests. */
   readonly refused: readonly string[]
-  /** Wraps a command so that the started program has no other network access. */
+  /** Wraps a command so that the program has no other network access than the proxy. */
   command(program: string, args: readonly string[]): { readonly program: string; readonly args: readonly string[] }
 }
 
 export interface Ways {
   readonly lookup?: Lookup
-  /**
-   * Absent, or unsupported on the host: the program keeps the host's network, and connects to the host's loopback
-   * directly.
-   */
+  /** If absent or unsupported on the host, the program is not isolated and can connect to the host's loopback. */
   readonly oneWay?: () => Promise<OneWay>
 }
 
 const asIs: WayOut['command'] = (program, args) => ({ program, args })
 
-/** For registries that an operator has named. */
+/** For registries that the operator configured: no restrictions. */
 export const directly: WayOut = {
   environment: {},
   refused: [],
@@ -36,9 +33,9 @@ export const directly: WayOut = {
 }
 
 /**
- * For registries that users name: goes through a proxy that checks each address it connects to, or through the host's
- * own proxy. Go's HTTP client bypasses the proxy for loopback addresses (`ProxyFromEnvironment` of net/http), so the
- * program gets an empty loopback of its own.
+ * For registries that users name: connects through a proxy that checks each address, or through the host's own proxy.
+ * Go's HTTP client bypasses proxies for loopback addresses (`ProxyFromEnvironment` of net/http), so the program gets an
+ * empty loopback device of its own.
  * @param dir private directory for the socket
  */
 export async function guardedWay(dir: string, { lookup, oneWay }: Ways): Promise<WayOut> {
@@ -49,7 +46,7 @@ export async function guardedWay(dir: string, { lookup, oneWay }: Ways): Promise
       ? { program, args }
       : { program: starter, args: [socket, String(wayOutPort), program, ...args] }
   const upstream = hostProxy()
-  // A proxy reached over TLS presents a certificate for its own name, which does not match the tunnel's address.
+  // A proxy that is reached over TLS presents a certificate for its own name, which does not match the local address.
   if (upstream && (starter === undefined || upstream.protocol !== 'http:')) return directly
   const inside = { socket, port: wayOutPort }
   if (!upstream) {

@@ -8,16 +8,16 @@ import { type Descriptor, Index, blobPath, platform, refName } from './layout.ts
 
 export interface NewImage {
   readonly tag: string
-  /** Uncompressed tar archives, lowest first. They are moved into the layout. */
+  /** Uncompressed tar archives, lowest layer first. They are moved into the layout. */
   readonly layers: readonly string[]
-  /** `config` of the image configuration (image-spec v1.1, config.md). */
+  /** The member `config` of the image's configuration (image-spec v1.1, config.md). */
   readonly config: Readonly<Record<string, unknown>>
 }
 
 /**
  * Adds an image to an OCI layout (image-spec v1.1, image-layout.md). Creates the layout if necessary, and replaces an
  * image with the same tag. The index is written last, so a reader sees either the old or the new image.
- * @returns the manifest's digest.
+ * @returns the manifest's digest
  */
 export async function writeLayout(layoutDir: string, image: NewImage): Promise<string> {
   await mkdir(join(layoutDir, 'blobs', 'sha256'), { recursive: true })
@@ -33,7 +33,7 @@ export async function writeLayout(layoutDir: string, image: NewImage): Promise<s
     ...platform,
     config: image.config,
     rootfs: { type: 'layers', diff_ids: layers.map(layer => layer.digest) },
-    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
+    // Base images need one history entry per layer; otherwise buildah rejects them.
     history: layers.map(() => ({ created_by: 'mote' })),
   })
   const manifest = await putJson({
@@ -64,7 +64,7 @@ async function takeLayer(layoutDir: string, file: string): Promise<Descriptor> {
   const digest = `sha256:${hash.digest('hex')}`
   const { size } = await stat(file)
   await rename(file, blobPath(layoutDir, digest)).catch(async () => {
-    // Another file system: stream the layer, which may not fit in memory.
+    // On another file system, rename fails: stream the layer, which may not fit in memory.
     await writeFile(blobPath(layoutDir, digest), createReadStream(file))
     await rm(file)
   })

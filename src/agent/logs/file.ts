@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { readIfExists } from '../../lib/files.ts'
 import { formatLine, parseLine, type StoredLine } from './line.ts'
 
-/** A VM's log lines on disk, in two files: when the newer one is full, one rename discards the older half. */
+/** A VM's log lines on disk, in two files. When the newer file is full, one rename discards the older file. */
 export interface LogFile {
   append(lines: readonly StoredLine[]): Promise<void>
   /** Returns all stored lines, oldest first. */
@@ -12,7 +12,7 @@ export interface LogFile {
   newest(tail: number, afterUs: number): Promise<StoredLine[]>
 }
 
-/** The files of a VM's log, newest first. */
+/** Returns the paths of a VM's log files, newest first. */
 export const logPaths = (dir: string): readonly [current: string, previous: string] => [
   join(dir, 'log.new'),
   join(dir, 'log.old'),
@@ -28,7 +28,7 @@ export function logFile(dir: string, maxBytes: number): LogFile {
         ({ size }) => size,
         () => 0,
       )
-      // A crash may have left half a line, to which the next line must not be appended.
+      // A crash may have left a partial line, to which the next line must not be appended.
       const data = Buffer.from((first && bytes > 0 ? '\n' : '') + lines.map(formatLine).join(''))
       if (bytes > 0 && bytes + data.length > maxBytes / 2) {
         await rename(current, previous)
@@ -54,7 +54,7 @@ export function logFile(dir: string, maxBytes: number): LogFile {
   }
 }
 
-/** Yields the lines of a text from its end. Times only increase, so a reader may stop early. */
+/** Yields lines from the end of a text. Times only increase from line to line, so a reader may stop early. */
 function* backwards(text: string): Generator<StoredLine> {
   for (let end = text.length; end > 0; ) {
     const start = text.lastIndexOf('\n', end - 1) + 1

@@ -6,7 +6,8 @@ export interface LogLimits {
 }
 
 /**
- * Two token buckets, for lines and bytes, that hold two seconds' worth each: bursts pass, sustained floods are dropped.
+ * Limits lines and bytes with two token buckets that hold two seconds' worth each: bursts pass, sustained floods are
+ * dropped.
  */
 export function lineLimit(limits: LogLimits, nowMs: () => number): { take(bytes: number): boolean } {
   const burstSeconds = 2

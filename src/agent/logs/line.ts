@@ -1,7 +1,9 @@
 import type { LogLine, LogStream, VmLogsAnswer, VmLogsRequest } from '../../contract/agent.ts'
 import { encodeLogPage } from '../../contract/log-page.ts'
 
-/** A log line with its position in the guest's numbering; boot and seq are 0 for lines of the host. */
+/**
+ * A log line with its position in the guest's numbering. `boot` and `seq` are 0 for lines that the host has written.
+ */
 export interface StoredLine extends LogLine {
   readonly boot: number
   readonly seq: number
@@ -15,14 +17,14 @@ const streams = new Map<string, LogStream>([
   ['b', 'build'],
 ])
 
-/** `<atUs> <stream> <boot> <seq> <text>\n` */
+/** Formats a line for the log file: `<atUs> <stream> <boot> <seq> <text>\n`. */
 export function formatLine({ atUs, stream, boot, seq, line }: StoredLine): string {
   return `${atUs} ${letters[stream]} ${boot} ${seq} ${line}\n`
 }
 
 const fields = /^(\d+) ([oesb]) (\d+) (\d+) /
 
-/** Returns undefined for a partial line, as a crash may leave one. */
+/** Returns undefined for a partial line, which a crash may leave. */
 export function parseLine(text: string): StoredLine | undefined {
   const match = fields.exec(text)
   const stream = streams.get(match?.[2] ?? '')
@@ -36,12 +38,12 @@ export function toLogLine({ atUs, stream, line }: StoredLine): LogLine {
 }
 
 /**
- * Size of one answer. A line has at most 16 KiB, and escaping may take six bytes per character: far below the 1 MiB of
- * NATS.
+ * Limit on the lines in one response. A line has at most 16 KiB, and JSON escaping may take six bytes per character, so
+ * a response stays far below the 1 MiB of a NATS message.
  */
 export const answerBytes = 512 * 1024
 
-/** The answer of `vm.logs`: as many lines as fit into a message, oldest first. */
+/** Returns the response to `vm.logs`: as many lines as fit into a message, oldest first. */
 export const logsAnswer = ({ vmId, events }: VmLogsRequest, lines: readonly StoredLine[]): VmLogsAnswer | Uint8Array =>
   events ? encodeLogPage(lines, { vmId, deploymentId: events.deploymentId }, answerBytes) : firstThatFit(lines)
 

@@ -1,6 +1,6 @@
 /**
- * Logs of removed VMs: `<data>/logs/<app>/<vm>/<first us>-<last us>.log`. The oldest go first when they are too old, or
- * too large for their app or for this host.
+ * Log files of removed VMs: `<data>/logs/<app>/<vm>/<first us>-<last us>.log`. The oldest files are deleted when they
+ * exceed the maximum age, or the disk space for their app or for this host.
  */
 import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,18 +10,18 @@ import type { Segment } from './search.ts'
 
 export interface RetentionLimits {
   readonly maxAgeMs: number
-  /** Disk space for the removed VMs of one app, and for all of them. */
+  /** Limits on the disk space for the removed VMs of one app, and of all apps on this host. */
   readonly appBytes: number
   readonly hostBytes: number
 }
 
 export interface RetainedLogs {
-  /** Moves the log files of a removed VM here. */
+  /** Moves the log files of a removed VM to the retained logs. */
   take(vm: { readonly vmId: string; readonly appId: string }, paths: readonly string[]): Promise<void>
   /** Oldest first. */
   segments(vmId: string): readonly Segment[]
   forget(appIds: readonly string[]): Promise<void>
-  /** Removes what exceeds the limits. Returns the number of files. */
+  /** Deletes files beyond the limits. Returns their number. */
   prune(): Promise<number>
 }
 
@@ -31,7 +31,7 @@ interface Piece extends Segment {
   readonly bytes: number
 }
 
-/** A file occupies at least one block. */
+/** Space that a file counts for at least: one block. */
 const leastBytes = 4096
 const fileName = /^(\d{1,16})-(\d{1,16})\.log$/
 
@@ -41,7 +41,7 @@ export async function openRetainedLogs(
   nowMs: () => number,
 ): Promise<RetainedLogs> {
   await mkdir(root, { recursive: true, mode: 0o700 })
-  /** The piece that ended first is the first. */
+  /** Sorted by the time of the last line, oldest first. */
   let pieces = await load(root)
   const ofVm = new Map<string, Piece[]>()
   for (const piece of pieces) index(piece)
@@ -78,7 +78,7 @@ export async function openRetainedLogs(
         await mkdir(dir, { recursive: true, mode: 0o700 })
         const { firstUs, lastUs, bytes } = found
         const piece = { vmId, appId, firstUs, lastUs, bytes, path: join(dir, `${firstUs}-${lastUs}.log`) }
-        // Before the move: a search finds the file in one place or the other.
+        // Added before the files are moved, so that a search always finds the lines in one of the two places.
         pieces.push(piece)
         index(piece)
         await rename(path, piece.path)
@@ -94,7 +94,9 @@ export async function openRetainedLogs(
   }
 }
 
-/** The pieces to remove, newest first. @param pieces the one that ended first is the first */
+/**
+ * Returns the files beyond the limits, newest first. @param pieces sorted by the time of the last line, oldest first
+ */
 export function excess<P extends { readonly appId: string; readonly bytes: number; readonly lastUs: number }>(
   pieces: readonly P[],
   { maxAgeMs, appBytes, hostBytes }: RetentionLimits,

@@ -32,7 +32,7 @@ async function take(logs: RetainedLogs, dir: string, vmId: string, texts: readon
   await logs.take({ vmId, appId }, paths)
 }
 
-/** Reads page by page to the end. */
+/** Searches page by page to the end. Returns time and VM of each line, and the number of pages. */
 async function pages(search: LogSearch, files: FilesOf, mostScanned?: number) {
   const keys: LogKey[] = []
   let from: LogKey | undefined
@@ -46,22 +46,25 @@ async function pages(search: LogSearch, files: FilesOf, mostScanned?: number) {
   return { keys, asked }
 }
 
-test.each(['oldest', 'newest'] as const)('pages of several VMs have each line once, %s first', async order => {
-  await using dir = await testDir()
-  const logs = await retained(dir.path)
-  // Some times are equal, one VM has two files, and c runs long after the others.
-  await take(logs, dir.path, 'a', [textOf(3000, n => 10 + 2 * n), textOf(2000, n => 6010 + 2 * n)])
-  await take(logs, dir.path, 'b', [textOf(4000, n => 10 + 3 * n)])
-  await take(logs, dir.path, 'c', [textOf(10, n => 90_000 + n)])
-  const search = { ...all, order, vmIds: ['a', 'b', 'c', 'none'], limit: 97 }
-  const { keys } = await pages(search, filesOf(logs))
-  expect(keys).toHaveLength(9010)
-  expect(keys).toEqual(keys.toSorted((x, y) => compareKeys(order, x, y)))
-  expect(new Set(keys.map(({ atUs, vmId }) => `${atUs} ${vmId}`)).size).toBe(9010)
-})
+test.each(['oldest', 'newest'] as const)(
+  'paging through the logs of several VMs returns each line once, %s first',
+  async order => {
+    await using dir = await testDir()
+    const logs = await retained(dir.path)
+    // Some lines have equal times, VM a has two files, and VM c begins long after the others have ended.
+    await take(logs, dir.path, 'a', [textOf(3000, n => 10 + 2 * n), textOf(2000, n => 6010 + 2 * n)])
+    await take(logs, dir.path, 'b', [textOf(4000, n => 10 + 3 * n)])
+    await take(logs, dir.path, 'c', [textOf(10, n => 90_000 + n)])
+    const search = { ...all, order, vmIds: ['a', 'b', 'c', 'none'], limit: 97 }
+    const { keys } = await pages(search, filesOf(logs))
+    expect(keys).toHaveLength(9010)
+    expect(keys).toEqual(keys.toSorted((x, y) => compareKeys(order, x, y)))
+    expect(new Set(keys.map(({ atUs, vmId }) => `${atUs} ${vmId}`)).size).toBe(9010)
+  },
+)
 
 test.each(['oldest', 'newest'] as const)(
-  'rare text in a large file is found in several bounded steps, %s first',
+  'a search for rare text in large files is split into several requests, %s first',
   async order => {
     await using dir = await testDir()
     const logs = await retained(dir.path)
@@ -76,7 +79,7 @@ test.each(['oldest', 'newest'] as const)(
 )
 
 test.each(['oldest', 'newest'] as const)(
-  'a range in the middle of a file is found without reading all of it, %s first',
+  'a search for a time range in the middle of a file does not read all of it, %s first',
   async order => {
     await using dir = await testDir()
     const logs = await retained(dir.path)
@@ -88,7 +91,7 @@ test.each(['oldest', 'newest'] as const)(
   },
 )
 
-test('the files of a VM that is being written to are read once, even if they are renamed meanwhile', async () => {
+test('a search reads each file of a running VM once, even if the file is renamed meanwhile', async () => {
   await using dir = await testDir()
   await writeFile(join(dir.path, 'log.new'), `${textOf(5, n => 10 + n)}99 o 1`)
   const open = [join(dir.path, 'log.new'), join(dir.path, 'log.new')]
@@ -96,7 +99,7 @@ test('the files of a VM that is being written to are read once, even if they are
   expect(found.lines).toHaveLength(5)
 })
 
-test('a VM that is removed between the two looks at its files is still found', async () => {
+test('a search finds the lines of a VM that is removed while the search looks for its files', async () => {
   await using dir = await testDir()
   const logs = await retained(dir.path)
   let looks = 0
@@ -108,7 +111,7 @@ test('a VM that is removed between the two looks at its files is still found', a
   expect([found.lines.length, looks]).toEqual([5, 2])
 })
 
-test('an answer stays below the size of a bus message, and goes on after its last line', async () => {
+test('a search response stays below the size of a bus message, and the next page continues after its last line', async () => {
   await using dir = await testDir()
   const logs = await retained(dir.path)
   await take(logs, dir.path, 'a', [textOf(200, n => 10 + n, 16_000)])
@@ -119,7 +122,7 @@ test('an answer stays below the size of a bus message, and goes on after its las
   expect(keys).toHaveLength(200)
 })
 
-test('streams and text select lines, in upper and lower case', async () => {
+test('a search filters lines by stream and by text, ignoring case', async () => {
   await using dir = await testDir()
   const logs = await retained(dir.path)
   const text = [
@@ -136,7 +139,7 @@ test('streams and text select lines, in upper and lower case', async () => {
   expect(await times({ streams: ['system'] })).toEqual([2])
 })
 
-test('retained logs survive a restart, and are removed with their app', async () => {
+test('retained logs survive a restart, and are deleted with their app', async () => {
   await using dir = await testDir()
   const logs = await retained(dir.path)
   await take(logs, dir.path, 'a', [textOf(5, n => 10 + n), textOf(5, n => 20 + n)])
@@ -149,14 +152,14 @@ test('retained logs survive a restart, and are removed with their app', async ()
   expect([third.segments('a').length, third.segments('b').length]).toEqual([0, 1])
 })
 
-test('the oldest logs go when they are too old or too large for their app or for the host', async () => {
+test('the oldest retained logs are deleted beyond the maximum age, or the disk space for their app or host', async () => {
   const piece = (appId: string, lastUs: number, bytes = 10_000) => ({ appId, lastUs, bytes })
   const pieces = [piece('a', 1e6), piece('b', 2e6), piece('a', 3e6), piece('a', 4e6, 1)]
   const gone = (given: Partial<typeof limits>) =>
     excess(pieces, { ...limits, ...given }, 5_000).map(({ lastUs }) => lastUs / 1e6)
   expect(gone({})).toEqual([])
   expect(gone({ maxAgeMs: 2_500 })).toEqual([2, 1])
-  // A small file occupies a block.
+  // A small file counts as one block.
   expect(gone({ appBytes: 14_096 })).toEqual([1])
   expect(gone({ appBytes: 14_095 })).toEqual([3, 1])
   expect(gone({ hostBytes: 24_100 })).toEqual([1])

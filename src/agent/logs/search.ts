@@ -1,20 +1,20 @@
-/** Searches the log files of many VMs at once, and merges what it finds by time. */
+/** Searches the log files of many VMs at once, and merges the matching lines by time. */
 import type { FileHandle } from 'node:fs/promises'
 import { compareKeys, type FoundLine, type LogKey, type LogSearch, type LogSearchAnswer } from '../../contract/agent.ts'
 import { answerBytes, toLogLine, type StoredLine } from './line.ts'
 import { type Block, blocks, openIfExists } from './segment.ts'
 
-/** A file to which no line is added any more. */
+/** A log file to which no more lines are added. */
 export interface Segment {
   readonly path: string
-  /** Times of its first and last line. */
+  /** Times of the file's first and last lines. */
   readonly firstUs: number
   readonly lastUs: number
 }
 
-/** The files with the lines of one VM. */
+/** All log files of one VM. */
 export interface LogFiles {
-  /** Files to which lines are added, or that may be renamed meanwhile, newest first. */
+  /** Files that may still grow or be renamed, newest first. */
   readonly open: readonly string[]
   readonly closed: readonly Segment[]
 }
@@ -24,22 +24,25 @@ export type FilesOf = (vmId: string) => Promise<LogFiles>
 interface Source {
   readonly vmId: string
   readonly path: string
-  /** Undefined until it is opened, which happens when the others have got there. */
+  /** Undefined until the search reaches the time of the file's first line, and opens it. */
   file: FileHandle | undefined
   blocks?: AsyncGenerator<Block>
-  /** Matching lines that were read; the first is the next. */
+  /** Matching lines that were read but not returned yet, in order. */
   lines: StoredLine[]
-  /** Everything up to this time was read. */
+  /** The search has read all lines of the file up to this time. */
   readUs: number
 }
 
-/** `waiting` are those that were not read yet, the next one last. */
+/** `waiting` holds the files that were not read yet; the one that is needed first is the last element. */
 interface Sources {
   readonly active: Source[]
   readonly waiting: Source[]
 }
 
-/** A tenth of a second of reading; a search for rare text goes on with the next request. */
+/**
+ * Limit on the bytes that one request reads, which takes about 0.1 s. A search for rare text continues with the next
+ * request.
+ */
 const mostBytes = 32 * 1024 * 1024
 
 export async function searchLogs(
@@ -71,11 +74,11 @@ export async function searchLogs(
   }
 }
 
-/** Opens each file once, even if it was renamed between two looks at its directory. */
+/** Opens each file once, even if it is renamed between two listings of its directory. */
 function openFiles() {
   const opened = new Map<string, FileHandle>()
   return {
-    /** Returns undefined if the file is gone or open already. */
+    /** Returns undefined if the file does not exist, or is already open. */
     async open(path: string): Promise<FileHandle | undefined> {
       const file = await openIfExists(path)
       if (!file) return undefined
@@ -98,7 +101,7 @@ async function sourcesOf(search: LogSearch, filesOf: FilesOf, files: OpenFiles):
     path,
     file: undefined,
     lines: [],
-    // No line of the file comes before this.
+    // All lines of the file come after this time in the order of the search.
     readUs: search.order === 'newest' ? Math.min(lastUs + 1, range.beforeUs) : Math.max(firstUs - 1, range.afterUs),
   })
   const waiting: Source[] = []
@@ -110,14 +113,14 @@ async function sourcesOf(search: LogSearch, filesOf: FilesOf, files: OpenFiles):
       if (file) waiting.push({ ...source(vmId, path, 0, range.beforeUs), file })
       isOpen ||= file !== undefined
     }
-    // The VM may have been removed after the first look.
+    // If the VM was removed since the first listing, its files are among the closed ones now.
     for (const { path, firstUs, lastUs } of isOpen || open.length === 0 ? closed : (await filesOf(vmId)).closed)
       if (lastUs > range.afterUs && firstUs < range.beforeUs) waiting.push(source(vmId, path, firstUs, lastUs))
   }
   return { active: [], waiting: waiting.sort((a, b) => compareKeys(search.order, position(b), position(a))) }
 }
 
-/** The range of the request, narrowed by the position it goes on from. */
+/** Returns the requested time range, starting where the previous page ended. */
 function rangeOf({ order, afterUs, beforeUs, from }: LogSearch) {
   if (!from) return { order, afterUs, beforeUs }
   return order === 'newest'
@@ -127,7 +130,7 @@ function rangeOf({ order, afterUs, beforeUs, from }: LogSearch) {
 
 const position = ({ vmId, lines, readUs }: Source): LogKey => ({ vmId, atUs: lines[0]?.atUs ?? readUs })
 
-/** The source that is the furthest behind. */
+/** Returns the source with the next line in the order of the search. */
 function first({ order }: LogSearch, { active, waiting }: Sources): Source | undefined {
   let best = waiting.at(-1)
   for (const source of active) if (!best || compareKeys(order, position(source), position(best)) <= 0) best = source

@@ -1,33 +1,35 @@
-/** Reads a log file in either direction, one block at a time, so that neither memory nor the event loop is held. */
+/**
+ * Reads a log file in either direction, one block at a time, which limits memory use and does not block the event loop.
+ */
 import { type FileHandle, open } from 'node:fs/promises'
 import type { LogOrder } from '../../contract/agent.ts'
 import { parseLine, type StoredLine } from './line.ts'
 
-/** More than the longest line: 16,384 characters of up to three bytes. */
+/** Larger than the longest line: 16,384 characters of up to three bytes. */
 const blockBytes = 64 * 1024
 const newline = 0x0a
 
 export interface LogRange {
   readonly order: LogOrder
-  /** Only lines later than this, and earlier than `beforeUs`. */
+  /** Only lines after this time and before `beforeUs` are read. */
   readonly afterUs: number
   readonly beforeUs: number
 }
 
 export interface Block {
-  /** In the order of the range. */
+  /** In the order of the range (oldest or newest first). */
   readonly lines: readonly StoredLine[]
   readonly bytes: number
 }
 
-/** Yields the lines of a file within the range. Times in one file only increase. */
+/** Yields the lines of a file in the range. Times in a file only increase. */
 export async function* blocks(file: FileHandle, range: LogRange): AsyncGenerator<Block> {
   const { size } = await file.stat()
   if (range.order === 'oldest') yield* forwards(file, size, range)
   else yield* backwards(file, size, range)
 }
 
-/** Returns undefined if there is no such file. */
+/** Opens the file. Returns undefined if it does not exist. */
 export async function openIfExists(path: string): Promise<FileHandle | undefined> {
   return open(path).catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
@@ -35,7 +37,7 @@ export async function openIfExists(path: string): Promise<FileHandle | undefined
   })
 }
 
-/** Times of the first and the last line; undefined if the file has no line. */
+/** Returns the times of the first and last lines; undefined if the file has no line. */
 export async function boundsOf(file: FileHandle): Promise<{ firstUs: number; lastUs: number } | undefined> {
   const everything = { afterUs: -1, beforeUs: Number.POSITIVE_INFINITY }
   const firstOf = async (order: LogOrder) => {
@@ -82,13 +84,13 @@ async function* backwards(file: FileHandle, size: number, range: LogRange): Asyn
     const start = Math.max(0, end - blockBytes)
     const block = await read(file, start, end)
     if (block.length === 0) return
-    // The first line of the block began in the block before it.
+    // The block's first line began in the block before, so it is read with that one.
     const from = start === 0 ? 0 : block.indexOf(newline) + 1
     const to = block.lastIndexOf(newline) + 1
     const lines = linesOf(block.subarray(from, to))
     yield { lines: within(lines, range).reverse(), bytes: block.length }
     if ((lines[0]?.atUs ?? Number.POSITIVE_INFINITY) <= range.afterUs) return
-    // A block without a line break is damaged.
+    // A block without a line break is damaged. Continue with the block before it.
     end = start === 0 ? 0 : from === 0 || start + from >= end ? start : start + from
   }
 }
@@ -107,8 +109,9 @@ const within = (lines: readonly StoredLine[], { afterUs, beforeUs }: LogRange) =
   lines.filter(({ atUs }) => atUs > afterUs && atUs < beforeUs)
 
 /**
- * Finds, to within two blocks, where the lines around a time are. `before`: an offset with no later line in front of
- * it; `after`: one with no earlier line behind it. Both are the start of a line or an end of the file.
+ * Finds the offset of a time in the file by binary search, with an accuracy of two blocks. `before`: an offset that no
+ * later line precedes; `after`: one that no earlier line follows. The offset is the start of a line or an end of the
+ * file.
  */
 async function seek(file: FileHandle, size: number, timeUs: number, side: 'before' | 'after'): Promise<number> {
   let low = 0
@@ -116,7 +119,7 @@ async function seek(file: FileHandle, size: number, timeUs: number, side: 'befor
   for (let left = 40; left > 0 && high - low > 2 * blockBytes; left--) {
     const middle = Math.floor((low + high) / 2)
     const line = await lineAfter(file, middle)
-    // Damaged: what is known so far is right, too.
+    // The file is damaged here. The bounds found so far are valid nevertheless.
     if (!line || line.start >= high) break
     const isEarly = side === 'before' ? line.atUs <= timeUs : line.atUs < timeUs
     if (isEarly) low = line.start

@@ -26,7 +26,7 @@ const frames = (from: number, to: number, size = 3): Frame[] =>
     line: 'x'.repeat(size),
   }))
 
-test('times increase strictly, batches have at most 256 lines, and acks follow the write to disk', async () => {
+test('times of lines strictly increase, batches have at most 256 lines, and lines are acknowledged once they are on disk', async () => {
   await using dir = await testDir()
   const { log, batches } = open(dir.path)
   const acked: number[] = []
@@ -39,7 +39,7 @@ test('times increase strictly, batches have at most 256 lines, and acks follow t
   expect(times.every((at, i) => i === 0 || at > (times[i - 1] ?? 0))).toBe(true)
 })
 
-test('the position in the guest numbering survives a restart and a partial last line', async () => {
+test("the position in the guest's numbering survives a restart and a partial last line", async () => {
   await using dir = await testDir()
   const first = open(dir.path)
   first.log.frames(1, frames(1, 9), () => undefined)
@@ -58,7 +58,7 @@ test('the position in the guest numbering survives a restart and a partial last 
   expect(batches[0]?.lines[0]?.atUs).toBeGreaterThan(stored.at(-2)?.atUs ?? Number.POSITIVE_INFINITY)
 })
 
-test('disk use is bounded and the newest lines are retained', async () => {
+test("a log's disk space is limited, and the newest lines are retained", async () => {
   await using dir = await testDir()
   const { log } = open(dir.path, { ...wide, maxBytes: 8192 })
   for (let n = 0; n < 200; n++) {
@@ -74,7 +74,7 @@ test('disk use is bounded and the newest lines are retained', async () => {
   expect(await log.read({ tail: 9, afterUs: kept.at(-2)?.atUs ?? 0 })).toEqual(kept.slice(-1))
 })
 
-test('excess lines are dropped and counted, and later lines pass again', async () => {
+test('lines beyond the rate limit are dropped and counted, and later lines are stored again', async () => {
   await using dir = await testDir()
   let now = 1_000
   const { log, batches } = open(dir.path, { ...wide, linesPerSecond: 10 }, () => now)
@@ -88,7 +88,7 @@ test('excess lines are dropped and counted, and later lines pass again', async (
   expect([batches[1]?.lines.length, batches[1]?.dropped]).toEqual([10, 40])
 })
 
-test('the newest lines after a time are read from both files, and partial lines are skipped', async () => {
+test('the newest lines after a given time are read from both log files, without partial lines', async () => {
   await using dir = await testDir()
   const { log } = open(dir.path, { ...wide, maxBytes: 8192 })
   for (let n = 1; n <= 100; n++) {
@@ -105,7 +105,7 @@ test('the newest lines after a time are read from both files, and partial lines 
   expect(await log.read({ tail: 0, afterUs: 0 })).toEqual([])
 })
 
-test('an answer stays below the 1 MiB of a message for any lines, and indicates that there are more', () => {
+test('a response with log lines stays below the 1 MiB of a bus message, and indicates whether there are more lines', () => {
   const lines = Array.from({ length: 200 }, (_, n) => ({
     ...({ atUs: n, stream: 'stdout', boot: 1, seq: n } as const),
     line: '\u0001'.repeat(16_384),

@@ -1,4 +1,4 @@
-/** The logs of VMs: stored on disk, limited in rate, published on the bus in batches. */
+/** The logs of VMs: stored on disk, limited in rate, and published on the bus in batches. */
 import type { LogBatch, LogStream, VmLogsRequest } from '../../contract/agent.ts'
 import type { Frame } from '../guest/frames.ts'
 import { type LogFile, logFile } from './file.ts'
@@ -9,7 +9,7 @@ export interface VmLogDeps {
   readonly vmId: string
   readonly dir: string
   readonly limits: LogLimits
-  /** Stream of all lines; default: the stream each line came from. */
+  /** Stream for all lines of the log; default: the stream that each line came from. */
   readonly stream?: LogStream
   readonly publish: (batch: Omit<LogBatch, 'deploymentId'>) => Promise<void>
   readonly onError: (error: unknown) => void
@@ -20,11 +20,16 @@ export interface VmLogDeps {
 export interface VmLog {
   /** Adds a line of the host to the VM's log. */
   say(line: string): void
-  /** Adds lines of the guest. Calls `ack` with the last frame's seq once it and all earlier frames are on disk. */
+  /**
+   * Adds lines of the guest. Calls `ack` with the last frame's seq once this frame and all earlier ones are on disk.
+   */
   frames(boot: number, frames: readonly Frame[], ack: (seq: number) => void): void
-  /** The guest's numbering in that boot continues from elsewhere: from a snapshot, or from another host. */
+  /**
+   * Accepts any number for the guest's next line in this boot, because the VM was restored from a snapshot or came from
+   * another host.
+   */
   join(boot: number): void
-  /** Returns the seq of the last frame of that boot on disk; 0 if there is none. */
+  /** Returns the seq of the last frame of this boot that is on disk; 0 if there is none. */
   lastSeq(boot: number): Promise<number>
   read(request: Pick<VmLogsRequest, 'tail' | 'afterUs'>): Promise<StoredLine[]>
   /** Resolves once all lines added so far are on disk and published. */
@@ -32,10 +37,10 @@ export interface VmLog {
 }
 
 const batchLines = 256
-/** Long enough to batch a busy log, short enough for live viewing. */
+/** Delay of a batch: long enough to batch a busy log, short enough for live viewing. */
 const batchMs = 40
 const maxLineChars = 16_384
-/** Upper bound on the lines counted as lost at once, because the guest chooses the sequence numbers. */
+/** Limit on the lines that one gap counts as lost, because the guest chooses the sequence numbers. */
 const mostLost = 1_000_000
 
 export function vmLog(deps: VmLogDeps): VmLog {
@@ -85,7 +90,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
     say: line => add('system', line, 0, 0, 0),
     frames(boot, frames, ack) {
       for (const frame of frames) {
-        // A gap in the guest's numbering: its ring buffer overflowed while the agent did not read it.
+        // A gap in the guest's numbering means that its ring buffer overflowed before the agent read it.
         const expected = nextSeq?.boot === boot ? nextSeq.seq : joined === boot ? frame.seq : 1
         dropped += Math.min(mostLost, Math.max(0, frame.seq - expected))
         nextSeq = { boot, seq: frame.seq + 1 }
@@ -121,8 +126,8 @@ interface Work {
 }
 
 /**
- * Writes to disk, lets the guest discard the lines, then publishes them. A crash in between loses no line on disk and
- * repeats none.
+ * Writes lines to disk, lets the guest discard them, and then publishes them. A crash in between neither loses nor
+ * repeats a line on disk.
  */
 async function store(deps: VmLogDeps, file: LogFile, { lines, acks, dropped }: Work): Promise<void> {
   if (lines.length > 0) await file.append(lines)

@@ -1,4 +1,4 @@
-/** The WireGuard device of this host: in the kernel, or by wireguard-go on kernels without WireGuard. */
+/** The host's WireGuard device, which the kernel provides, or wireguard-go on kernels without WireGuard. */
 import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { Type } from 'typebox'
@@ -10,42 +10,46 @@ import { writeFileAtomic } from '../../lib/files.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import type { MeshKey } from './keys.ts'
 
-/** IPv6, UDP and WireGuard's header and tag for each packet. */
+/** Bytes of the IPv6, UDP and WireGuard headers and of the authentication tag in each packet. */
 const overheadBytes = 80
 const defaultMtu = 1500
-/** Keeps NAT mappings on the path alive. */
+/** Interval of keepalive packets, which keep NAT mappings on the path alive. */
 const keepaliveSeconds = 25
-/** High, so that other routes to the same network, such as those to the VMs of this host, take precedence. */
+/**
+ * Route metric. It is high, so that other routes to the same network, such as those to this host's VMs, take
+ * precedence.
+ */
 const routeMetric = 4096
 
 export interface DeviceState {
   readonly key: MeshKey
-  /** UDP. */
+  /** UDP port on which the device listens. */
   readonly port: number
-  /** This host's own address. */
+  /** This host's own mesh address. */
   readonly address: string
   /**
-   * Source address of this host's gateway for connections to guests of other hosts; undefined: this host has no guests.
+   * Source IPv4 address of this host's gateway for connections to guests on other hosts; undefined if this host has no
+   * guests.
    */
   readonly gateway4: string | undefined
   readonly peers: readonly MeshPeer[]
 }
 
-/** State of a peer as reported by the device. */
+/** A peer's state as the device reports it. */
 export interface PeerCounters {
   readonly lastHandshakeAtMs: number | null
   readonly rxBytes: number
   readonly txBytes: number
 }
 
-/** @throws Error that names the missing program */
+/** Creates the device unless it exists. @throws Error that names the missing program */
 export async function openDevice(name: string, endpointHost: string): Promise<void> {
   if (!(await hasProgram('wg'))) throw new Error('the mesh needs the wg program: apt-get install wireguard-tools')
   if (!(await exists(name))) await makeDevice(name)
   await run('ip', ['link', 'set', name, 'mtu', String(underlayMtu(endpointHost) - overheadBytes), 'up'])
 }
 
-/** Removes the device, which otherwise outlives the agent, as VMs do. */
+/** Removes the device. Unless this is called, the device outlives the agent, as VMs do. */
 export const removeDevice = (name: string) => run('ip', ['link', 'del', name]).catch(() => undefined)
 
 async function makeDevice(name: string): Promise<void> {
@@ -55,15 +59,16 @@ async function makeDevice(name: string): Promise<void> {
     if (!(error instanceof CommandError)) throw error
     if (!(await hasProgram('wireguard-go')))
       throw new Error('this kernel has no WireGuard: apt-get install wireguard-go', { cause: error })
-    // wireguard-go daemonizes once the device exists. The variable suppresses its advice to use the kernel module.
+    // wireguard-go becomes a daemon once the device exists. The variable suppresses its advice to use the kernel
+    // module.
     await run('wireguard-go', [name], { env: { WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD: '1' } })
   }
 }
 
 /**
  * Sets exactly these peers, addresses and routes. Sessions with unchanged peers continue.
- * @param file where the configuration is written (0600): it contains the private key, which must not appear in
- * arguments
+ * @param file where the configuration is written (0600). It contains the private key, which must not appear in
+ * arguments.
  */
 export async function configureDevice(name: string, file: string, state: DeviceState): Promise<void> {
   await writeFileAtomic(file, configuration(state), { mode: 0o600, durable: false })
@@ -104,8 +109,8 @@ async function setAddress(name: string, address: string): Promise<void> {
 const Routes = Type.Array(Type.Object({ dst: Type.String(), metric: Type.Optional(Type.Integer()) }))
 
 /**
- * Routes the /64s of the hosts and of projects with VMs elsewhere, and the guest networks of other hosts, to the
- * device. WireGuard then chooses the peer.
+ * Routes three kinds of networks to the device: the /64s of hosts, the /64s of projects with VMs elsewhere, and the
+ * guest networks of other hosts. WireGuard then chooses the peer.
  */
 async function setRoutes(name: string, { address, gateway4, peers }: DeviceState): Promise<void> {
   const ipv6 = [address, ...peers.flatMap(peer => peer.vmAddresses)].map(subnetOf)
@@ -139,9 +144,9 @@ function subnetOf(address: string): string {
   return formatCidr(network)
 }
 
-/** Returns the state of the peers, by public key. */
+/** Returns the state of each peer by its public key. */
 export async function peerCounters(name: string): Promise<ReadonlyMap<string, PeerCounters>> {
-  // The first line describes the device, including its private key, and is dropped.
+  // The first line describes the device itself, including its private key, and is ignored.
   const [, ...lines] = (await run('wg', ['show', name, 'dump'])).trim().split('\n')
   return new Map(
     lines.map(line => {
@@ -153,7 +158,7 @@ export async function peerCounters(name: string): Promise<ReadonlyMap<string, Pe
   )
 }
 
-/** MTU of the network device that has the address. */
+/** Returns the MTU of the network device that has the address. */
 function underlayMtu(host: string): number {
   const found = Object.entries(networkInterfaces()).find(([, all]) => all?.some(one => one.address === host))
   return found ? Number(readFileSync(`/sys/class/net/${found[0]}/mtu`, 'utf8')) : defaultMtu

@@ -2,23 +2,23 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { stat } from 'node:fs/promises'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 
-/** A WireGuard key pair (Curve25519), base64 as WireGuard's tools write it. */
+/** A WireGuard key pair (Curve25519) in base64, like WireGuard's tools write it. */
 export interface MeshKey {
   readonly privateKey: string
   readonly publicKey: string
 }
 
-/** Prefix of a raw key in PKCS #8 DER (RFC 8410 7); the last 32 bytes are the key. */
+/** DER bytes that precede the 32 bytes of a raw private key in PKCS #8 (RFC 8410 7). */
 const pkcs8Head = Buffer.from('302e020100300506032b656e04220420', 'hex')
 const rawBytes = 32
 
-/** Reads the host's key, or creates one. The private key is only written to this file (0600) and to the device. */
+/** Reads the host's key pair, or creates one. The private key is only written to this file (0600) and to the device. */
 export async function openKey(file: string): Promise<MeshKey> {
   const text = (await readIfExists(file))?.trim()
   return text ? keyOf(text) : newKey(file)
 }
 
-/** Replaces the host's key. */
+/** Replaces the host's key pair. */
 export async function newKey(file: string): Promise<MeshKey> {
   const { privateKey } = generateKeyPairSync('x25519')
   const raw = privateKey.export({ type: 'pkcs8', format: 'der' }).subarray(-rawBytes).toString('base64')
@@ -31,7 +31,7 @@ export async function keyAgeMs(file: string, nowMs: number): Promise<number> {
   return nowMs - (await stat(file)).mtimeMs
 }
 
-/** @throws Error when the text is not a key; the message does not contain the text */
+/** Derives the public key. @throws Error when the text is not a key; the message does not contain the text */
 function keyOf(privateKey: string): MeshKey {
   const raw = Buffer.from(privateKey, 'base64')
   if (raw.length !== rawBytes)

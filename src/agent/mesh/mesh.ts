@@ -1,4 +1,4 @@
-/** The encrypted WireGuard network between hosts. */
+/** The mesh: the encrypted WireGuard network between hosts. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HostIpv4, HostNetwork, NetworkObserved, PeerObserved } from '../../contract/network.ts'
@@ -11,9 +11,9 @@ import { type Prober, startProber } from './prober.ts'
 export interface MeshOptions {
   readonly dataDir: string
   readonly device: string
-  /** `host:port` (UDP) on which other hosts reach this one. */
+  /** `host:port` (UDP) under which other hosts reach this one. */
   readonly endpoint: string
-  /** This host's guest network, for gateways on other hosts. It may change: `apply` reads it again. */
+  /** Returns this host's guest network, for gateways on other hosts. It may change, so `apply` calls this each time. */
   readonly ipv4: () => HostIpv4 | undefined
   /** Maximum age of a key before it is replaced. */
   readonly rotateAfterMs: number
@@ -21,21 +21,20 @@ export interface MeshOptions {
 }
 
 export interface Mesh {
-  /** Configures the peers that control sends. Idempotent. */
+  /** Configures the peers that the control plane sends. Idempotent. */
   apply(view: Pick<HostNetwork, 'address' | 'peers'>): Promise<void>
   observed(): Promise<NonNullable<NetworkObserved['mesh']>>
-  /** Replaces the key. Other hosts learn it with the next heartbeat. */
+  /** Replaces the key. Other hosts get the new public key after this host's next heartbeat. */
   rotate(): Promise<void>
-  /** Stops the agent's part. The tunnels outlive the agent, as VMs do, unless `remove` is set. */
+  /** Stops probes and key rotation. The device and its tunnels outlive the agent, as VMs do, unless `remove` is set. */
   stop(options?: { readonly remove?: boolean }): Promise<void>
 }
 
 const rotationCheckMs = 60_000
 
 /**
- * Opens this host's end of the encrypted network between hosts. The key is generated on this host, and only the public
- * key is reported.
- * @throws Error that says what the host lacks
+ * Opens this host's end of the mesh. The key pair is generated on this host, and only the public key is reported.
+ * @throws Error that names what the host lacks
  */
 export async function openMesh(options: MeshOptions): Promise<Mesh> {
   const { device, endpoint } = options
@@ -97,13 +96,13 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
 
 const unknown: PeerCounters = { lastHandshakeAtMs: null, rxBytes: 0, txBytes: 0 }
 
-/** Returns the address in the form in which sockets report the sender. */
+/** Returns the address in the notation that sockets use for a sender. */
 function canonical(address: string): string {
   const ip = parseIp(address)
   return ip ? formatIp(ip) : address
 }
 
-/** Parses `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
+/** Parses an endpoint such as `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
 export function parseEndpoint(text: string): { readonly host: string; readonly port: number } {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)

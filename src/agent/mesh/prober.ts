@@ -1,17 +1,17 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 
-/** Port on which hosts answer each other's probes, on their mesh addresses. */
+/** UDP port on which hosts answer probes from other hosts, on their mesh addresses. */
 const probePort = 51_821
 const everyMs = 500
-/** A peer without an answer for this long counts as unreachable. */
+/** A peer that did not answer a probe for this long counts as unreachable. */
 export const silentMs = 2_500
 const headBytes = 17
 
-/** Measures the round trip to each peer through the tunnel, and answers the peers' probes. */
+/** Measures the round-trip time to each peer through the tunnel, and answers the peers' probes. */
 export interface Prober {
   setPeers(addresses: readonly string[]): void
-  /** Newest round trip, ms; null: unreachable. */
+  /** Latest round-trip time, ms; null if the peer is unreachable. */
   latencyMs(address: string): number | null
   stop(): void
 }
@@ -22,7 +22,7 @@ interface Link {
   latencyMs: number
 }
 
-/** @param address this host's mesh address */
+/** Starts to answer probes, and to send them to peers. @param address this host's mesh address */
 export async function startProber(address: string, onError: (error: unknown) => void): Promise<Prober> {
   const socket = createSocket('udp6')
   socket.bind(probePort, address)
@@ -54,7 +54,9 @@ export async function startProber(address: string, onError: (error: unknown) => 
   }
 }
 
-/** A probe: one byte for the kind, a sequence number, and the sender's clock, which the answer returns unchanged. */
+/**
+ * Encodes a probe: one byte for its kind, a sequence number, and the sender's clock, which the reply returns unchanged.
+ */
 function question(number: number): Buffer {
   const message = Buffer.alloc(headBytes)
   message.writeDoubleBE(number, 1)
@@ -72,13 +74,15 @@ function heard(link: Link | undefined, message: Buffer): void {
   if (!link) return
   const nowMs = performance.now()
   const latencyMs = nowMs - message.readDoubleBE(9)
-  // Reject forged answers: the clock is monotonic, and only this process knows its value.
+  // Reject forged replies: the clock is monotonic, and only this process knows its value.
   if (latencyMs < 0 || latencyMs > silentMs || message.readDoubleBE(1) > link.sent) return
   link.answeredAtMs = nowMs
   link.latencyMs = Math.round(latencyMs * 100) / 100
 }
 
-/** Ignores errors, such as a missing route or device: the missing answer shows in the latency. */
+/**
+ * Sends a message. Ignores errors such as a missing route or device, because the missing reply shows in the latency.
+ */
 function send(socket: Socket, message: Buffer, to: string): void {
   socket.send(message, probePort, to, () => undefined)
 }

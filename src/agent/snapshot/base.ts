@@ -6,8 +6,8 @@ import { imageStore } from '../image/store.ts'
 import type { ReceiveDeps } from './move.ts'
 
 /**
- * Provides the bases of snapshots from other hosts. Without an image reference in the snapshot, its forks fetch the
- * base.
+ * Returns a function that fetches the base of a snapshot from another host. If the snapshot has no image reference, the
+ * base is only fetched when a VM starts from it.
  */
 export function basesOfSnapshots(config: AgentConfig, say: (line: string) => void): ReceiveDeps['makeBase'] {
   if (config.hypervisor === 'fake') return async () => undefined

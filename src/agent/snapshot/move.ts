@@ -1,5 +1,5 @@
 /**
- * Transfers a VM snapshot between hosts: its files and its description. Contents of volumes are transferred with the
+ * Transfers a VM snapshot between hosts: its files and its description. Volume contents are transferred with the
  * volumes.
  */
 import type { StatsFs } from 'node:fs'
@@ -23,19 +23,22 @@ const fileName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 export interface ReceiveDeps {
   readonly store: Pick<SnapshotStore, 'make' | 'root'>
-  /** Returns the `madeBy` of snapshots that are taken on this host, for each hypervisor. */
+  /**
+   * Returns the values of `madeBy` (VMM and CPU) with which this host takes snapshots. It only accepts snapshots with
+   * one of these.
+   */
   readonly kinds: () => Promise<readonly string[]>
   readonly room: Room
-  /** Provides the base that the snapshot's guest has mounted. @throws StepError `snapshot_base_missing` */
+  /** Fetches the base that the snapshot's guest has mounted. @throws StepError `snapshot_base_missing` */
   readonly makeBase: (made: SnapshotMade, signal: AbortSignal) => Promise<void>
-  /** The address where snapshots of other hosts arrive. */
+  /** The address on which this host receives snapshots from other hosts. */
   readonly migrationHost: () => string
-  /** Stores the complete snapshot. It is durable once the promise resolves. */
+  /** Records the complete snapshot durably. */
   readonly keep: (taken: Taken) => Promise<void>
 }
 
 /**
- * Receives a snapshot from another host. It is complete once its files, read back from disk, have the same hash.
+ * Receives a snapshot from another host. It is complete when the hash of its files, read back from disk, matches.
  * @throws StepError `snapshot_mismatch` (made by another VMM or CPU), `no_space`, `snapshot_damaged`
  */
 export async function receiveSnapshot(
@@ -57,7 +60,8 @@ export async function receiveSnapshot(
   try {
     const taken = await store.make(snapshotId, async dir => {
       const come = await takeFiles(wire, dir, reserved.took)
-      // The base is fetched now, while the source still has the snapshot, and not at the first start from it.
+      // Fetch the base while the source still has the snapshot, because the transfer must fail if the base is
+      // unavailable.
       await makeBase(come.made, signal)
       signal.throwIfAborted()
       return come
@@ -72,13 +76,13 @@ export async function receiveSnapshot(
   report({ phase: 'complete', percent: 100 })
 }
 
-/** Disk space for all transfers in progress, which must fit together. */
+/** Free disk space for all transfers in progress together. */
 export interface Room {
   /** Reserves space until disposed. @throws StepError `no_space` */
   reserve(dir: string, sizeBytes: number): Promise<Reserved>
 }
 export interface Reserved extends Disposable {
-  /** Reduces the reservation by bytes that are on the disk now. */
+  /** Reduces the reservation by bytes that are on disk now. */
   took(bytes: number): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * Transfers a snapshot of a VM together with the VM's volume to another host. Forks start there with the data that was
- * written before the snapshot.
+ * Transfers a VM snapshot to another host, together with the VM's volume. VMs that are forked there have the data from
+ * before the snapshot.
  */
 import { existsSync } from 'node:fs'
 import { appendFile, chmod, readdir, rename, symlink } from 'node:fs/promises'
@@ -27,7 +27,7 @@ const disk = (volumeId: string, generation: number): DiskSpec => ({
   readOnly: false,
 })
 const filesOf = (host: TestAgent) => join(host.config.dataDir, 'snapshots/snap-1/files')
-/** Creates a VM that has written to its volume before and after a snapshot. */
+/** Creates a VM with a volume, and takes a snapshot of both. */
 async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promise<Kept> {
   await source.volume({ volumeId: 'vol-1' })
   const spec = testSpec({ hypervisor, disks: [disk('vol-1', 1)] })
@@ -36,7 +36,7 @@ async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promis
   return { source, kept: await source.snapshot('snap-1', 'parent') }
 }
 
-describe('a snapshot between two agents with simulated VMs', () => {
+describe('a snapshot of a simulated VM that is sent to another agent', () => {
   const fake: Partial<AgentConfig> = { hypervisor: 'fake' }
 
   test('arrives complete, is usable once the control plane confirms it, and survives restarts of both agents', {
@@ -50,7 +50,7 @@ describe('a snapshot between two agents with simulated VMs', () => {
       ['complete', null],
     ])
     expect(await digestOf(filesOf(target))).toMatchObject({ sha256: one.kept.sha256 })
-    // The snapshot is not usable yet, and a restarted agent knows that it has arrived.
+    // The snapshot is not usable before the control plane confirms it, even after a restart of the agent.
     expect(await observedOf(target)).toMatchObject({ state: 'creating' })
     await target.restart()
     expect(await phase(target, 'complete')).toMatchObject({ transferId: 't1' })
@@ -65,7 +65,7 @@ describe('a snapshot between two agents with simulated VMs', () => {
     expect(await readdir(join(source.config.dataDir, 'snapshots'))).toEqual([])
   })
 
-  test('is usable only for the transfer by which it arrived', { timeout: 60_000 }, async () => {
+  test('is only usable if the control plane confirms the transfer that brought it', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await put(target, 2, { arrived: { transferId: 't1' } })
@@ -84,7 +84,7 @@ describe('a snapshot between two agents with simulated VMs', () => {
     await until(async () => (await observedOf(target)).state === 'absent', { what: 'nothing of it is there' })
   })
 
-  test('that a host has lost is not retaken', { timeout: 60_000 }, async () => {
+  test('is not taken again if its host has lost it', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await kept(source, 'fake')
     const lost = { snapshotId: 'snap-2', vmId: 'parent', generation: 2, want: 'present', taken: true } as const
@@ -101,7 +101,7 @@ describe('a snapshot between two agents with simulated VMs', () => {
     expect(existsSync(join(source.config.dataDir, 'snapshots/snap-2/files'))).toBe(false)
   })
 
-  test('that is damaged is refused by the target, which keeps nothing', { timeout: 60_000 }, async () => {
+  test('is refused if it is damaged, and the target keeps no files', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     const one = await kept(source, 'fake')
@@ -118,7 +118,9 @@ describe('a snapshot between two agents with simulated VMs', () => {
     expect(await observedOf(target)).toMatchObject({ state: 'failed' })
   })
 
-  test('of another VMM, or larger than the free space, is refused at once', { timeout: 60_000 }, async () => {
+  test('is refused at once if another VMM made it, or if it is larger than the free space', {
+    timeout: 60_000,
+  }, async () => {
     await using target = await testAgent(fake)
     await put(target, 2, { incoming: { transferId: 't1', sizeBytes: 1, madeBy: 'qemu 9 of elsewhere' } })
     expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('qemu 9 of elsewhere') })
@@ -128,13 +130,13 @@ describe('a snapshot between two agents with simulated VMs', () => {
     expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('MiB free') })
   })
 
-  test('counts against the free space while it is transferred, and 5 % remain for the host', async () => {
+  test('reduces the free space during the transfer, and 5 % remain for the host', async () => {
     const mib = 2 ** 20
     const disk = { blocks: 10_000, bavail: 2_500, bsize: mib }
     const room = createRoom(async () => disk)
     const first = await room.reserve('/', 1_500 * mib)
     await expect(room.reserve('/', 501 * mib)).rejects.toThrow('501 MiB, and this host has 500 MiB free')
-    // Received bytes are on the disk and must not be counted twice.
+    // Received bytes are on disk now and must not be counted twice.
     disk.bavail -= 1_000
     first.took(1_000 * mib)
     using _second = await room.reserve('/', 500 * mib)
@@ -143,7 +145,7 @@ describe('a snapshot between two agents with simulated VMs', () => {
   })
 
   test.each(['before', 'after'] as const)(
-    'that is removed %s its copy of a volume has arrived leaves nothing on the target',
+    'leaves nothing on the target if it is removed %s its copy of a volume has arrived',
     { timeout: 60_000 },
     async when => {
       await using source = await testAgent(fake)
@@ -169,7 +171,7 @@ describe('a snapshot between two agents with simulated VMs', () => {
     },
   )
 
-  test('whose target disappears during the transfer stays on the source, and can be sent again', {
+  test('remains on the source if the target disappears during the transfer, and can be sent again', {
     timeout: 60_000,
   }, async () => {
     await using source = await testAgent(fake)
@@ -188,7 +190,7 @@ describe('a snapshot between two agents with simulated VMs', () => {
   })
 })
 
-/** Drivers whose snapshots move; `marker` prints what only a guest with the memory of the parent knows. */
+/** Drivers whose snapshots can be moved. `marker` is a command that prints data from the parent VM's memory. */
 const cases = (await driverCases())
   .filter(
     ({ config }) => config.hypervisor === 'gvisor' || (config.hypervisor === 'qemu' && config.network === network),
@@ -198,65 +200,69 @@ const cases = (await driverCases())
     marker: one.config.hypervisor === 'qemu' ? 'cat /proc/sys/kernel/random/boot_id' : 'cat /dev/shm/memory',
   }))
 
-describe.each(cases)('$name', ({ skip, config, spec: own, marker }) => {
-  test.skipIf(skip)('a fork starts on the target host with a clone of the volume', { timeout: 240_000 }, async () => {
-    await using cache = await testDir()
-    await using otherCache = await testDir()
-    const usual = join(homedir(), '.cache', 'mote')
-    const cacheDir = await cacheWithoutImages(usual, cache.path)
-    await using source = await testAgent({ ...config, cacheDir })
-    // The base has another path on the target than in the snapshot, and must be created first.
-    const elsewhere = await cacheWithoutImages(usual, otherCache.path)
-    await using target = await testAgent({ ...config, cacheDir: elsewhere })
-    const sh = async (host: TestAgent, vmId: string, script: string) => {
-      const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
-      return (stdout + stderr).trim()
-    }
-    await source.volume({ volumeId: 'vol-1' })
-    const spec = testSpec({ ...own, hostname: 'parent', disks: [disk('vol-1', 1)] })
-    await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
-    await source.until('parent', 'healthy', vm => vm.healthy)
-    const writes =
-      'head -c 3000000 /dev/urandom > /data/file; echo memory > /tmp/state; head -c 9 /dev/urandom | base64 > /dev/shm/memory; sync'
-    const known = await sh(source, 'parent', `${writes}; sha256sum < /data/file; ${marker}`)
-    const taken = await source.snapshot('snap-1', 'parent')
-    expect(taken).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
-    await sh(source, 'parent', 'echo later > /data/file; echo later > /tmp/state; sync')
-    await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
-    await source.until('parent', 'gone', vm => vm.state === 'absent')
+describe.each(cases)('a VM snapshot with $name', ({ skip, config, spec: own, marker }) => {
+  test.skipIf(skip)(
+    'is transferred with its volume, and a fork starts on the target host with a clone of the volume',
+    { timeout: 240_000 },
+    async () => {
+      await using cache = await testDir()
+      await using otherCache = await testDir()
+      const usual = join(homedir(), '.cache', 'mote')
+      const cacheDir = await cacheWithoutImages(usual, cache.path)
+      await using source = await testAgent({ ...config, cacheDir })
+      // On the target, the base has another path than in the snapshot, and must be made first.
+      const elsewhere = await cacheWithoutImages(usual, otherCache.path)
+      await using target = await testAgent({ ...config, cacheDir: elsewhere })
+      const sh = async (host: TestAgent, vmId: string, script: string) => {
+        const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
+        return (stdout + stderr).trim()
+      }
+      await source.volume({ volumeId: 'vol-1' })
+      const spec = testSpec({ ...own, hostname: 'parent', disks: [disk('vol-1', 1)] })
+      await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
+      await source.until('parent', 'healthy', vm => vm.healthy)
+      const writes =
+        'head -c 3000000 /dev/urandom > /data/file; echo memory > /tmp/state; head -c 9 /dev/urandom | base64 > /dev/shm/memory; sync'
+      const known = await sh(source, 'parent', `${writes}; sha256sum < /data/file; ${marker}`)
+      const taken = await source.snapshot('snap-1', 'parent')
+      expect(taken).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
+      await sh(source, 'parent', 'echo later > /data/file; echo later > /tmp/state; sync')
+      await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
+      await source.until('parent', 'gone', vm => vm.state === 'absent')
 
-    // Without its image the snapshot is unusable, so the transfer fails instead of each fork.
-    await rename(join(cacheDir, 'bases'), join(cacheDir, 'bases.away'))
-    const image = join(target.config.imageDir, 'hello')
-    await rename(image, `${image}.away`)
-    for (const { phase, error } of await send({ source, kept: taken }, target, 't0', 2)) {
-      expect(phase).toBe('failed')
-      expect(error).toContain('the image that the snapshot is based on is not on this host')
-    }
-    expect(existsSync(filesOf(target))).toBe(false)
-    await rename(`${image}.away`, image)
-    const [there] = await send({ source, kept: taken }, target, 't1', 3)
-    expect(there).toMatchObject({ phase: 'complete', error: null })
-    await moveVolume(source, target, 'vol-1', ['snap-1'])
-    await put(target, 4, { arrived: { transferId: 't1' } })
-    await put(source, 4, { want: 'absent' })
-    await source.volume({ volumeId: 'vol-1', generation: 3, want: 'absent' })
+      // Without its image, the snapshot would be unusable, so the transfer fails.
+      await rename(join(cacheDir, 'bases'), join(cacheDir, 'bases.away'))
+      const image = join(target.config.imageDir, 'hello')
+      await rename(image, `${image}.away`)
+      for (const { phase, error } of await send({ source, kept: taken }, target, 't0', 2)) {
+        expect(phase).toBe('failed')
+        expect(error).toContain('the image that the snapshot is based on is not on this host')
+      }
+      expect(existsSync(filesOf(target))).toBe(false)
+      await rename(`${image}.away`, image)
+      const [there] = await send({ source, kept: taken }, target, 't1', 3)
+      expect(there).toMatchObject({ phase: 'complete', error: null })
+      await moveVolume(source, target, 'vol-1', ['snap-1'])
+      await put(target, 4, { arrived: { transferId: 't1' } })
+      await put(source, 4, { want: 'absent' })
+      await source.volume({ volumeId: 'vol-1', generation: 3, want: 'absent' })
 
-    await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
-    const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }
-    const fork = testSpec({ ...own, hostname: 'fork', disks: [disk('clone-1', 1)], from })
-    await target.put({ vmId: 'fork', generation: 1, want: 'running', spec: fork })
-    await target.until('fork', 'healthy', vm => vm.healthy)
-    const found = await sh(target, 'fork', `sha256sum < /data/file; ${marker}; cat /tmp/state`)
-    expect(found).toBe(`${known}\nmemory`)
-    // The data on the disk is the same without the restored memory.
-    await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
-    await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
-    expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])
-  })
+      await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
+      const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }
+      const fork = testSpec({ ...own, hostname: 'fork', disks: [disk('clone-1', 1)], from })
+      await target.put({ vmId: 'fork', generation: 1, want: 'running', spec: fork })
+      await target.until('fork', 'healthy', vm => vm.healthy)
+      const found = await sh(target, 'fork', `sha256sum < /data/file; ${marker}; cat /tmp/state`)
+      expect(found).toBe(`${known}\nmemory`)
+      // The data on the disk is the same when the fork boots instead of restoring memory.
+      await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
+      await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
+      expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])
+    },
+  )
 })
 
-/** Creates a cache directory with everything that an agent fetches and builds, except images. */
+/** Creates a cache directory with everything that an agent downloads and builds, except images. */
 async function cacheWithoutImages(cacheDir: string, dir: string): Promise<string> {
   for (const name of await readdir(cacheDir)) if (name !== 'bases') await symlink(join(cacheDir, name), join(dir, name))
   return dir

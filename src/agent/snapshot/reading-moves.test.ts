@@ -1,4 +1,7 @@
-/** Transfers a snapshot of a VM with a read-only volume to another host, together with the volume. Forks run there. */
+/**
+ * Transfers a snapshot of a VM with a read-only volume to another host, together with the volume, and starts a fork
+ * there.
+ */
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { DiskSpec } from '../../contract/agent.ts'
@@ -30,7 +33,7 @@ const runs = async (host: TestAgent, vmId: string, change: Parameters<typeof tes
 }
 
 test.skipIf(!hasQemu)(
-  'a fork with a read-only volume reads the same data on the target host; after a write to the volume it boots instead',
+  'a fork with a read-only volume reads the same data on the target host, and boots if the volume was written since',
   { timeout: 240_000 },
   async () => {
     await using source = await testAgent({ hypervisor: 'qemu', network })
@@ -41,7 +44,7 @@ test.skipIf(!hasQemu)(
     await gone(source, 'writer')
 
     await runs(source, 'reader', { disks: [disk(true)] })
-    // Part of the volume is in the guest's memory, and its program has a file open.
+    // A part of the volume is in the guest's page cache, and its program has a file open.
     const known = await sh(
       source,
       'reader',

@@ -9,17 +9,17 @@ import { digestOf, type Outcome, type SnapshotStore, type Taken } from './store.
 
 export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 'migrationHost'> {
   readonly store: SnapshotStore
-  /** @throws StepError `unsupported_by_hypervisor` */
+  /** Checks that the VM's hypervisor supports snapshots. @throws StepError `unsupported_by_hypervisor` */
   readonly check: (vmId: string) => void
-  /** Fills the directory with a snapshot of the running VM. */
+  /** Writes a snapshot of the running VM into the directory. */
   readonly take: (desired: SnapshotPut, dir: string) => Promise<SnapshotMade>
-  /** Returns the volumes of the VM, if it is on this host. */
+  /** Returns the ids of the VM's volumes; empty if the VM is not on this host. */
   readonly disksOf: (vmId: string) => readonly string[]
   /** Removes the snapshot's copy of a volume. Idempotent. */
   readonly dropCopy: (volumeId: string, snapshotId: string) => Promise<void>
   /** Removes the snapshot's copies of all volumes on this host. Idempotent. */
   readonly dropCopies: (snapshotId: string) => Promise<void>
-  /** True if a VM of this host was started from the snapshot and may need its files. */
+  /** Whether a VM of this host was started from the snapshot and may need its files. */
   readonly inUse: (snapshotId: string) => boolean
   readonly onObserved: (observed: SnapshotObserved) => void
   readonly log: Logger
@@ -29,16 +29,16 @@ export interface Entry {
   desired: SnapshotPut
   outcome: Outcome | undefined
   busy: Promise<void> | undefined
-  /** Verification of its contents against its hash by this agent. */
+  /** The verification of the files' hash, which this agent does once. */
   verified: Promise<void> | undefined
-  /** Its files are being removed. */
+  /** Whether the files are being removed. */
   leaving?: boolean
 }
 
-/** The VM snapshots of this host and what their reconciliation needs. */
+/** The VM snapshots of this host, and what their reconciliation needs. */
 export interface SnapshotTable {
   readonly deps: SnapshotsDeps
-  /** By snapshot id. */
+  /** Snapshots by their ids. */
   readonly entries: Map<string, Entry>
   readonly moves: Transfers<SnapshotPut>
   stopped: boolean
@@ -68,7 +68,7 @@ export function follow(table: SnapshotTable, entry: Entry): void {
     })
 }
 
-/** @throws StepError `snapshot_damaged` */
+/** Verifies the files' hash once per agent. @throws StepError `snapshot_damaged` */
 export function verify({ store }: SnapshotsDeps, entry: Entry, sha256: string): Promise<void> {
   entry.verified ??= digestOf(store.filesDir(entry.desired.snapshotId)).then(found => {
     if (found.sha256 === sha256) return
@@ -138,10 +138,10 @@ function snapshotMoves(
   })
 }
 
-/** True for a snapshot that arrives from another host or was already taken, so that this host must not take it. */
+/** Whether the snapshot arrives from another host or was already taken, so that this host must not take it. */
 export const isElsewhere = ({ incoming, arrived, taken }: SnapshotPut) => Boolean(incoming ?? arrived ?? taken)
 
-/** True if the snapshot has to be taken. A failed one is retried only for a newer generation. */
+/** Whether the snapshot has to be taken. A failed one is only taken again for a newer generation. */
 function isDue({ outcome, desired }: Entry): boolean {
   if (isElsewhere(desired)) return false
   return outcome === undefined || ('error' in outcome && outcome.generation < desired.generation)
@@ -188,14 +188,14 @@ export function observe(
   return { ...base, state: 'ready', sha256, sizeBytes, madeBy: made.madeBy, pauseMs: made.pauseMs, ...disks }
 }
 
-/** True if the snapshot arrived by the transfer that its desired state names, or if it names none. */
+/** Whether the snapshot arrived with the transfer that its desired state names. True if that names none. */
 export const isCome = ({ desired, outcome }: Pick<Entry, 'desired' | 'outcome'>) =>
   desired.arrived === undefined || takenOf({ outcome })?.received === desired.arrived.transferId
 const notHere = 'this host does not have the snapshot, or has another one than the transfer was for'
 
 /**
- * Removes the snapshot's copies of volumes. A failed snapshot may have copies of any volume of its VM; an unfinished
- * transfer, of any volume on this host.
+ * Removes the snapshot's copies of volumes. A failed snapshot may have copies of any volume of its VM. An unfinished
+ * transfer may have copies of any volume on this host.
  */
 async function dropCopies({ dropCopy, disksOf, ...deps }: SnapshotsDeps, { desired, outcome }: Entry): Promise<void> {
   const { snapshotId, vmId } = desired

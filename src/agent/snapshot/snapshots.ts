@@ -1,4 +1,4 @@
-/** VM snapshots of a host: they are taken, verified, transferred to other hosts and removed. */
+/** The VM snapshots of a host: takes, verifies, transfers and removes them. */
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import type { SnapshotSource } from '../hypervisor/driver.ts'
 import { StepError } from '../base/step-error.ts'
@@ -19,20 +19,22 @@ import {
 export interface Snapshots {
   /** Loads the stored snapshots, so that VMs can start from them. */
   load(): Promise<void>
-  /** Called once the VMs are known: retakes incomplete snapshots, and removes those that are not wanted. */
+  /** Takes incomplete snapshots again, and removes those that are not wanted. Called once the VMs are known. */
   resume(): void
-  /** @throws StepError `stale_generation`, `invalid_snapshot` */
+  /** Sets the desired state of a snapshot. @throws StepError `stale_generation`, `invalid_snapshot` */
   put(desired: SnapshotPut): Promise<SnapshotObserved>
   get(snapshotId: string): Promise<SnapshotObserved>
-  /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
+  /**
+   * Returns a complete, verified snapshot to start a VM from. @throws StepError `snapshot_missing`, `snapshot_damaged`
+   */
   source(snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>>
-  /** True if this host has the snapshot or is taking it. */
+  /** Whether this host has the snapshot or is taking it. */
   has(snapshotId: string): boolean
-  /** True if this host had the snapshot and it is removed or to be removed. */
+  /** Whether the snapshot was on this host and has been removed, or is about to be. */
   isGone(snapshotId: string): Promise<boolean>
-  /** Called when a VM has ended: retries the removal of snapshots that it used. */
+  /** Tries again to remove snapshots that VMs used. Called when a VM has stopped. */
   poke(): void
-  /** Resolves when all work has stopped. */
+  /** Resolves once all work has stopped. */
   stop(): Promise<void>
 }
 
@@ -107,8 +109,8 @@ async function put(table: SnapshotTable, desired: SnapshotPut): Promise<Snapshot
 async function source({ deps, entries }: SnapshotTable, snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>> {
   const entry = entries.get(snapshotId)
   const outcome = entry && takenOf(entry)
-  // An arriving snapshot is usable once the control plane has confirmed it. A snapshot that is to be removed remains
-  // usable for a VM that was to start from it earlier.
+  // A received snapshot is usable once the control plane has confirmed it. One that is to be removed remains usable for
+  // a VM that was requested to start from it earlier.
   if (!entry || !outcome || entry.leaving || entry.desired.incoming || !isCome(entry)) {
     throw new StepError('snapshot_missing', `this host has no snapshot ${snapshotId}`)
   }

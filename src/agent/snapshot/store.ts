@@ -19,12 +19,12 @@ const Made = Type.Object({
   healthy: Type.Optional(Type.Boolean()),
 })
 
-/** A complete snapshot. */
+/** What is stored about a complete snapshot. */
 export const Taken = Type.Object({
   made: Made,
   sha256: Type.String(),
   sizeBytes: Type.Integer(),
-  /** The transfer that brought it from another host. */
+  /** Id of the transfer that brought the snapshot from another host. */
   received: Type.Optional(Type.String()),
 })
 export interface Taken {
@@ -34,7 +34,7 @@ export interface Taken {
   readonly received?: string
 }
 
-/** Outcome of taking a snapshot. It is written last: without it, the files are incomplete. */
+/** The result of taking a snapshot. It is written last: as long as it is missing, the files are incomplete. */
 const Outcome = Type.Union([Taken, Type.Object({ error: Type.String(), generation: Type.Integer() })])
 export type Outcome = Taken | { readonly error: string; readonly generation: number }
 
@@ -46,14 +46,14 @@ export interface StoredSnapshot {
 /** The host's snapshot directory: `<id>/wish.json`, `<id>/outcome.json`, `<id>/files/`. */
 export interface SnapshotStore {
   readonly root: string
-  /** Returns the directory of the complete files. */
+  /** Returns the directory with the complete files. */
   filesDir(id: string): string
   load(): Promise<StoredSnapshot[]>
   saveDesired(desired: SnapshotPut): Promise<void>
-  /** Lets `make` fill an empty directory, which becomes `filesDir` atomically. */
+  /** Calls `make` with an empty directory, which becomes `filesDir` atomically once it is filled. */
   make<T>(id: string, make: (dir: string) => Promise<T>): Promise<T>
   saveOutcome(id: string, outcome: Outcome): Promise<void>
-  /** Deletes the snapshot but keeps its generation, so that an outdated message cannot create it again. */
+  /** Deletes the snapshot but keeps its generation, so that a delayed message cannot create the snapshot again. */
   bury(desired: SnapshotPut): Promise<void>
   buriedGeneration(id: string): Promise<number>
 }
@@ -97,7 +97,7 @@ export function snapshotStore(dataDir: string): SnapshotStore {
   }
 }
 
-/** Returns a hash of names and contents, and the disk space that the files use. */
+/** Returns a hash of the files' names and contents, and the disk space that they use. */
 export async function digestOf(dir: string): Promise<{ sha256: string; sizeBytes: number }> {
   const hash = createHash('sha256')
   let sizeBytes = 0

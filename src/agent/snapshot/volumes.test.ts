@@ -52,7 +52,7 @@ async function hostWithVm(): Promise<TestAgent> {
 }
 
 test.skipIf(!hasQemu)(
-  'a restore gets memory and volume of the same point in time, and a later crash loses nothing',
+  'a restored VM has memory and volume of the same point in time, and keeps later writes after a crash',
   limit,
   async () => {
     await using host = await hostWithVm()
@@ -94,7 +94,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a VM that sleeps does not run again, and its clone continues with the last writes',
+  'a sleeping VM is not started again, and a clone of it continues with its last writes',
   limit,
   async () => {
     await using host = await hostWithVm()
@@ -109,7 +109,7 @@ test.skipIf(!hasQemu)(
         },
         { what: 'asleep', timeoutMs: 20_000 },
       )
-    // The snapshot is deleted before the VM was, so the VM resumes.
+    // The snapshot is removed instead of the paused VM, so the VM resumes.
     await sleep(1, 'present', 'sleep-0')
     await slept('sleep-0')
     expect(await copies(host)).toEqual([])
@@ -128,7 +128,8 @@ test.skipIf(!hasQemu)(
     expect(await sh(host, 'cat /data/file /proc/sys/kernel/random/boot_id', 'vm-2')).toBe(`kept\n${boot}`)
     await sh(host, 'echo newer > /data/file; sync', 'vm-2')
 
-    // The next generation means a write since the snapshot, so the VM boots and sees the write.
+    // The volume's next generation means that it was written to since the snapshot, so the VM boots and sees that
+    // write.
     await host.put(desired(2, { command, hostname: 'woken', disks: [disk(2)], from }, 'vm-2', 'absent'))
     await host.until('vm-2', 'gone', vm => vm.state === 'absent')
     await host.put(desired(1, { command, hostname: 'third', disks: [disk(3)], from }, 'vm-3'))

@@ -4,7 +4,7 @@ import type { Holders } from '../disk/holders.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../base/step-error.ts'
 
-/** Contents of volumes that belong to snapshots of VMs. docs/decisions/0048-vm-snapshots-with-volumes.md */
+/** Copies of volume contents that belong to VM snapshots. docs/decisions/0048-vm-snapshots-with-volumes.md */
 export interface VolumeCopies {
   /**
    * Stores the current content under an id chosen by the caller, and replaces an existing copy. The caller ensures that
@@ -12,7 +12,7 @@ export interface VolumeCopies {
    * @throws StepError `volume_missing`, `volumes_attached` if the pool is shared with other hosts
    */
   copy(volumeId: string, copyId: string): Promise<void>
-  /** Deletes a copy. Idempotent, also for a removed volume. */
+  /** Deletes a copy. Idempotent, even if the volume was removed. */
   dropCopy(volumeId: string, copyId: string): Promise<void>
   /** Deletes the copies with this id of all volumes on this host. */
   dropCopies(copyId: string): Promise<void>
@@ -26,10 +26,10 @@ export interface VolumeCopies {
 export interface CopiesDeps {
   readonly mutex: KeyedMutex
   readonly holders: Pick<Holders, 'remove'>
-  /** Called with the volume's mutex held. @throws StepError as `Volumes.open` */
+  /** Opens the volume; the caller holds its mutex. @throws StepError as `Volumes.open` */
   readonly open: (disk: DiskSpec, vmId: string) => Promise<unknown>
   readonly find: (volumeId: string) => { readonly desired: VolumePut; readonly pool: VolumePool } | undefined
-  /** Ids of the volumes that may have copies. */
+  /** Returns the ids of the volumes that may have copies. */
   readonly all: () => readonly string[]
 }
 
@@ -41,7 +41,7 @@ export function volumeCopies({ mutex, holders, open, find, all }: CopiesDeps): V
   }
   const rewind = async (disk: DiskSpec, vmId: string, copyId: string) => {
     const { volumeId } = disk
-    // Opening checks everything that must hold for this VM, including that no other VM has the volume open.
+    // Opening the volume makes all necessary checks, including that no other VM has it open.
     await open({ ...disk, readOnly: false }, vmId)
     const { pool, desired } = known(volumeId)
     try {
@@ -55,12 +55,12 @@ export function volumeCopies({ mutex, holders, open, find, all }: CopiesDeps): V
   const dropCopy = async (volumeId: string, copyId: string) => {
     if (find(volumeId)) await mutex.take(volumeId, () => removeCopy(volumeId, copyId))
   }
-  /** The volume may have been removed while this waited for its mutex. */
+  /** Does nothing if the volume was removed while this waited for its mutex. */
   const removeCopy = async (volumeId: string, copyId: string) => find(volumeId)?.pool.removeSnapshot(volumeId, copyId)
   return {
     async copy(volumeId, copyId) {
       const { pool } = known(volumeId)
-      // A restore is not atomic in a cluster: another host could open the volume halfway through.
+      // In a shared pool, a restore is not atomic: another host could open the volume halfway through.
       if (pool.shared) throw new StepError('volumes_attached', `volume ${volumeId} is in a pool that other hosts reach`)
       await pool.removeSnapshot(volumeId, copyId)
       await pool.snapshot(volumeId, copyId)

@@ -1,4 +1,4 @@
-/** Decides the next action for a volume, and derives its observed state. Pure. */
+/** Decides the next action for a volume, and derives its observed state. Pure functions. */
 import type { VolumeObserved, VolumePut, Transfer } from '../../contract/agent.ts'
 import type { VolumeDone } from './store.ts'
 

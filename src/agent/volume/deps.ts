@@ -18,14 +18,16 @@ export interface StorageDeps {
 }
 
 export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost' | 'isGone'> {
-  /** Lets the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
+  /** Makes the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
-  /** Returns the initial content of new volumes for VMs of this image, as a directory; undefined: none. */
+  /**
+   * Returns a directory with the initial content of new volumes for VMs with this image; undefined: they start empty.
+   */
   readonly contentOf: (image: string) => Promise<string | undefined>
   readonly onObserved: (observed: VolumeObserved) => void
 }
 
-/** @throws StepError `no_such_pool` */
+/** Returns the pool with this name. @throws StepError `no_such_pool` */
 export function poolOf(pools: ReadonlyMap<string, VolumePool>, name: string): VolumePool {
   const pool = pools.get(name)
   if (pool) return pool

@@ -5,7 +5,7 @@ import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../base/step-error.ts'
 import { isRestoring, type VolumeFacts } from './decide.ts'
 
-/** An opened volume. */
+/** How a VM accesses an open volume. */
 export interface Opened {
   readonly file: string
   /** Key of the LUKS container, base64; absent for an unencrypted volume. */
@@ -18,36 +18,38 @@ export interface OpenerDeps {
   /** Returns this host's record of a volume that it created. */
   readonly find: (volumeId: string) => VolumeFacts | undefined
   readonly keyOf: (volumeId: string) => string | undefined
-  /** @throws StepError `stale_volume_generation` */
+  /**
+   * Checks that the attachment is not older than the newest recorded one. @throws StepError `stale_volume_generation`
+   */
   readonly checkFence: (disk: DiskSpec) => Promise<unknown>
   /** Refuses older attachments from now on. @throws StepError `stale_volume_generation` */
   readonly fence: (disk: DiskSpec) => Promise<void>
 }
 
 export interface Opener {
-  /** @throws StepError as `Volumes.open` */
+  /** Opens the volume for the VM. @throws StepError as `Volumes.open` */
   open(disk: DiskSpec, vmId: string): Promise<Opened>
   /** Closes a volume that the VM has open. */
   close(volumeId: string, vmId: string): Promise<void>
   adopt(disk: DiskSpec, vmId: string): void
 }
 
-/** The caller holds the volume's mutex. */
+/** All functions require that the caller holds the volume's mutex. */
 export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }: OpenerDeps): Opener {
-  /** Pool names of open volumes. For a volume that another host created, this host has no other record. */
+  /** Pool names of open volumes. For a volume that another host created, this is the only record on this host. */
   const poolsOfHeld = new Map<string, string>()
   const modeOf = ({ readOnly }: DiskSpec) => (readOnly ? 'read' : 'write')
 
   const poolFor = ({ volumeId, pool: name }: DiskSpec, vmId: string): VolumePool => {
     const known = find(volumeId)
     const pool = pools.get(known?.desired.pool ?? name)
-    // Other hosts also create and restore volumes of a shared pool, so the records of this host may be outdated.
-    // Control only requests a VM with the volume once the volume is ready.
+    // In a shared pool, other hosts create and restore volumes, too, so this host's records may be outdated. The
+    // control plane only requests a VM once its volume is ready.
     if (pool?.shared) return pool
     if (!known || known.desired.want === 'absent')
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
     if (!pool) throw new StepError('no_such_pool', `this host has no storage pool "${known.desired.pool}"`)
-    // A volume that arrived with a VM belongs to that VM alone until control activates it.
+    // Until the control plane confirms a volume that arrived with a VM, only this VM may open it.
     const isBrought = known.done.received !== undefined && holders.of(volumeId).includes(vmId)
     if (!(known.done.created || isBrought) || isRestoring(known) || known.desired.outgoing?.final)
       throw new StepError('volume_not_ready', `volume ${volumeId} is being created, restored or moved`)
@@ -62,7 +64,8 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
       const key = keyOf(volumeId)
       if (pool.encrypted && !key)
         throw new StepError('volume_locked', `the key of volume ${volumeId} has not reached this host yet`)
-      // An agent that crashed may have left the device open: read-only, or for a blocklisted client.
+      // An agent that crashed may have left the device open: read-only, or for a client that has been blocklisted
+      // since.
       if (pool.shared && holders.of(volumeId).length === 0) await pool.close(volumeId)
       holders.add(volumeId, vmId, modeOf(disk))
       poolsOfHeld.set(volumeId, pool.name)

@@ -10,7 +10,7 @@ import type { VolumeDone } from './store.ts'
 
 /** A volume of this host. */
 export interface Entry {
-  /** `stored`: loaded from an earlier agent, and not confirmed by control since. */
+  /** `stored`: loaded from disk after a restart, and not confirmed by the control plane since. */
   source: 'stored' | 'reported'
   desired: VolumePut
   done: VolumeDone
@@ -20,7 +20,7 @@ export interface Entry {
 /** The volumes of this host and what their reconciliation needs. */
 export interface VolumeTable {
   readonly deps: VolumesDeps
-  /** By volume id. */
+  /** Volumes by their ids. */
   readonly entries: Map<string, Entry>
   /** Keys of encrypted volumes, by volume id. */
   readonly keys: Map<string, string>
@@ -39,7 +39,7 @@ export function follow(table: VolumeTable, entry: Entry): void {
   const { volumeId } = entry.desired
   takeSteps(table, entry)
     .catch(async (err: unknown) => {
-      // For example, the disk is full or the pool is no longer configured: retry after a pause.
+      // For example, because the disk is full or the pool is no longer configured. Retry after a pause.
       deps.log.error({ volumeId, err }, 'cannot reconcile the volume; retrying')
       await sleep(brokenPauseMs, undefined, { ref: false })
     })
@@ -75,10 +75,10 @@ async function takeSteps(table: VolumeTable, entry: Entry): Promise<void> {
 function next({ deps, keys }: VolumeTable, entry: Entry): VolumeAction {
   const { volumeId, pool: name } = entry.desired
   const pool = deps.pools.get(name)
-  // Another host may have done it meanwhile, and VMs may have written since.
+  // In a shared pool, another host may have done the stored work meanwhile, and VMs may have written since.
   if (entry.source === 'stored' && pool?.shared) return 'rest'
   const action = nextAction(entry, deps.holders.of(volumeId).length > 0)
-  // An encrypted volume without its key waits until control sends the key with the next put.
+  // Without its key, an encrypted volume waits until the control plane sends the key with its next request.
   const isLocked = pool?.encrypted === true && !keys.has(volumeId)
   return action === 'create' && isLocked ? 'rest' : action
 }
@@ -94,7 +94,7 @@ async function step(table: VolumeTable, entry: Entry): Promise<boolean | 'notify
   const action = next(table, entry)
   if (action === 'rest') return false
   if (action === 'remove') return remove(table, entry)
-  // Outside the try block: a pool that is not configured is not a failure of the volume.
+  // Outside the try block, because a pool that is not configured is not a failure of the volume.
   poolOf(deps.pools, desired.pool)
   try {
     await changes[action](table, entry)
@@ -103,7 +103,7 @@ async function step(table: VolumeTable, entry: Entry): Promise<boolean | 'notify
     await finish(deps, entry, { ...done, failure: { generation, error: StepError.of(error).message } })
   }
   if (action !== 'grow') return true
-  // Waits for VMs only without the volume's mutex, because a VM may be waiting for that mutex.
+  // Notifies VMs only after the mutex is released, because a VM may be waiting for the mutex.
   return entry.done.failure?.generation === generation ? true : 'notify-vms'
 }
 
@@ -111,7 +111,7 @@ async function step(table: VolumeTable, entry: Entry): Promise<boolean | 'notify
 async function remove({ deps, entries, keys, moves }: VolumeTable, { desired }: Entry): Promise<boolean> {
   const { volumeId, generation } = desired
   const pool = poolOf(deps.pools, desired.pool)
-  if (moves.ended(volumeId)) return true // the transfer is canceled only now: remove after it has ended
+  if (moves.ended(volumeId)) return true // cancels the transfer; the volume is removed after that has ended
   await pool.remove(volumeId)
   await deps.store.bury('volume', volumeId, generation)
   entries.delete(volumeId)
@@ -129,9 +129,9 @@ async function create({ deps, keys }: VolumeTable, entry: Entry): Promise<void> 
   const { volumeId, sizeMib, from } = desired
   const pool = poolOf(deps.pools, desired.pool)
   await pool.create(volumeId, sizeMib, from ?? (await contentOf(deps, desired)), keys.get(volumeId))
-  // The source may be a smaller snapshot; in a shared pool, another host may have created the volume smaller.
+  // The clone's source may be a smaller snapshot; in a shared pool, another host may have created the volume smaller.
   if (from || pool.shared) await pool.grow(volumeId, sizeMib)
-  // A restore requested before the creation has nothing to restore, so it counts as done.
+  // A restore that was requested before the creation has nothing to restore, so it counts as done.
   await finish(deps, entry, { ...done, created: true, sizeMib, failure: null })
 }
 
@@ -141,7 +141,7 @@ async function arrive({ deps }: VolumeTable, entry: Entry): Promise<void> {
   if (done.received !== desired.arrived?.transferId)
     throw new StepError('volume_missing', 'what another host sent of the volume is not here')
   await poolOf(deps.pools, desired.pool).grow(volumeId, sizeMib)
-  // The received content already includes the last restore.
+  // The content from the other host already includes the last restore.
   const restored = desired.restore?.count ?? 0
   await finish(deps, entry, { ...done, created: true, restored, sizeMib, failure: null })
 }
@@ -156,14 +156,14 @@ async function restore({ deps }: VolumeTable, entry: Entry): Promise<void> {
   await finish(deps, entry, { ...done, restored: desired.restore.count, sizeMib, failure: null })
 }
 
-/** The new size is stored once the VMs use it (`notifyVms`). */
+/** Grows the volume in its pool. The new size is only recorded once the VMs use it (`notifyVms`). */
 async function grow({ deps }: VolumeTable, { desired }: Entry): Promise<void> {
   await poolOf(deps.pools, desired.pool).grow(desired.volumeId, desired.sizeMib)
 }
 
 /**
- * Returns the initial content. If it is unavailable the volume starts empty, and the image's program creates what is
- * missing.
+ * Returns the initial content of a new volume. If it is unavailable, the volume starts empty and the image's program
+ * creates what is missing.
  */
 async function contentOf(
   { contentOf: contentOfImage, log }: VolumesDeps,
@@ -174,9 +174,7 @@ async function contentOf(
   return directory ? { directory } : undefined
 }
 
-/**
- * Lets the VMs that have the volume use its new size. A VM that ends meanwhile sees the new size at its next start.
- */
+/** Makes the VMs that have the volume use its new size. A VM that stops meanwhile uses it at its next start. */
 async function notifyVms(deps: VolumesDeps, entry: Entry): Promise<void> {
   const { volumeId, sizeMib, generation } = entry.desired
   try {
@@ -188,7 +186,7 @@ async function notifyVms(deps: VolumesDeps, entry: Entry): Promise<void> {
   }
 }
 
-/** Ignores a VM that has just ended: its next start sees the new size. */
+/** Ignores the error for a VM that has just stopped, which uses the new size at its next start. */
 function notRunning(error: unknown): void {
   if (!(error instanceof StepError && error.code === 'vm_not_running')) throw error
 }

@@ -29,11 +29,11 @@ export interface StorageOptions {
 export interface Storage {
   readonly volumes: Volumes
   readonly snapshots: VolumeSnapshots
-  /** Loads the state of an earlier agent, and measures the pools. VMs may open volumes afterwards. */
+  /** Loads the state from before a restart, and measures the pools. VMs may open volumes afterwards. */
   load(): Promise<void>
   /** Continues unfinished work, once the VMs are loaded. */
   resume(): void
-  /** For the host's heartbeat; measured periodically. */
+  /** The pools for the host's heartbeat; measured periodically. */
   offers(): readonly PoolOffer[]
   stop(): Promise<void>
 }
@@ -79,7 +79,7 @@ export function createStorage({
     onObserved: observed => {
       publish(subjects.volume(hostId), observed)
       if (observed.state === 'ready') measureSoon()
-      // The snapshots were removed with the volume.
+      // The pool has removed the snapshots with the volume.
       if (observed.state === 'absent') snapshots.forgetOf(observed.volumeId)
     },
   })

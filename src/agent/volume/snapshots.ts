@@ -10,12 +10,15 @@ import { poolOf, type StorageDeps } from './deps.ts'
 
 export interface VolumeSnapshotsDeps extends StorageDeps {
   /**
-   * Runs `act` while the VM is paused and its guest does not write to the volume. Returns the duration of the pause,
+   * Runs `act` while the VM is paused and its guest does not write to the volume. Returns the duration of the pause in
    * ms.
    * @throws StepError `vm_not_running` when the VM does not run
    */
   readonly quiesce: (vmId: string, volumeId: string, act: () => Promise<void>) => Promise<number>
-  /** Returns what copies volumes of the VM while it runs; undefined: the VM must be paused for the copy. */
+  /**
+   * Returns the function with which the VM's hypervisor copies volumes while the VM runs; undefined if the VM must be
+   * paused for the copy.
+   */
   readonly copierOf: (vmId: string) => DiskCopier | undefined
   readonly onObserved: (observed: VolumeSnapshotObserved) => void
 }
@@ -24,30 +27,35 @@ export interface VolumeSnapshotsDeps extends StorageDeps {
 export interface VolumeSnapshots {
   load(stored: readonly StoredSnapshot[]): void
   /**
-   * Retakes half-finished snapshots, once it is known which VMs use which volumes. Snapshots in a shared pool wait for
-   * the next `put`: control may have asked another host instead, and VMs have written since.
+   * Takes unfinished snapshots again, once it is known which VMs use which volumes. Snapshots in a shared pool wait for
+   * the next `put`: the control plane may have asked another host instead, and VMs may have written since.
    */
   resume(): void
-  /** @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
+  /** Sets the desired state of a snapshot. @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
   put(desired: VolumeSnapshotPut): Promise<VolumeSnapshotObserved>
-  /** Deletes the records of the volume's snapshots after the volume left this host. */
+  /** Deletes the records of a volume's snapshots after the volume has left this host. */
   forgetOf(volumeId: string): void
   stop(): void
 }
 
 interface Entry {
-  /** `stored`: loaded from an earlier agent, and not confirmed by control since. */
+  /** `stored`: loaded from disk after a restart, and not confirmed by the control plane since. */
   source: 'stored' | 'reported'
   desired: VolumeSnapshotPut
   done: SnapshotDone | undefined
   busy: boolean
 }
 
-/** Attempts to take a snapshot. A VM that ends meanwhile detaches the volume, and the next attempt needs no VM. */
+/**
+ * Number of attempts to take a snapshot. If the VM stops meanwhile, the volume is detached and the next attempt needs
+ * no VM.
+ */
 const tries = 50
 const pauseMs = 200
 
-/** Serializes copies of one volume by its VMM: they share names in the VMM, and the disk. */
+/**
+ * `copies` serializes copies of one volume by its VMM, which use the same names in the VMM and compete for the disk.
+ */
 type Parts = VolumeSnapshotsDeps & { readonly copies: KeyedMutex }
 
 export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshots {
@@ -135,7 +143,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
   }
 }
 
-/** A failure is final until the desired state has a newer generation. */
+/** Whether the snapshot must be taken. A failure is final until the desired state has a newer generation. */
 function isDue({ done, desired }: Entry): boolean {
   return done === undefined || ('error' in done && done.generation < desired.generation)
 }
@@ -183,7 +191,10 @@ async function take(deps: Parts, desired: VolumeSnapshotPut) {
   throw new StepError('volume_in_use', 'the VM that uses the volume keeps starting and stopping: retry later')
 }
 
-/** Pauses the VM only for a moment; its hypervisor then copies the content of that moment. */
+/**
+ * Takes the snapshot with the VM's hypervisor: pauses the VM for a moment, and then copies the content as of that
+ * moment while the VM runs.
+ */
 async function takeBy(
   { quiesce, mutex }: VolumeSnapshotsDeps,
   pool: VolumePool,
@@ -195,13 +206,16 @@ async function takeBy(
   await pool.snapshotBy?.(volumeId, snapshotId, async file => {
     await using copy = await copier(volumeId, file)
     stoodMs = await quiesce(vmId, volumeId, () => copy.begin())
-    // The mutex keeps other operations off the volume during the copy. The hypervisor does not wait for it.
+    // The mutex prevents other operations on the volume during the copy.
     await mutex.take(volumeId, () => copy.whole())
   })
   return stoodMs
 }
 
-/** Returns undefined if the VM has just ended or does not run yet: the caller looks up the writer again. */
+/**
+ * Returns undefined if the VM has just stopped or does not run yet. Then the caller looks again for a VM that writes to
+ * the volume.
+ */
 function notRunning(error: unknown): undefined {
   if (error instanceof StepError && error.code === 'vm_not_running') return undefined
   throw error

@@ -10,7 +10,7 @@ const VolumeDone = Type.Object({
   created: Type.Boolean(),
   /** `restore.count` of the last completed restore. */
   restored: Type.Integer(),
-  /** The `sizeMib` with which it was created, or to which it has grown. */
+  /** The `sizeMib` with which the volume was created, or to which it has grown since. */
   sizeMib: Type.Optional(Type.Integer()),
   /** Id of the transfer that completely received the volume from another host. */
   received: Type.Optional(Type.String()),
@@ -45,12 +45,12 @@ export interface VolumeStore {
   saveDone(volumeId: string, done: VolumeDone): Promise<void>
   saveDesiredSnapshot(desired: VolumeSnapshotPut): Promise<void>
   saveSnapshotDone(snapshotId: string, done: SnapshotDone): Promise<void>
-  /** Removes the record but keeps its generation, so that a delayed message cannot recreate the volume. */
+  /** Removes the record but keeps its generation, so that a delayed message cannot create the volume again. */
   bury(kind: 'volume' | 'snapshot', id: string, generation: number): Promise<void>
   buriedGeneration(kind: 'volume' | 'snapshot', id: string): Promise<number>
   /**
-   * Deletes the record of a snapshot whose volume left this host. Unlike `bury`, allows it to come back with the
-   * volume.
+   * Deletes the record of a snapshot whose volume has left this host. Unlike `bury`, this allows the snapshot to return
+   * with the volume.
    */
   forgetSnapshot(snapshotId: string): Promise<void>
   /** Returns the newest attachment generation recorded on this host. */
@@ -98,7 +98,7 @@ async function loadAll<W extends TSchema, D extends TSchema>(root: string, desir
   const found: { readonly desired: Static<W>; readonly done: Static<D> | undefined }[] = []
   for (const name of await readdir(root)) {
     const desired = parse(desiredOf, await readIfExists(join(root, name, 'wish.json')))
-    // Without a desired state the volume was never acknowledged; its generation, if stored, still counts.
+    // Without a desired state, the volume was never acknowledged. Its generation counts nevertheless.
     if (desired !== undefined)
       found.push({ desired, done: parse(doneOf, await readIfExists(join(root, name, 'done.json'))) })
   }

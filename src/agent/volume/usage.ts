@@ -3,10 +3,10 @@ import type { VolumePool } from '../disk/pool.ts'
 import { poolOf } from './deps.ts'
 import type { Volumes } from './volumes.ts'
 
-/** Free space is rounded down to steps, so that heartbeats of a quiet host stay equal. */
+/** Free space is rounded down to steps of this size, so that the heartbeats of a quiet host do not change. */
 const stepBytes = 256 * 2 ** 20
 
-/** Measures the space that the volumes use; volumes that cannot be measured are left out. */
+/** Measures the space that each volume uses. Volumes that cannot be measured are left out. */
 export async function measure(
   volumes: Pick<Volumes, 'ready'>,
   pools: ReadonlyMap<string, VolumePool>,
@@ -19,7 +19,7 @@ export async function measure(
   return { volumes: settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : [])) }
 }
 
-/** Describes the pools for the host's heartbeat. A pool that does not answer has no free space. */
+/** Describes the pools for the host's heartbeat. A pool that cannot be measured is reported without free space. */
 export function offers(pools: ReadonlyMap<string, VolumePool>): Promise<PoolOffer[]> {
   return Promise.all(
     [...pools.values()].map(async ({ name, kind, shared, encrypted, ...pool }) => {

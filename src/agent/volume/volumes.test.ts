@@ -37,7 +37,7 @@ const desired = (vmId: string, generation: number, change: Partial<VmSpec> = {},
   spec: testSpec({ hypervisor: 'fake', ...change }),
 })
 const fileOf = (host: TestAgent, id = volumeId) => join(host.config.dataDir, 'volumes', 'local', `${id}.raw`)
-/** Returns what was written to the file: a copy is as large as the volume, and zero where nothing was written. */
+/** Returns the text at the start of the volume file, without the zeros after it. */
 const contentOf = async (file: string) => (await readFile(file, 'latin1')).replace(/\0+$/, '')
 const attached = (host: TestAgent, vmId: string, generation: number) =>
   host.until(
@@ -59,7 +59,7 @@ const snapshot = async (
   return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: 60_000 })
 }
 
-test('a VM gets its volume as soon as it is created, and never one that was not requested', async () => {
+test('a VM does not create its missing volume, and gets it once the control plane requests it', async () => {
   await using host = await testAgent(fake)
   await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   const failed = await host.until('vm-1', 'refused', vm => vm.error?.code === 'volume_missing')
@@ -80,7 +80,7 @@ test('a volume that one host creates in a shared pool can be opened, grown and r
   await other.put(desired('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16 })] }))
   await attached(other, 'vm-1', 1)
   expect(rbd.cluster.images.get(`v.${volumeId}`)?.locker).toBe('client.other')
-  // The next agent closes the devices that it finds open.
+  // After its restart, the agent closes the devices that it finds open.
   await other.restart()
   await other.put(desired('vm-1', 2, {}, 'absent'))
   await other.until('vm-1', 'absent', vm => vm.state === 'absent')
@@ -94,7 +94,7 @@ test('a volume that one host creates in a shared pool can be opened, grown and r
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
 })
 
-test('a reader of a shared volume blocks no other reader, and a device left open read-only is reopened for writing', async () => {
+test('a reader of a shared volume does not block other readers, and a device left open read-only is opened again for writing', async () => {
   await using dir = await testDir()
   await using rbd = await rbdPrograms(dir.path)
   const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
@@ -112,7 +112,8 @@ test('a reader of a shared volume blocks no other reader, and a device left open
     await host.put(desired('vm-1', 2, {}, 'absent'))
     await host.until('vm-1', 'absent', vm => vm.state === 'absent')
   }
-  // The state left by an agent that crashed before it recorded the VM.
+  // Once the volume is closed, map it read-only on host two. An agent that crashes before it has recorded its VM leaves
+  // such a device.
   const mapped = () => rbd.cluster.client('two')('rbd', ['device', 'list', '--format', 'json'])
   await until(async () => (await mapped()) === '[]', { what: 'the volume is closed' })
   await rbd.cluster.client('two')('rbd', ['device', 'map', '--read-only', `rbd/v.${volumeId}`])
@@ -121,7 +122,7 @@ test('a reader of a shared volume blocks no other reader, and a device left open
   expect(image()?.locker).toBe('client.two')
 })
 
-test('a returning host repeats no old request for a shared volume, because others may have written since', {
+test('a host that returns does not repeat stored requests for a shared volume, because other hosts may have written since', {
   timeout: 120_000,
 }, async () => {
   await using dir = await testDir()
@@ -135,14 +136,14 @@ test('a returning host repeats no old request for a shared volume, because other
   await writeFile(rbd.fileOf(volumeId), 'as it was')
   await rbd.cluster.client('other')('rbd', ['snap', 'create', '--no-progress', `rbd/v.${volumeId}@s1`])
   await writeFile(rbd.fileOf(volumeId), 'ever since')
-  // It was asked to restore it and to create another one, and crashed before it recorded the outcome.
+  // The stored state of a host that was to restore `volumeId` and create `unmade`, and crashed before it was done.
   const store = volumeStore(join(dir.path, 'lost'))
   const toRestore = { ...made, generation: 2, restore: { snapshotId: 's1', count: 1 } }
   await store.saveDesired({ ...toRestore, want: 'present' })
   await store.saveDone(volumeId, { created: true, restored: 0, failure: null })
   await store.saveDesired({ ...made, volumeId: unmade, generation: 1, want: 'present' })
   await store.saveDone(unmade, { created: false, restored: 0, failure: { generation: 1, error: 'there was no room' } })
-  // It was also asked for a snapshot, which another host has taken since.
+  // It was also asked for the snapshot s3, which another host was asked for instead.
   const taken = { ...made, snapshotId: 's3', generation: 1, want: 'present' } as const
   await store.saveDesiredSnapshot(taken)
   const config = { ...fake, dataDir: join(dir.path, 'lost'), cacheDir: join(dir.path, 'cache') }
@@ -152,7 +153,7 @@ test('a returning host repeats no old request for a shared volume, because other
   await back.until('vm-1', 'attached', vm => vm.disks?.every(one => one.state === 'attached') ?? false)
   await back.put(desired('vm-1', 2, {}, 'absent'))
   await back.until('vm-1', 'absent', vm => vm.state === 'absent')
-  // Operations run in order: an old one would have run before this one.
+  // Operations run in order: once this snapshot exists, a stored request would have been repeated.
   const kept = await back.request('volume.snapshot', { ...made, snapshotId: 's2', generation: 1, want: 'present' })
   expect(kept).toMatchObject({ snapshotId: 's2' })
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s2'), {
@@ -161,14 +162,14 @@ test('a returning host repeats no old request for a shared volume, because other
   })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('ever since')
   expect([...(rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.keys() ?? [])].toSorted()).toEqual(['s1', 's2'])
-  // Control repeats the request.
+  // A request that the control plane repeats is executed.
   await back.request('volume.snapshot', taken)
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s3'), { what: 'it is taken' })
   expect(await back.volume(toRestore)).toMatchObject({ state: 'ready', restored: 1 })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('as it was')
 })
 
-test('an older attachment is refused, also after a restart of the agent', async () => {
+test('an older attachment is refused, even after a restart of the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await host.put(desired('vm-1', 1, { disks: [disk(3)] }))
@@ -182,7 +183,7 @@ test('an older attachment is refused, also after a restart of the agent', async 
   await attached(host, 'vm-2', 3)
 })
 
-test('a second writer waits until the first VM detaches, also across a restart of the agent', async () => {
+test('a second writer waits until the first VM detaches, even across a restart of the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
@@ -197,7 +198,7 @@ test('a second writer waits until the first VM detaches, also across a restart o
   await attached(host, 'vm-2', 2)
 })
 
-test('several VMs may read, and none may write meanwhile', async () => {
+test('several VMs may read a volume, and none may write to it meanwhile', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   for (const vmId of ['vm-1', 'vm-2']) {
@@ -208,7 +209,7 @@ test('several VMs may read, and none may write meanwhile', async () => {
   await host.until('vm-3', 'refused', vm => vm.error?.code === 'volume_in_use')
 })
 
-test('restore and removal wait until no VM has the volume, and desired states survive the agent', async () => {
+test('restore and removal wait until no VM has the volume open, and desired states survive a restart', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await writeFile(fileOf(host), 'then')
@@ -233,7 +234,7 @@ test('restore and removal wait until no VM has the volume, and desired states su
   await host.put(desired('vm-1', 4, {}, 'absent'))
   await host.volume({ volumeId, generation: 3, want: 'absent' })
   expect(existsSync(fileOf(host))).toBe(false)
-  // A delayed message cannot recreate it.
+  // A delayed message cannot create the volume again.
   await expect(host.request('volume.put', { ...put, generation: 2 })).rejects.toMatchObject({
     remoteCode: 'stale_generation',
   })
@@ -241,7 +242,7 @@ test('restore and removal wait until no VM has the volume, and desired states su
   expect(await host.request('volume.put', { ...put, generation: 3 })).toMatchObject({ state: 'absent' })
 })
 
-test('a clone is created from a snapshot, and without the snapshot it fails with the reason', async () => {
+test('a clone is created from a snapshot, and fails with the reason if the snapshot is missing', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await writeFile(fileOf(host), 'one')
@@ -258,7 +259,7 @@ test('a clone is created from a snapshot, and without the snapshot it fails with
   })
 })
 
-test('volumes of a pool that is no longer configured are left alone, and found again once it is', async () => {
+test('volumes of a pool that is no longer configured remain unchanged, and are found once it is configured again', async () => {
   await using dir = await testDir()
   const config = { ...fake, dataDir: dir.path, cacheDir: `${dir.path}/cache` }
   const place = `${dir.path}/far`
@@ -279,7 +280,7 @@ test('volumes of a pool that is no longer configured are left alone, and found a
   expect(existsSync(join(place, `${volumeId}.raw`))).toBe(false)
 })
 
-test('usage of volumes is measured and reported, and heartbeats describe the pools', async () => {
+test('usage of volumes is measured and reported, and heartbeats contain the pools', async () => {
   await using host = await testAgent(fake)
   const usages: VolumeUsages['volumes'] = []
   const pools: HostHeartbeat['pools'][] = []
@@ -301,7 +302,7 @@ const encrypted = { pools: [{ name: 'local', kind: 'dir-luks', place: '' }] } as
 const key = Buffer.alloc(32, 'k').toString('base64')
 
 test.skipIf(!existsSync('/usr/bin/qemu-img'))(
-  'an encrypted volume is created and opened only with its key, which is only kept in memory (needs qemu-img)',
+  'an encrypted volume is only created and opened with its key, which is only held in memory (needs qemu-img)',
   { timeout: 180_000 },
   async () => {
     await using host = await testAgent({ ...fake, pools: [...encrypted.pools] })
@@ -354,13 +355,13 @@ test.skipIf(!hasQemu || !existsSync('/usr/bin/qemu-img'))(
 )
 
 test.skipIf(!hasQemu)(
-  'a snapshot under a writing guest is a consistent file system with the written data, and the guest keeps writing (needs qemu)',
+  'a snapshot taken while a guest writes is a consistent file system, and the guest continues to write (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
     await using host = await testAgent({ hypervisor: 'qemu', network })
     await host.volume({ volumeId })
-    // Renamed into place, so that a reader never sees the truncated file.
+    // The counter file is renamed into place, so that a reader never finds it truncated.
     const loop = 'n=$((n+1)); echo $n > /data/next; mv /data/next /data/n; echo line $n >> /data/log'
     const command = ['sh', '-c', `n=0; while :; do ${loop}; done`]
     const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
@@ -375,7 +376,7 @@ test.skipIf(!hasQemu)(
     expect(taken.sizeBytes, 'holes take no space').toBeLessThan(16 * 2 ** 20)
     const after = await number()
     await until(async () => (await number()) > after + 5, { what: 'the guest keeps writing', timeoutMs: 30_000 })
-    // The clone was never mounted, so there is no journal to replay, and fsck finds no error.
+    // The clone was never mounted: its journal has nothing to replay, and fsck finds no error.
     await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' } })
     const file = fileOf(host, 'clone')
     expect(await run('dumpe2fs', ['-h', file])).not.toContain('needs_recovery')
@@ -387,7 +388,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'concurrent snapshots under a writing guest are each consistent (needs qemu)',
+  'concurrent snapshots taken while a guest writes are each consistent (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -417,7 +418,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test('a volume grows while its VM runs, and a clone and a restore of a smaller snapshot grow too, also across a restart', async () => {
+test('a volume grows while its VM runs, and so do a clone and a restore of a smaller snapshot, even across a restart', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready' })
@@ -447,7 +448,7 @@ test('a volume grows while its VM runs, and a clone and a restore of a smaller s
   expect(await sizeMib()).toBe(48)
 })
 
-test('a VM that cannot resize its disk fails the growth, and a newer generation retries it', async () => {
+test('growing a volume fails if its VM cannot resize the disk, and a newer generation retries it', async () => {
   const runningVm = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
   await using host = await testAgent(fake, runningVm)
   await host.volume({ volumeId })

@@ -1,4 +1,7 @@
-/** The volumes of this host: created, attached, grown, restored, moved and removed as the control plane requests. */
+/**
+ * The volumes of this host: creates, attaches, grows, restores, transfers and removes them as the control plane
+ * requests.
+ */
 import type { DiskSpec, VolumeObserved, VolumePut } from '../../contract/agent.ts'
 import { isVmId } from '../base/vm-id.ts'
 import { StepError } from '../base/step-error.ts'
@@ -13,14 +16,14 @@ import { nothingDone, type StoredVolume } from './store.ts'
 
 /** All volumes of this host. Each is reconciled with its desired state; VMs open and close them. */
 export interface Volumes extends VolumeCopies, VolumesWithVms {
-  /** Loads the state of an earlier agent. VMs may open volumes afterwards. */
+  /** Loads the stored records after a restart. VMs may open volumes afterwards. */
   load(stored: readonly StoredVolume[]): void
   /**
    * Continues unfinished work, once it is known which VMs have which volumes. Volumes in a shared pool wait for the
-   * next `put`: control may have asked another host instead.
+   * next `put`: the control plane may have asked another host instead.
    */
   resume(): void
-  /** @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
+  /** Sets the desired state of a volume. @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
   put(desired: VolumePut): Promise<VolumeObserved>
   get(volumeId: string): Promise<VolumeObserved>
   /**
@@ -29,11 +32,11 @@ export interface Volumes extends VolumeCopies, VolumesWithVms {
    * `volume_not_ready`, `volume_in_use`, `volume_locked` when the agent has not received its key
    */
   open(disk: DiskSpec, vmId: string): Promise<Opened>
-  /** Remembers a volume's key in memory while the agent runs. Keys are never stored. */
+  /** Remembers a volume's key in memory while the agent runs. Keys are never written to disk. */
   learn(volumeId: string, key: string): void
-  /** Closes the volume after the VM detached it. Idempotent. */
+  /** Closes the volume after the VM has detached it. Idempotent. */
   close(volumeId: string, vmId: string): Promise<void>
-  /** Registers a VM of an earlier agent as a holder of the volume. */
+  /** Registers a VM that runs since before the agent's restart as a holder of the volume. */
   adopt(disk: DiskSpec, vmId: string): void
   /** Returns the desired states of the created volumes. */
   ready(): readonly VolumePut[]
@@ -83,7 +86,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   }
 }
 
-/** Creates an empty table, and connects it with the moves of volumes between hosts. */
+/** Creates an empty table, and connects it with the transfers of volumes between hosts. */
 function openTable(deps: VolumesDeps): { readonly table: VolumeTable; readonly withVms: VolumesWithVms } {
   const entries = new Map<string, Entry>()
   const keys = new Map<string, string>()
@@ -144,7 +147,7 @@ async function put(table: VolumeTable, { key, ...desired }: VolumePut): Promise<
   return observe(entry, moves.observed(desired.volumeId))
 }
 
-/** The caller holds the volume's mutex. */
+/** Closes the volume for this VM. The caller holds the volume's mutex. */
 async function close(table: VolumeTable, opener: Opener, volumeId: string, vmId: string): Promise<void> {
   if (!table.deps.holders.of(volumeId).includes(vmId)) return
   await opener.close(volumeId, vmId)
@@ -152,13 +155,15 @@ async function close(table: VolumeTable, opener: Opener, volumeId: string, vmId:
   if (entry) follow(table, entry)
 }
 
-/** Lists the volumes that may have copies: those of pools that only this host uses. */
+/** Returns the volumes that may have copies for VM snapshots: those in pools that only this host uses. */
 const copiedVolumes = ({ deps, entries }: VolumeTable): string[] =>
   [...entries.values()]
     .filter(({ desired }) => deps.pools.get(desired.pool)?.shared === false)
     .map(one => one.desired.volumeId)
 
-/** Returns the latest recorded generation. @throws StepError `stale_volume_generation` */
+/**
+ * Returns the latest recorded attachment generation. @throws StepError `stale_volume_generation` if the disk's is older
+ */
 async function checkFence({ store }: VolumesDeps, { volumeId, generation }: DiskSpec): Promise<number> {
   const observed = await store.attachGeneration(volumeId)
   if (generation >= observed) return observed

@@ -134,7 +134,7 @@ int main(int argc, char **argv) {
   if (enter_user_namespace(argv[1], argv[2], strcmp(argv[4], "host") == 0 ? 0 : CLONE_NEWNET) < 0) return fail("user namespace");
   if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return fail("ids");
   if (keep_rights_over_files() < 0) return fail("capabilities");
-  /* Set after the change of ids, which resets it. */
+  /* Must follow the change of user ids, which resets the parent-death signal. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || chdir(PLACE) < 0) return fail(PLACE);
   umask(022);
   execvp(argv[at + 1], argv + at + 1);

@@ -53,7 +53,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     })
   })
 
-  test('can read the files that it is given, and change the owner of its files to any user of an image', async () => {
+  test('can read the files that are shown to it, and change the owner of its files to any user of an image', async () => {
     await worker(async its => {
       const said = await sh(
         its,
@@ -67,7 +67,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     })
   })
 
-  test('writes no more than its disk holds, keeps it from one program to the next, and leaves no device', async context => {
+  test('cannot write more than its disk holds; the disk lasts for several programs, and its loop device is freed afterwards', async context => {
     await using parent = await testDir()
     const found = await findUnprivileged(parent.path)
     if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
@@ -83,12 +83,12 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     expect(await sh(its, 'stat -c %s disk/first')).toBe('3000000\n')
     const tooMany = sh(its, 'rm disk/second; for n in $(seq 200); do : > disk/file$n || exit 1; done')
     await expect(tooMany).rejects.toSatisfy(isDiskFull)
-    // Nothing of it is on the host, and the device is free again.
+    // The content is not visible on the host, and no loop device is left.
     expect(await run('ls', [join(dir, 'disk')])).toBe('')
     expect(await run('losetup', ['--associated', file])).toBe('')
   })
 
-  test('gets no disk that the host has no room for', async context => {
+  test('fails to start if the host has no room for its disk', async context => {
     await using parent = await testDir()
     const found = await findUnprivileged(parent.path)
     if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
@@ -98,12 +98,12 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     await expect(opened).rejects.toSatisfy(error => isDiskFull(error) || /File too large/.test(String(error)))
   })
 
-  test('shares no id with another one at the same time', async () => {
+  test('has other user ids than a program that runs at the same time', async () => {
     const owners = await worker(first => worker(async second => [first, second].map(({ dir }) => statSync(dir).uid)))
     expect(new Set(owners).size).toBe(2)
   })
 
-  test('ends with the process that started it', async () => {
+  test('is killed when its run is aborted', async () => {
     await worker(async its => {
       const stop = new AbortController()
       const ran = its.run('sh', ['-c', 'touch started; exec sleep 1000'], { signal: stop.signal })
@@ -114,7 +114,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
   })
 })
 
-test('without namespaces, programs run as the agent with the same paths', async () => {
+test("without namespaces, programs run as the agent's user with the same paths", async () => {
   await using dir = await testDir()
   await writeFile(join(dir.path, 'blob'), 'blob')
   await mkdir(join(dir.path, 'work'))
@@ -124,7 +124,7 @@ test('without namespaces, programs run as the agent with the same paths', async 
   expect(said).toBe('blob')
 })
 
-describe('a file that a worker made', () => {
+describe('a file that a worker created', () => {
   test.each(['a symbolic link', 'a second name', 'a directory', 'a pipe'])(
     'is not taken over when it is %s',
     async kind => {

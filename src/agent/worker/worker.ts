@@ -7,29 +7,32 @@ import { semaphore } from '../../lib/semaphore.ts'
 import { firstUid, uidCount } from '../base/vm-users.ts'
 import { nativeProgram } from '../guest/native.ts'
 
-/** Whether this host can run programs without privileges, and limit what they write by a file system of their own. */
+/**
+ * Whether this host can run programs without privileges, and whether it can limit what they write with a disk of their
+ * own.
+ */
 export type Unprivileged =
   | { readonly program: string; readonly hasDisks: boolean }
   | { readonly program: undefined; readonly reason: string }
 
-/** A file system that limits what the programs of a worker write. */
+/** A file system of fixed size that limits what a worker's programs write. */
 export interface Disk {
-  /** The file that holds it, where no worker can write. Its room is taken from the host at once. */
+  /** The disk image, which must be outside the worker's directory. Its space is allocated on the host at once. */
   readonly file: string
-  /** Directory below the worker's that it is mounted at. Only the worker's programs see its content. */
+  /** Directory below the worker's directory where the disk is mounted. Only the worker's programs see its content. */
   readonly name: string
   readonly bytes: number
   readonly files: number
 }
 
-/** A file of the host, and its path below the worker's directory. */
+/** A file of the host, and the path below the worker's directory where programs see it, read-only. */
 export type Shown = readonly [source: string, name: string]
 
 export interface WorkerOptions {
   readonly shown?: readonly Shown[]
-  /** Ignored on hosts without loop devices. */
+  /** Limits what the programs write. Ignored on hosts without loop devices. */
   readonly disk?: Disk
-  /** The host's network or none. On hosts without namespaces always the host's. */
+  /** The host's network or none. On hosts without namespaces, programs always have the host's. */
   readonly network?: 'host' | 'none'
   readonly signal: AbortSignal
 }
@@ -38,30 +41,33 @@ export interface WorkerOptions {
 export interface Worker extends Disposable {
   /** Path of the directory on the host. */
   readonly dir: string
-  /** Whether its programs can change the owner of files to any user of an image. */
+  /** Whether the programs can change the owner of files to any user of an image. */
   readonly givesFilesAway: boolean
-  /** Returns the absolute path of a file in the directory, as its programs see it. */
+  /** Returns the absolute path under which programs see a file in the directory. */
   path(name: string): string
-  /** Makes a file that the agent created in the directory writable for its programs. */
+  /** Makes a file that the agent created in the directory writable for the programs. */
   give(name: string): Promise<void>
   /**
-   * Runs a program in its directory.
+   * Runs a program in the worker's directory.
    * @throws CommandError if the exit code is not 0, AbortError
    */
   run(program: string, args: readonly string[], options: Omit<RunOptions, 'cwd'>): Promise<string>
 }
 
-/** Above the ids of VMs. Each worker has its own range of ids, larger than any image uses. */
+/**
+ * The first user id for workers, above the ids of VMs. Each worker has its own range of ids, larger than any image
+ * uses.
+ */
 const firstWorkerId = firstUid + uidCount
 const idsPerWorker = 2 ** 22
 const workers = 24
 const slots = semaphore(workers)
 const freeSlots = Array.from({ length: workers }, (_, n) => n)
 
-/** Upper limit (exclusive) for user and group ids in images. */
+/** Upper limit (exclusive) on user and group ids in images. */
 export const mostImageIds = idsPerWorker
 
-/** Compiles unprivileged.c and runs it once, because a container may forbid namespaces or mounts. */
+/** Compiles unprivileged.c and tests it, because a container may forbid namespaces or mounts. */
 export async function findUnprivileged(cacheDir: string): Promise<Unprivileged> {
   if (process.getuid?.() !== 0) return { program: undefined, reason: 'the agent does not run as root' }
   try {
@@ -97,7 +103,8 @@ export function unprivilegedIn(cacheDir: string): () => Promise<Unprivileged> {
 }
 
 /**
- * Opens a worker with ids that no other worker of this process uses. Without the program, it runs as the agent's user.
+ * Opens a worker with ids that no other worker of this process uses. Without namespaces, its programs run as the
+ * agent's user.
  * @param dir existing directory; the worker becomes its owner
  */
 export async function openWorker(how: Unprivileged, dir: string, options: WorkerOptions): Promise<Worker> {
@@ -148,11 +155,11 @@ async function apart(program: string, dir: string, options: WorkerOptions): Prom
   }
 }
 
-/** Below this, mkfs.ext4 adds no usable block group. */
+/** Minimum size of a disk. On a smaller one, mkfs.ext4 would not create a usable block group. */
 const smallestDisk = 4 << 20
 
 /**
- * Takes the room from the host before anything is written: on a disk that is only as large as what it holds, a full host
+ * Creates the disk, and allocates its space on the host before anything is written. With a sparse file, a full host
  * would lose blocks that the program believes to be written.
  */
 async function makeDisk({ file, bytes, files }: Disk, owner: number, signal: AbortSignal): Promise<void> {
@@ -163,18 +170,18 @@ async function makeDisk({ file, bytes, files }: Disk, owner: number, signal: Abo
   await run('mkfs.ext4', ['-q', '-F', ...features, '-E', extended, file], { signal })
 }
 
-/** Mount point of the worker's directory; `PLACE` in unprivileged.c. */
+/** Where the worker's directory is mounted for its programs; `PLACE` in unprivileged.c. */
 const place = '/mnt'
 
-/** Makes a file readable for all users. Users that cannot traverse its parent directories still have no access. */
+/** Makes a file readable for all users. Users without access to its parent directories still cannot read it. */
 async function letOthersRead(file: string): Promise<void> {
   const { mode } = await lstat(file)
   if ((mode & 0o004) === 0) await chmod(file, mode | 0o004)
 }
 
 /**
- * Takes over a file that a worker created.
- * @throws Error if it is not a regular file with a single name: the agent would change the target of a link
+ * Makes the agent the owner of a file that a worker created.
+ * @throws Error if it is not a regular file with a single name, because the agent would change the target of a link
  */
 export async function takeOver(file: string): Promise<void> {
   const found = await lstat(file)

@@ -10,8 +10,8 @@ const { app } = createFixture({
 })
 afterAll(() => app.close())
 
-describe('the explorer', () => {
-  it('loads only files of this server, under a strict policy', async () => {
+describe('the API explorer', () => {
+  it('loads only files of this server, under a strict content security policy', async () => {
     const page = await app.inject({ url: '/v1/docs' })
     expect(page.statusCode).toBe(200)
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
@@ -32,13 +32,13 @@ describe('the explorer', () => {
     expect((await app.inject({ url })).json().openapi).toBe('3.1.0')
   })
 
-  it('serves no other files of the package', async () => {
+  it('serves no other files of its npm package', async () => {
     for (const name of ['..%2fpackage.json', 'index.html', 'logo.svg'])
       expect((await app.inject({ url: `/v1/docs/assets/${name}` })).statusCode, name).toBe(404)
   })
 })
 
-describe('the document', () => {
+describe('the OpenAPI document', () => {
   it('has an entity tag, so that clients fetch it once', async () => {
     const first = await app.inject({ url: '/v1/api-docs/openapi.json' })
     const second = await app.inject({
@@ -49,8 +49,8 @@ describe('the document', () => {
   })
 })
 
-describe('the schema of mote.toml', () => {
-  it('is served without a credential, as JSON Schema', async () => {
+describe('the JSON Schema of mote.toml', () => {
+  it('is served without a credential', async () => {
     const { statusCode, body } = await app.inject({ url: '/v1/api-docs/mote.schema.json' })
     expect(statusCode).toBe(200)
     expect(JSON.parse(body)).toMatchObject({

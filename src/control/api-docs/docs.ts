@@ -1,4 +1,4 @@
-/** Serves the OpenAPI document and an API explorer that needs nothing from the internet. */
+/** Serves the OpenAPI document and an API explorer that loads nothing from the internet. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -46,7 +46,7 @@ const startScript = `SwaggerUIBundle({
 `
 
 export function apiDocsFeature(operations: Readonly<Record<string, Operation>>): Feature {
-  // Serialized once, on the first request: it has a megabyte and is the same for all callers.
+  // Serialized once, at the first request: it has about a megabyte and is the same for all callers.
   const document = lazily(() => new JsonText(JSON.stringify(buildOpenApi(operations))))
   const appFile = lazily(() => new JsonText(JSON.stringify(AppFile)))
   return feature(apiDocsOperations, {
@@ -56,7 +56,7 @@ export function apiDocsFeature(operations: Readonly<Record<string, Operation>>):
   })
 }
 
-/** The files of the explorer, read from the package on first use. */
+/** Serves the explorer's files from its npm package. */
 export const apiDocsPages: Pages = { serves: () => false, register: registerAssets }
 
 function registerAssets(app: FastifyInstance): void {

@@ -1,4 +1,7 @@
-/** What the server sends for the example of every operation, against what the document says that it sends. */
+/**
+ * Compares the headers that the server sends for each operation with those that the OpenAPI document declares. The
+ * handlers return the operations' examples.
+ */
 import { Readable } from 'node:stream'
 import { apiDocsFeature } from './docs.ts'
 import { afterAll, expect, it } from 'vitest'
@@ -20,14 +23,14 @@ type Paths = Readonly<
 
 const { paths } = buildOpenApi(allOperations) as { readonly paths: Paths }
 
-/** Answers with the operation's example. */
+/** Returns a handler that responds with the operation's example. */
 function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
-  // The server validates it against the type, which this generic handler cannot know.
+  // The server validates the example against the response type, which this generic handler cannot know.
   const example = (typeof answer === 'string' ? 'ok' : exampleOf(answer)) as never
   if (answer === 'stream') return { stream: async () => undefined }
   if (answer === 'bytes')
     return { bytes: async () => ({ name: 'x', version: '1', sizeBytes: 1, body: Readable.from(['x']) }) }
-  // The store applies the page of a list within an answer.
+  // For a list inside a larger response, the handler itself applies the page.
   if (list?.within !== undefined) return { read: async () => new ListPart(example, undefined) }
   if (method === 'GET' || auth === 'none' || unaudited) return { read: async () => example }
   return {
@@ -47,8 +50,8 @@ const { app } = createFixture({
 afterAll(() => app.close())
 
 /**
- * Headers that responses in the document omit: those of every answer are in its introduction, the others belong to
- * HTTP.
+ * Headers that the document does not repeat for each response: some are on every response and described in its
+ * introduction, the others belong to HTTP.
  */
 const common = new Set(
   [
@@ -86,14 +89,14 @@ function payloadOf({ body, rawBody, upload }: Operation) {
   }
 }
 
-/** Only required parameters: the example of a cursor does not belong to the list and would be refused. */
+/** Returns required query parameters only. An example of a cursor does not belong to the list and would be refused. */
 function queryOf({ query }: Operation): string {
   const { required = [] } = Object(query) as { readonly required?: readonly string[] }
   const examples = Object(exampleOf(query))
   return required.map(name => `${name}=${encodeURIComponent(String(Reflect.get(examples, name)))}`).join('&')
 }
 
-/** Whether the document has examples for everything a request needs, and for the answer. */
+/** Returns whether the document has examples for all parts of the request and for the response. */
 const hasExamples = ({ answer, body, params, query }: Operation) =>
   [typeof answer === 'string' ? undefined : answer, body, params, query]
     .filter(schema => schema !== undefined)
@@ -103,7 +106,7 @@ it.each(
   ours.filter(
     ([, operation]) => hasExamples(operation) && operation.answer !== 'free' && operation.answer !== 'socket',
   ),
-)('%s sends the headers it declares', async (_, operation) => {
+)('operation %s sends the headers that the document declares', async (_, operation) => {
   const { headers, payload } = payloadOf(operation)
   const answer = await app.inject({
     method: operation.method,
@@ -118,7 +121,7 @@ it.each(
   expect(declared.filter(name => !sent.includes(name) && !notAlways.has(name))).toEqual([])
 })
 
-it('sends 304 with the declared headers for a current entity tag', async () => {
+it('a current entity tag gets 304 with the declared headers', async () => {
   const read = () => app.inject({ url: '/v1/health', headers: { 'if-none-match': '*' } })
   const answer = await read()
   expect(answer.statusCode).toBe(304)
@@ -130,7 +133,7 @@ it.each([
   [401, { method: 'GET', url: '/v1/apps' }],
   [404, { method: 'GET', url: '/v1/apps?project=foreign', headers: bearer('ada') }],
   [429, { method: 'GET', url: '/v1/apps', headers: bearer('eve') }],
-] as const)('%s has the declared headers', async (status, request) => {
+] as const)('an error response with status %s has the declared headers', async (status, request) => {
   const { responses } = buildOpenApi(allOperations)['components'] as { readonly responses: Record<string, Described> }
   const rateLimits = {
     tenantPerMinute: 1,
@@ -152,7 +155,7 @@ it.each([
   expect(declared.filter(name => !(name in answer.headers))).toEqual([])
 })
 
-it('refuses a cookie that the operation does not declare', async () => {
+it('an operation that sets an undeclared cookie fails', async () => {
   const other = createFixture({
     handlers: {
       getSecretThing: {

@@ -1,4 +1,4 @@
-/** Documents the bodies and answers of an operation, with headers and errors. */
+/** Documents the request bodies and responses of an operation, with headers and errors. */
 import { exampleOf } from '../http/example.ts'
 import { bodyLimitOf, readable } from '../http/body-limit.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'
@@ -34,7 +34,7 @@ export function requestBodyOf(operation: Operation, components: Components): Jso
 const withExample = (schema: unknown, example: unknown): Json =>
   example === undefined ? { schema } : { schema, example }
 
-/** The answers of an operation by status. */
+/** Returns the responses of an operation, by status. */
 export function responsesOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json {
   const failures = failuresOf(operation, readable)
   return {
@@ -108,8 +108,8 @@ function success(operation: Operation, components: Components): Json {
 
 /**
  * Describes a stream as text, with the schema of its events in `contentSchema` (JSON Schema 2020-12). OpenAPI 3.1
- * cannot describe the items of a stream; any schema other than a string makes generators read the whole stream as one
- * JSON value.
+ * cannot describe the items of a stream; with any schema other than a string, client generators read the whole stream
+ * as one JSON value.
  */
 function eventStream(events: EventTable, components: Components): Json {
   const branches = Object.entries(events).map(([event, schema]) => ({
@@ -152,15 +152,16 @@ const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
 function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
   const { adminOnly, answer, auth, body, fails = [], params, project, rawBody, scope, upload } = operation
   const isBearer = auth === 'bearer'
-  // A refused credential counts against a rate limit, and each owner may have a limited number of streams.
+  // Every request with a credential may get 429, because refused credentials count against a rate limit; so may
+  // streams, because their number per owner may be limited.
   const isRefusable = isLimited(operation) || isBearer || isOpenEnded(answer)
   const occurring: Readonly<Record<ErrorStatus, unknown>> = {
     400: true,
     401: isBearer,
-    // Every credential may read, and so may every member of a project.
+    // Operations with the scope `read` never fail with 403: every credential and every member of a project may read.
     403: isBearer && (scope !== 'read' || adminOnly),
     404: isBearer && (params || project !== 'none'),
-    // An `Idempotency-Key` that was used for another request.
+    // For an `Idempotency-Key` that was used for another request.
     409: takesKey(operation),
     412: isConditional(operation, readable),
     413: body || rawBody || upload,

@@ -1,13 +1,13 @@
-/** Named schemas of the document: each becomes a component and is referenced where it is used. */
+/** Moves named schemas to the components of the OpenAPI document, and references them where they are used. */
 export type Json = Record<string, unknown>
 export type Components = Map<string, unknown>
 
 export const reference = (title: string) => ({ $ref: `#/components/schemas/${title}` })
 
-/** Keywords with values instead of schemas: a `title` in them is not a schema name. */
+/** Keywords whose content is a value, not a schema: a `title` in it is not a schema name. */
 const values: ReadonlySet<string> = new Set(['examples', 'default', 'enum', 'const'])
 
-/** Replaces every titled schema by a reference to its component. */
+/** Returns the schema with each titled schema in it moved to `components` and replaced with a reference. */
 export function hoist(schema: unknown, components: Components): unknown {
   if (Array.isArray(schema)) return schema.map(item => hoist(item, components))
   if (typeof schema !== 'object' || schema === null) return schema
@@ -27,15 +27,17 @@ export function hoist(schema: unknown, components: Components): unknown {
 function hoistIn(key: string, value: unknown, components: Components): unknown {
   if (values.has(key)) return value
   if (key !== 'properties' || typeof value !== 'object' || value === null) return hoist(value, components)
-  // Member names are not keywords: a member may be called "title" or "default".
+  // Property names are not keywords: a property may be called "title" or "default".
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, hoist(member, components)]))
 }
 
-/** Whether the schema is a number of a closed set, or null. */
+/** Returns whether the schema allows null and a fixed set of numbers. */
 const isNullableNumber = ({ enum: members, type }: Json) =>
   Array.isArray(type) && type.includes('null') && Array.isArray(members) && members.some(one => typeof one === 'number')
 
-/** Moves null to its own branch, with the same meaning, because oapi-codegen fails on null among numbers. */
+/**
+ * Moves null to a branch of its own, with the same meaning, because oapi-codegen fails on null in an enum of numbers.
+ */
 function asBranches({ description, enum: members, examples, type, ...limits }: Json): Json {
   const types = Array.isArray(type) ? type.filter(one => one !== 'null') : []
   const numbers = Array.isArray(members) ? members.filter(one => one !== null) : []

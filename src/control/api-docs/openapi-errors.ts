@@ -1,4 +1,4 @@
-/** Documents the errors of operations: one response per status, with its codes. */
+/** Documents the errors of operations: one response per status, with its error codes. */
 import { type ErrorCode, errorStatus } from '../http/errors.ts'
 import { headersOf } from './openapi-headers.ts'
 import { type Json, reference } from './openapi-components.ts'
@@ -121,7 +121,7 @@ const titles: Readonly<Record<ErrorStatus, string>> = {
   503: 'Service Unavailable',
 }
 
-/** The response of a status, for `components.responses`. */
+/** Returns the response of a status, for `components.responses`. */
 export function errorResponse(status: ErrorStatus): Json {
   const codes = codesOf(status)
   const error = {

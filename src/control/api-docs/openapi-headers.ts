@@ -1,4 +1,7 @@
-/** Response headers, as components of the document. Those for browsers on every answer are in its introduction. */
+/**
+ * Response headers, as components of the document. The document's introduction describes the headers for browsers,
+ * which are on every response.
+ */
 import type { Json } from './openapi-components.ts'
 
 const described = {
@@ -38,13 +41,13 @@ export type HeaderName = keyof typeof described
 
 const componentOf = (name: HeaderName) => name.replaceAll('-', '')
 
-/** References to the headers, for a response. */
+/** Returns references to the headers, for a response. */
 export const headersOf = (names: readonly HeaderName[]): Json =>
   Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${componentOf(name)}` }]))
 
 const names = Object.keys(described) as HeaderName[]
 
-/** @param used headers that some response of the document references */
+/** Returns the header components. @param used names of the headers that some response references */
 export const headerComponents = (used: ReadonlySet<string>): Json =>
   Object.fromEntries(
     names

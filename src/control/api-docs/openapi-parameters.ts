@@ -1,4 +1,7 @@
-/** The parameters of an operation: declared ones and those that the server reads itself. */
+/**
+ * Documents the parameters of an operation: the declared ones, and those that the server itself reads for every
+ * operation of a kind.
+ */
 import type { TSchema } from 'typebox'
 import { exampleOf } from '../http/example.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'
@@ -6,7 +9,7 @@ import type { Operation } from '../http/operation.ts'
 import { isConditional, isRevalidated } from '../http/precondition.ts'
 import { takesKey } from '../http/write.ts'
 
-/** @param readable paths whose `GET` answers with an entity tag */
+/** Returns the parameters of an operation. @param readable paths whose `GET` responds with an entity tag */
 export function parametersOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json[] {
   return [
     ...declared('path', operation.params, components),

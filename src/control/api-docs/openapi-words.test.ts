@@ -1,4 +1,4 @@
-/** Every operation, parameter and member of the document has a description and an example. */
+/** Every operation, parameter and property in the OpenAPI document has a description and an example. */
 import { describe, expect, it } from 'vitest'
 import { Compile } from 'typebox/schema'
 import { appOperations } from '../apps/schema.ts'
@@ -8,12 +8,12 @@ import { exampleOf } from '../http/example.ts'
 import { buildOpenApi } from './openapi.ts'
 import { resource, text, uuid } from '../http/types.ts'
 
-describe('the document', () => {
+describe('the OpenAPI document', () => {
   it('has a description and an example of everything', () => {
     expect(missingWords(buildOpenApi(allOperations))).toEqual([])
   })
 
-  it('reports missing descriptions', () => {
+  it('is reported as incomplete if a description is missing', () => {
     const answer = resource('Bare', { id: uuid({ description: 'Its id.' }), name: text() })
     const { description: _, ...listApps } = appOperations.listApps
     const getBare = { ...listApps, summary: 'One', path: '/v1/bare', answer }
@@ -23,19 +23,19 @@ describe('the document', () => {
   })
 })
 
-describe('a composed example', () => {
+describe('the example composed from a schema', () => {
   const schemas = Object.entries(allOperations).flatMap(([id, { answer, body }]) => [
     ...(body ? [[`${id} body`, body] as const] : []),
     ...(typeof answer === 'string' ? [] : [[`${id} answer`, answer] as const]),
   ])
 
-  it.each(schemas)('of the %s is valid', (_, schema) => {
+  it.each(schemas)('is valid for the %s', (_, schema) => {
     const example = exampleOf(schema)
     const folder = Compile(schema)
     if (example !== undefined) expect(folder.Errors(example)[1]).toEqual([])
   })
 
-  it('takes the first example of each member', () => {
+  it('takes the first example of each property', () => {
     const schema = resource('Pair', { id: uuid(), name: text({ examples: ['left', 'right'] }) })
     expect(exampleOf(schema)).toEqual({ id: '0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10', name: 'left' })
   })

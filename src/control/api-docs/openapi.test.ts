@@ -7,7 +7,10 @@ import { buildOpenApi } from './openapi.ts'
 import { tagDescriptions } from '../http/tags.ts'
 import { resource, text } from '../http/types.ts'
 
-/** The linters require a 2xx status, which the handshake of a WebSocket does not have (RFC 6455, 4.2.2). */
+/**
+ * The operations without WebSockets: linters require a 2xx status, which a WebSocket handshake does not have (RFC 6455,
+ * 4.2.2).
+ */
 const requests = Object.fromEntries(Object.entries(allOperations).filter(([, { answer }]) => answer !== 'socket'))
 
 const lint = async (document: unknown) =>
@@ -17,22 +20,22 @@ const lint = async (document: unknown) =>
     config: await createConfig({ extends: ['recommended'] }),
   })
 
-/** Exceptions from Spectral's rule set for OpenAPI. */
+/** Rules of Spectral's OpenAPI rule set that are disabled. */
 const otherwise = {
-  // An installation has no contact page and no fixed URL.
+  // An installation has neither a contact page nor a fixed URL.
   'contact-properties': 'off',
-  // The license has an SPDX identifier; OpenAPI 3.1 does not allow a URL besides it.
+  // The license has an SPDX identifier, besides which OpenAPI 3.1 allows no URL.
   'license-url': 'off',
-  // Tags are in reading order.
+  // Tags are sorted in reading order.
   'openapi-tags-alphabetical': 'off',
-  // The linter below also compares examples with schemas, in a fifth of the time.
+  // Redocly's linter also compares examples with schemas, in a fifth of the time.
   'oas3-valid-media-example': 'off',
   'oas3-valid-schema-example': 'off',
 } as const
 
 async function spectralFaults(document: unknown): Promise<string[]> {
   const spectral = new Spectral()
-  // Spectral's own packages disagree about the type of a format.
+  // The types of Spectral's own packages do not match each other.
   const every = oas as unknown as RulesetDefinition
   spectral.setRuleset({ extends: [[every, 'all']], rules: otherwise })
   const problems = await spectral.run(JSON.stringify(document))
@@ -44,24 +47,24 @@ describe('the OpenAPI document', () => {
     expect(await spectralFaults(buildOpenApi(requests))).toEqual([])
   })
 
-  it('fails Spectral with an undeclared path parameter', async () => {
+  it('does not pass Spectral with an undeclared path parameter', async () => {
     const { getHealth } = allOperations
     const faults = await spectralFaults(buildOpenApi({ getHealth: { ...getHealth!, path: '/v1/health/{part}' } }))
     expect(faults.join()).toContain('path-params')
   })
 
-  it('passes the linter without an error or a warning', async () => {
+  it('passes the Redocly linter without an error or a warning', async () => {
     const problems = await lint(buildOpenApi(requests))
     expect(problems.map(problem => `${problem.ruleId}: ${problem.message}`)).toEqual([])
   })
 
-  it('fails the linter with a missing part', async () => {
+  it('does not pass the Redocly linter with a missing component', async () => {
     const document = buildOpenApi(allOperations)
     const problems = await lint({ ...document, components: {} })
     expect(problems.length).toBeGreaterThan(0)
   })
 
-  it('names the events of every stream', () => {
+  it('declares the events of every stream', () => {
     const streams = Object.entries(allOperations).filter(([, { answer }]) => answer === 'stream')
     expect(streams.length).toBeGreaterThan(8)
     const bare = streams.filter(([, { events = {} }]) => Object.keys(events).length < 2)
@@ -70,12 +73,12 @@ describe('the OpenAPI document', () => {
     expect(others.map(([id]) => id)).toEqual([])
   })
 
-  it('explains every tag', () => {
+  it('describes every tag', () => {
     const tags = new Set(Object.values(allOperations).map(operation => operation.tag))
     expect([...tags].filter(tag => !(tag in tagDescriptions))).toEqual([])
   })
 
-  it('has one component per name', () => {
+  it('cannot be built with two different schemas of one name', () => {
     const operation = { ...allOperations.getHealth!, answer: resource('Health', { other: text() }) }
     expect(() => buildOpenApi({ ...allOperations, otherHealth: { ...operation, path: '/v1/other' } })).toThrow(
       'two different schemas are called Health',

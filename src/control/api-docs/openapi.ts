@@ -1,6 +1,6 @@
 /**
- * Builds the OpenAPI 3.1.0 document from the declarations. TypeBox schemas are JSON Schema 2020-12, so they are copied
- * unchanged; those with a title become named components.
+ * Builds the OpenAPI 3.1.0 document from the declarations of operations. TypeBox schemas are JSON Schema 2020-12, so
+ * they are copied unchanged; those with a title become named components.
  */
 import { requestBodyOf, responsesOf } from './openapi-answers.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'
@@ -92,7 +92,7 @@ function describe(id: string, operation: Operation, components: Components, read
   }
 }
 
-/** Only the responses that some operation references. */
+/** Returns the error responses that some operation references. */
 function errorResponses(paths: Json): Json {
   const used = JSON.stringify(paths).matchAll(/components\/responses\/Error(\d+)/g)
   const statuses = new Set([...used].map(([, status]) => Number(status)))
@@ -101,6 +101,6 @@ function errorResponses(paths: Json): Json {
   )
 }
 
-/** The names of all headers of responses, found by their references. */
+/** Returns the names of all response headers, found by their references. */
 const headerNames = (part: unknown): string[] =>
   [...JSON.stringify(part).matchAll(/"([\w-]+)":\{"\$ref":"#\/components\/headers\//g)].map(([, name = '']) => name)

@@ -1,4 +1,4 @@
-/** Logs over all deployments of an app, with a real agent and the simulated hypervisor. */
+/** App logs over all deployments of an app, with a real agent and the simulated hypervisor. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDir } from '../../../test/support/agent/agent.ts'
 import { cli } from '../../../test/support/cli.ts'
@@ -38,7 +38,7 @@ interface Line {
 }
 
 const deployments = async (app = 'web') => (await ann.get(`/v1/apps/${app}/deployments`)).body
-/** Waits until only the newest of so many deployments runs, and returns it. */
+/** Waits until the app has `count` deployments and only the newest one runs, and returns that one. */
 const running = (app: string, count: number) =>
   until(
     async () => {
@@ -61,7 +61,7 @@ const search = async (query = '', app = 'web') => {
 }
 
 describe('the logs of an app', { timeout: 60_000 }, () => {
-  it('outlive their VM and their deployment', async () => {
+  it('are retained after their VM and their deployment are deleted', async () => {
     const first = await running('web', 1)
     vmOf('web').say('stdout', 'Hello of the first')
     expect((await search('?source=app')).texts[0]).toBe('Hello of the first')
@@ -102,13 +102,13 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     ['limit=1001', 'limit'],
     ['cursor=x', 'cursor'],
     ['cursor=OTk5OTk5OTk5OTk5OTk5OS54eHg_Pz8', 'cursor'],
-  ])('refuses %s, and names the field', async (query, field) => {
+  ])('cannot be searched with %s, and the error names the field', async (query, field) => {
     const { status, body } = await ann.get(`/v1/apps/web/logs?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_request'])
     expect(body.details[0].field).toContain(field)
   })
 
-  it('are not found for an unknown deployment, and for strangers', async () => {
+  it('are not found for an unknown deployment, or by accounts outside the project', async () => {
     expect((await ann.get('/v1/apps/web/logs?deployment=job-unknown')).status).toBe(404)
     const bob = await system.user()
     for (const path of ['logs', 'logs/download']) {
@@ -118,7 +118,7 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     }
   })
 
-  it('are read page by page without a gap or a repeat while 100,000 lines arrive and a deployment is replaced', async () => {
+  it('can be read page by page without gaps or repeats while 100,000 lines arrive and a deployment is replaced', async () => {
     await ann.post('/v1/deploy', { app_name: 'busy', image })
     await running('busy', 1)
     const seen: string[] = []
@@ -152,7 +152,7 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     expect((await search('?text=LINE%2012345', 'busy')).texts).toEqual(['line 12345'])
   }, 120_000)
 
-  it('are downloaded as text or as JSON lines', async () => {
+  it('can be downloaded as text or as JSON lines', async () => {
     const text = await ann.get('/v1/apps/busy/logs/download?text=line%20')
     const lines = text.body.trimEnd().split('\n')
     expect(lines).toHaveLength(100_000)
@@ -163,7 +163,7 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     expect((await ann.get('/v1/apps/busy/logs/download?since=x')).status).toBe(400)
   })
 
-  it('are followed over a new deployment, with a filter', async () => {
+  it('can be followed across a new deployment, with a filter', async () => {
     const stop = new AbortController()
     const seen: string[] = []
     const path = '/v1/apps/web/logs/stream?text=follow&source=app'
@@ -203,7 +203,7 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     expect(followed).toMatchObject({ code: 130, out: expect.stringContaining('"line":"Hello of the first"') })
   })
 
-  it('are removed from the hosts with their app, and forgotten when they are too old', async () => {
+  it('are removed from the hosts with their app, and the records of expired logs are deleted', async () => {
     const sweep = () =>
       logRetention({ db: system.database.db, bus: system.bus, config }).run({
         now: new Date(),
@@ -219,9 +219,9 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
   })
 })
 
-describe('times', () => {
+describe('the start and end of a log search', () => {
   const now = new Date('2026-03-14T12:00:00Z')
-  it('are RFC 3339, to the microsecond, or durations', () => {
+  it('may be RFC 3339 times, with microseconds, or durations', () => {
     expect(timeUs('since', '2026-03-14T11:00:00.123456Z', now)).toBe(
       Date.parse('2026-03-14T11:00:00.123Z') * 1000 + 456,
     )
@@ -235,7 +235,7 @@ describe('times', () => {
     ] as const)
       expect(timeUs('since', value, now)).toBe((now.getTime() - seconds * 1000) * 1000)
   })
-  it('do not reach behind the retention', () => {
+  it('never include a time before the retention', () => {
     expect(spanOf({ since: '30d' }, 3_600_000, now).afterUs).toBe((now.getTime() - 3_600_000) * 1000)
   })
 })

@@ -1,4 +1,4 @@
-/** The log of an app as a file. */
+/** Downloads the log of an app as a file. */
 import type { LogKey } from '../../contract/agent.ts'
 import type { LogFilter } from './filter.ts'
 import { type AppLine, type ReadDeps, readLines } from './read.ts'

@@ -1,4 +1,4 @@
-/** Reads the query of a request. */
+/** Converts the query of a request to a filter for log lines. */
 import type { LogStream } from '../../contract/agent.ts'
 import { days } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
@@ -11,9 +11,9 @@ export interface LogFilter extends Span {
   readonly deploymentId: string | null
   readonly isReplica: (vmId: string) => boolean
   readonly streams: readonly LogStream[]
-  /** Lower case. */
+  /** Text that a line must contain, in lower case; empty: any line. */
   readonly text: string
-  /** Nothing but the app or the deployment is asked for. */
+  /** True if the query has no condition besides the app or the deployment. */
   readonly isPlain: boolean
 }
 
@@ -29,7 +29,7 @@ export interface FilterQuery {
 
 const streamsOf = { app: ['stdout', 'stderr'], platform: ['system', 'build'] } as const
 
-/** @throws ApiError 400, or 404 for an unknown deployment */
+/** Checks a query. @throws ApiError 400, or 404 for an unknown deployment */
 export async function filterOf(
   { db, config, clock }: Pick<Deps, 'db' | 'config' | 'clock'>,
   appId: string,

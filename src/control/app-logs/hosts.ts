@@ -1,4 +1,4 @@
-/** Searches the hosts of many VMs at the same time, and merges what they find. */
+/** Searches the logs of many VMs on their hosts concurrently, and merges the results. */
 import { BusError } from '../../bus/bus.ts'
 import { compareKeys, type FoundLine, type LogKey, type LogSearch, type LogSearchAnswer } from '../../contract/agent.ts'
 import type { Deps } from '../base/deps.ts'
@@ -8,7 +8,7 @@ import type { LogSource } from './store.ts'
 export type Query = Omit<LogSearch, 'vmIds'>
 
 export interface Found extends LogSearchAnswer {
-  /** VMs whose host did not answer. */
+  /** VMs whose host did not respond. */
   readonly unavailable: readonly string[]
 }
 
@@ -39,7 +39,10 @@ export async function searchHosts(
   }
 }
 
-/** Lines behind the position up to which all hosts have searched are read again with the next request. */
+/**
+ * Merges the results of several hosts, up to the position that all of them have searched. Lines after that position are
+ * read again by the next request.
+ */
 function merge({ order, limit }: Query, answers: readonly LogSearchAnswer[]): LogSearchAnswer {
   const ends = answers.flatMap(({ reached }) => reached ?? [])
   const nearest = ends.toSorted((a, b) => compareKeys(order, a, b))[0]
@@ -52,7 +55,10 @@ function merge({ order, limit }: Query, answers: readonly LogSearchAnswer[]): Lo
   return { lines: part, reached: part.at(-1) ?? null }
 }
 
-/** A host answers for its own VMs only. One that does not advance would be asked forever. */
+/**
+ * Drops lines of VMs that the host was not queried about, and ends the search on a host whose position does not
+ * advance: it would otherwise be queried forever.
+ */
 function checked(
   vmIds: readonly string[],
   { order, from }: Query,
@@ -78,7 +84,10 @@ async function searchHost(
   }
 }
 
-/** Agents of the previous version do not search: reads the newest lines of each VM. */
+/**
+ * Searches on agents of the previous version, which have no search: reads the newest lines of each VM and filters them
+ * here.
+ */
 async function searchOlderAgent(
   client: ReturnType<typeof agentClient>,
   { vmIds, order, afterUs, beforeUs, from, text, streams, limit }: LogSearch,

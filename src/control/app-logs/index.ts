@@ -1,4 +1,4 @@
-/** The logs of an app over all its deployments: search, download, retention. */
+/** Logs of an app over all its deployments: search, download, retention. */
 export { filterOf, type FilterQuery, type LogFilter } from './filter.ts'
 export { type AppLine, readLines } from './read.ts'
 export { filterFields, LogLine } from './resources.ts'

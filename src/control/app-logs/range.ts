@@ -1,11 +1,11 @@
-/** Times of a search, in microseconds since the epoch. */
+/** The time span of a search, in microseconds since the epoch. */
 import { invalidField } from '../http/errors.ts'
 
 const duration = /^(\d{1,6})([smhdw])$/
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,3}(\d{0,3})\d{0,6})?(?:[Zz]|[+-]\d\d:\d\d)$/
 
-/** @throws ApiError 400 naming the field */
+/** Parses a time, or a duration before `now`. @throws ApiError 400 naming the field */
 export function timeUs(field: 'since' | 'until', value: string, now: Date): number {
   const [, count, unit] = duration.exec(value) ?? []
   if (count !== undefined && unit !== undefined)
@@ -18,19 +18,19 @@ export function timeUs(field: 'since' | 'until', value: string, now: Date): numb
 }
 
 export interface Span {
-  /** Only lines later than this, and earlier than `beforeUs`. */
+  /** The span has only lines later than this and earlier than `beforeUs`. */
   readonly afterUs: number
   readonly beforeUs: number
 }
 
-/** @throws ApiError 400 */
+/** Returns the span of a query, limited by the retention. @throws ApiError 400 */
 export function spanOf(
   query: { readonly since?: string | undefined; readonly until?: string | undefined },
   retentionMs: number,
   now: Date,
 ): Span {
   const oldestUs = (now.getTime() - retentionMs) * 1000
-  // A line at exactly `since` belongs to the result, one at `until` does not.
+  // The result includes a line at exactly `since`, but not one at `until`.
   const afterUs = query.since === undefined ? oldestUs : timeUs('since', query.since, now) - 1
   const beforeUs = query.until === undefined ? Number.MAX_SAFE_INTEGER : timeUs('until', query.until, now)
   if (beforeUs <= afterUs + 1) throw invalidField('until', 'Give a time after `since`.')

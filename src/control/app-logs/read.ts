@@ -1,4 +1,7 @@
-/** Reads lines of an app: finds the sources, asks their hosts, and goes on until there are enough. */
+/**
+ * Reads log lines of an app: finds the VMs and builds that have some, queries their hosts, and continues until there
+ * are enough lines.
+ */
 import type { FoundLine, LogKey, LogOrder } from '../../contract/agent.ts'
 import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
@@ -17,19 +20,19 @@ export interface AppLine extends FoundLine {
 }
 
 export interface AppLines {
-  /** In the requested order. */
+  /** Sorted in the requested order. */
   readonly lines: readonly AppLine[]
-  /** Where to go on; null: the end of the span. */
+  /** Position from which the next page continues; null at the end of the span. */
   readonly reached: LogKey | null
   readonly unavailable: ReadonlySet<string>
 }
 
 export type ReadDeps = Pick<Deps, 'db' | 'bus' | 'log'>
 
-/** A request answers with what it has found by then. */
+/** Time after which a request returns the lines that it has found so far. */
 const mostMs = seconds(4)
 const mostBytes = 16 * 2 ** 20
-/** Lines of one request to a host. */
+/** Maximum number of lines that one request to a host returns. */
 const mostAtOnce = 1000
 
 export async function readLines(
@@ -62,7 +65,7 @@ export async function readLines(
     }
     for (const vmId of found.unavailable) unavailable.add(vmId)
     const edge = edgeUs === undefined ? undefined : edgeKey(order, edgeUs)
-    // Too many VMs at the same time to go on behind them.
+    // More VMs end at the same time than one query returns, so the search cannot continue after them.
     const isStuck = edge && at && (order === 'newest' ? edge.atUs >= at.atUs : edge.atUs <= at.atUs)
     const reached = found.reached ?? (isStuck ? null : (edge ?? null))
     const isEnough = lines.length >= limit || bytes > mostBytes || performance.now() > end
@@ -87,6 +90,6 @@ function upTo(order: LogOrder, { afterUs, beforeUs }: Span, edgeUs: number | und
     : { afterUs, beforeUs: Math.min(beforeUs, edgeUs) }
 }
 
-/** The lines at the edge itself were not searched. */
+/** Position from which to continue at the edge of the searched time. Lines exactly at the edge were not searched. */
 const edgeKey = (order: LogOrder, edgeUs: number): LogKey =>
   order === 'newest' ? { atUs: edgeUs + 1, vmId: '' } : { atUs: edgeUs - 1, vmId: 'z' }

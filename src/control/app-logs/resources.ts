@@ -51,7 +51,7 @@ export type LogPage = Static<typeof LogPage>
 
 const when = (description: string) => text({ minLength: 1, maxLength: 40, description, examples: ['1h'] })
 
-/** Which lines. */
+/** Query parameters that select log lines. */
 export const filterFields = {
   since: Type.Optional(
     when('Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`.'),

@@ -14,7 +14,10 @@ import { lineView, timeOf } from './view.ts'
 
 type LogDeps = Pick<Deps, 'db' | 'bus' | 'log' | 'config' | 'clock'>
 
-/** Lines may arrive this much later than their time says. */
+/**
+ * Delay before a line is returned to a reader in the order `oldest`. A line may arrive up to this much later than its
+ * timestamp.
+ */
 const settleMs = 1000
 
 export const appLogFeature = (deps: LogDeps) =>
@@ -53,7 +56,10 @@ async function filterFor(
   return filterOf(deps, app.id, query)
 }
 
-/** A reader that goes on from the newest line would miss one that arrives late. */
+/**
+ * Leaves out the newest lines for a reader who continues from the last line: an earlier line that arrives late would
+ * otherwise be missed.
+ */
 function settled({ clock }: LogDeps, { order, until }: LogSearchQuery, filter: LogFilter): LogFilter {
   if (order !== 'oldest' || until !== undefined) return filter
   return { ...filter, beforeUs: (clock.now().getTime() - settleMs) * 1000 }

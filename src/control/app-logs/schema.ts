@@ -23,7 +23,7 @@ export const appLogOperations = operations({
       'Returns lines of all deployments of the app, also of VMs and deployments that no longer exist, newest first. Lines are removed after `retention_days`, and earlier if an app writes more than the operator retains.',
     query: LogSearchQuery,
     answer: LogPage,
-    // What an app prints may be secret.
+    // The output of an app may contain secrets.
     secretAnswer: true,
   },
   downloadAppLogs: {

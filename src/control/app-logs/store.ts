@@ -1,8 +1,8 @@
-/** Which VMs and builds of an app have lines, and on which hosts. */
+/** Finds the VMs and builds of an app that have log lines, and the hosts that store the lines. */
 import { type Sql, statement } from '../../db/db.ts'
 import type { LogOrder } from '../../contract/agent.ts'
 
-/** A VM or a build, and a host that has lines of it. A VM that was moved has one for each host. */
+/** A VM or a build, and a host that stores lines of it. A VM that was moved has one entry for each host. */
 export interface LogSource {
   readonly vmId: string
   readonly deploymentId: string
@@ -16,7 +16,7 @@ interface EndedSource extends LogSource {
 
 interface Scope {
   readonly appId: string
-  /** Null: all of them. */
+  /** Deployment to which the search is limited; null: all deployments. */
   readonly deploymentId: string | null
 }
 
@@ -65,18 +65,21 @@ const deleteForgotten = statement(
 )
 const deleteOld = statement('appLogs.deleteOld', `DELETE FROM vm_log WHERE ended_at < $1`)
 
-/** Ended VMs that one request to the hosts takes. */
+/** Maximum number of removed VMs that one search includes. */
 export const mostEnded = 500
-/** The clocks of hosts and of the database may differ by this much. */
+/** Maximum difference between the clocks of hosts and the database that is allowed for. */
 const skewMs = 60_000
 
 export interface Window {
   readonly sources: readonly LogSource[]
-  /** Lines beyond this time, in the direction of the order, may come from further sources. */
+  /**
+   * Time up to which the sources are complete, in the direction of the order. Later lines may come from other sources.
+   * Undefined: the sources are complete.
+   */
   readonly edgeUs: number | undefined
 }
 
-/** The sources that may have lines in the span. */
+/** Returns the VMs and builds that may have lines in the span. */
 export async function sourcesIn(
   sql: Sql,
   { appId, deploymentId }: Scope,

@@ -4,7 +4,10 @@ import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import * as store from './store.ts'
 
-/** Hosts delete old lines themselves. This forgets where they were, and has the lines of deleted apps removed. */
+/**
+ * The sweep that deletes the records of which hosts have logs, and has hosts delete the logs of deleted apps. Hosts
+ * delete expired lines by themselves.
+ */
 export const logRetention = ({ db, bus, config }: Pick<Deps, 'db' | 'bus' | 'config'>): Sweep => ({
   name: 'log-retention',
   everyMs: minutes(5),

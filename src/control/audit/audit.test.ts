@@ -22,8 +22,8 @@ async function testDirectory() {
 }
 const sql = (text: string): Statement<{ n: number }> => statement(`test.audit.${++statements}`, text)
 
-describeEachPostgres('audit', which => {
-  // Sealing waits for transactions of the whole server, so the test needs a private server.
+describeEachPostgres('the audit log', which => {
+  // Sealing waits for transactions of the whole database server, so the test needs a server of its own.
   let server: Awaited<ReturnType<typeof startPrivateServer>>
   let api: Identity
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describeEachPostgres('audit', which => {
   })
 
   const unsealed = sql('SELECT count(*) AS n FROM audit_log WHERE position IS NULL')
-  /** Retries, because the server's own housekeeping transactions can delay sealing. */
+  /** Seals all rows. Retries, because the server's own housekeeping transactions can delay sealing. */
   const seal = () =>
     until(
       async () => {
@@ -48,7 +48,7 @@ describeEachPostgres('audit', which => {
     )
   const verify = () => verifyAuditChain(api.deps.db, api.deps.vault)
 
-  it('lists entries newest first, with exact totals for every filter, sealed or not', async () => {
+  it('lists entries newest first, with exact totals for every filter, whether sealed or not', async () => {
     const person = await api.person()
     const token = person.token
     await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'one' } })
@@ -103,7 +103,7 @@ describeEachPostgres('audit', which => {
     expect(await verify()).toMatchObject({ intact: true })
   })
 
-  it('seals in the order of commits and waits for older transactions', async () => {
+  it('seals rows in the order of commits and waits for older transactions', async () => {
     await seal()
     const before = await verify()
     const insert = sql(
@@ -121,7 +121,7 @@ describeEachPostgres('audit', which => {
     expect(after.rows - before.rows).toBe(2)
   })
 
-  it('seals each row once with concurrent sealers', async () => {
+  it('seals each row once, even with concurrent sealers', async () => {
     const insert = sql(
       `INSERT INTO audit_log (id, account_id, action, resource_type, details)
        SELECT gen_random_uuid(), gen_random_uuid(), 'race', 'x', '{}' FROM generate_series(1, 500)`,
@@ -150,13 +150,13 @@ describeEachPostgres('audit', which => {
     ['a start that was moved', `UPDATE audit_chain SET first_position = 4`],
     ['a hash of the attacker', `UPDATE audit_log SET hash = sha256(hash) WHERE position = 5`],
   ]
-  it.each(tampering)('notices %s', async (_name, text) => {
+  it.each(tampering)('does not verify with %s', async (_name, text) => {
     await seal()
     const rollback = new Error('undo')
     const run = api.deps.db.tx(async tx => {
       await tx.run(sql(`ALTER TABLE audit_log DISABLE TRIGGER USER`))
       expect(await tx.run(sql(text))).toBeGreaterThan(0)
-      // Verification reads through the same transaction, as if the changes had been committed.
+      // Verifies inside this transaction, as if the changes had been committed.
       const verdict = await verifyAuditChain({ ...api.deps.db, one: tx.one, rows: tx.rows }, api.deps.vault)
       expect(verdict.intact).toBe(false)
       throw rollback
@@ -165,7 +165,7 @@ describeEachPostgres('audit', which => {
     expect(await verify()).toMatchObject({ intact: true })
   })
 
-  it('detects with an earlier head that the newest rows were removed or replaced', async () => {
+  it('does not verify against an earlier head if the newest rows were removed or replaced', async () => {
     await seal()
     const { db, vault } = api.deps
     const head = await currentHead(db)
@@ -180,7 +180,7 @@ describeEachPostgres('audit', which => {
           last_hash = (SELECT hash FROM audit_log WHERE position = last_position - 3)`),
       )
       const inside = { ...db, one: tx.one, rows: tx.rows }
-      // Inside the database the truncation cannot be detected.
+      // From the database alone, the truncation cannot be detected.
       expect(await verifyAuditChain(inside, vault)).toMatchObject({ intact: true })
       expect(await verifyAuditChain(inside, vault, readHeads(vault, file))).toMatchObject({
         intact: false,
@@ -193,7 +193,7 @@ describeEachPostgres('audit', which => {
     expect(await verifyAuditChain(db, vault, [other])).toMatchObject({ intact: false, at: head.position })
   })
 
-  it('accepts only heads with its own signature', () => {
+  it('accepts only heads with a valid signature', () => {
     const { vault } = api.deps
     const line = signedHead(vault, { position: 7, hash: 'b'.repeat(64) }, new Date())
     expect(readHeads(vault, line)).toEqual([{ position: 7, hash: 'b'.repeat(64) }])
@@ -202,7 +202,7 @@ describeEachPostgres('audit', which => {
     expect(readHeads(vault, 'nothing here')).toEqual([])
   })
 
-  it('writes its head to the log and to a file, once per position', async () => {
+  it("writes its head to the program's log and to a file, once per position", async () => {
     await seal()
     await using dir = await testDirectory()
     const lines: string[] = []
@@ -220,7 +220,7 @@ describeEachPostgres('audit', which => {
     expect(await verifyAuditChain(api.deps.db, other)).toMatchObject({ intact: false, at: 1 })
   })
 
-  it('can drop its oldest rows and still be verified', async () => {
+  it('can still be verified after its oldest rows were removed', async () => {
     await seal()
     const before = await verify()
     const removed = await removeOldAudit(api.deps.db, new Date(), 10)

@@ -1,5 +1,5 @@
 /**
- * The audit log as a keyed hash chain: the hash of each sealed row is HMAC(previous hash, row), so a change, removal,
+ * The audit log as a keyed hash chain. The hash of each sealed row is HMAC(previous hash, row), so a change, removal,
  * insertion or reordering of rows is detected unless the attacker has the installation's secret. Rows are sealed in the
  * order of their commits, once no older transaction on the server can add one: usually within two seconds, later during
  * long writing transactions. Until then only the table's trigger protects a row. If the newest sealed rows are removed
@@ -66,7 +66,10 @@ const sealedAfter = statement<SealedRow>(
 const next = (vault: Vault, previous: Buffer, position: number, content: string) =>
   vault.hash(purpose, `${previous.toString('hex')} ${position} ${content}`)
 
-/** Seals up to `limit` rows and returns their number. Concurrent calls wait for each other's lock on the head. */
+/**
+ * Seals up to `limit` rows and returns their number. Concurrent calls run one after another, because each locks the
+ * head of the chain.
+ */
 export function sealBatch(db: Db, vault: Vault, limit: number): Promise<number> {
   return db.tx(async (tx: Tx) => {
     let { position, hash } = await tx.one(lockEnd)
@@ -86,15 +89,15 @@ export function sealBatch(db: Db, vault: Vault, limit: number): Promise<number> 
 
 export type ChainVerdict =
   | { readonly intact: true; readonly rows: number; readonly lastPosition: number; readonly lastHash: string }
-  /** `at`: the first position with an error. */
+  /** `at`: the first position at which the chain is wrong. */
   | { readonly intact: false; readonly at: number; readonly because: string }
 
 const verifyBatch = 5_000
-const rewritten = 'an earlier end of the chain had another hash here: rows were removed and others written'
+const rewritten = 'an earlier head of the chain has another hash at this position: rows were removed and others written'
 
 /**
- * Recomputes the whole chain. Only reads, about 100,000 rows a second.
- * @param heads that were stored outside the database; heads older than the retention are ignored
+ * Recomputes the whole chain, at about 100,000 rows a second, without writing anything.
+ * @param heads earlier heads that were stored outside the database; those older than the retention are ignored
  */
 export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly AuditHead[] = []): Promise<ChainVerdict> {
   const { firstPosition, firstHash, lastPosition, lastHash } = await db.one(ends)
@@ -103,7 +106,7 @@ export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly Aud
     return {
       intact: false,
       at: lastPosition + 1,
-      because: `rows are missing up to ${newest}, which an earlier end names`,
+      because: `rows are missing up to position ${newest}, which an earlier head of the chain names`,
     }
   const known = new Map(heads.map(head => [head.position, head.hash]))
   const contradicts = (at: number, found: Buffer) => (known.get(at) ?? found.toString('hex')) !== found.toString('hex')
@@ -122,6 +125,7 @@ export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly Aud
     }
     if (rows.length === 0) return { intact: false, at: position + 1, because: 'rows at the end are missing' }
   }
-  if (!hash.equals(lastHash)) return { intact: false, at: position, because: "the chain's end was changed" }
+  if (!hash.equals(lastHash))
+    return { intact: false, at: position, because: 'the recorded head of the chain was changed' }
   return { intact: true, rows: lastPosition - firstPosition, lastPosition, lastHash: lastHash.toString('hex') }
 }

@@ -13,7 +13,7 @@ import type { Deps } from '../base/deps.ts'
 
 export interface AuditHead {
   readonly position: number
-  /** Hexadecimal. */
+  /** Hash of the row at this position, hexadecimal. */
   readonly hash: string
 }
 
@@ -23,14 +23,14 @@ const end = statement<{ position: number; hash: Buffer }>(
   `SELECT last_position AS position, last_hash AS hash FROM audit_chain`,
 )
 
-/** Formats a head as one line: position, hash, time and signature. */
+/** Returns a head as one line: position, hash, time and signature. */
 export function signedHead(vault: Vault, { position, hash }: AuditHead, at: Date): string {
   const content = `audit-head ${position} ${hash} ${at.toISOString()}`
   return `${content} ${vault.hash(purpose, content).toString('hex')}`
 }
 
 /**
- * Parses the heads in a file or a log; other text on a line is ignored.
+ * Parses the heads in a file or a log. Ignores other text on a line.
  * @throws Error that names a line with an invalid signature
  */
 export function readHeads(vault: Vault, text: string): AuditHead[] {
@@ -53,7 +53,7 @@ export async function currentHead(db: Db): Promise<AuditHead> {
   return { position, hash: hash.toString('hex') }
 }
 
-/** Writes the head of the chain once a minute while it grows. */
+/** The sweep that writes the head of the chain once a minute while the chain grows. */
 export function auditHeads({ db, vault, config, log }: Pick<Deps, 'db' | 'vault' | 'config' | 'log'>): Sweep {
   let written = 0
   return {

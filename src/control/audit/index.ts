@@ -1,4 +1,4 @@
-/** The audit log: rows in the transaction of each change, sealed as a hash chain. */
+/** The audit log: rows are written in the transaction of each change and sealed as a hash chain. */
 export { type ChainVerdict, verifyAuditChain } from './chain.ts'
 export { auditHeads, readHeads } from './heads.ts'
 export { auditFeature } from './routes.ts'

@@ -1,6 +1,6 @@
 import { type Db, statement } from '../../db/db.ts'
 
-// The newest sealed row older than the limit. All rows up to it are removed, and the chain starts after it.
+// The newest sealed row that may be removed. All rows up to it are removed, and the chain then starts after it.
 const cut = statement<{ position: number; hash: Buffer }>(
   'audit.cut',
   `SELECT position, hash FROM audit_log

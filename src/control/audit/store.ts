@@ -1,4 +1,6 @@
-/** Reads the audit log. Each statement has four variants, so that every filter can use an index. */
+/**
+ * Reads the audit log. Each statement exists in four variants, so that every combination of filters can use an index.
+ */
 import { type Db, type Statement, statement } from '../../db/db.ts'
 import { accountName } from '../http/account-name.ts'
 import type { Window } from '../http/paging.ts'
@@ -6,7 +8,7 @@ import type { Window } from '../http/paging.ts'
 export interface AuditRow {
   readonly id: string
   readonly userId: string
-  /** Name or e-mail address of the account; null if it does not exist. */
+  /** Name or e-mail address of the account; null if the account does not exist. */
   readonly actor: string | null
   readonly action: string
   readonly resourceType: string
@@ -19,7 +21,10 @@ export interface AuditRow {
 /** The rows that a caller may read: those of the project and their own rows outside of any project. */
 export interface AuditFilter {
   readonly projectId: string
-  /** Undefined for a token that is bound to the project, which cannot read the account's rows, and if they are not asked for. */
+  /**
+   * Account whose own rows are included. Undefined to leave them out: if they are not requested, or for a token that is
+   * bound to the project, which cannot read them.
+   */
   readonly accountId: string | undefined
   readonly action: string | undefined
   readonly resourceType: string | undefined
@@ -44,8 +49,8 @@ const perVariant = <Row>(make: (variant: Variant) => Statement<Row>): Readonly<R
 const columns = `id, account_id AS "userId", action, resource_type AS "resourceType", resource_id AS "resourceId", details,
   ip_address AS "ipAddress", created_at AS "createdAt"`
 
-// Each scope is read by its own index up to the end of the page, then the two are merged: a condition `scope_id IN
-// (...)` would sort all rows of both.
+// Reads each scope (project, account) with its own index up to the end of the page; the caller merges them. A condition
+// `scope_id IN (...)` would sort all rows of both.
 const walk = (scope: string, variant: Variant, reach: string, before: string) =>
   `(SELECT ${columns} FROM audit_log WHERE scope_id = ${scope} ${conditions[variant]} AND id < ${before}::uuid
      ORDER BY id DESC LIMIT ${reach})`
@@ -65,8 +70,8 @@ const pages = perVariant<AuditRow>(variant => {
   )
 })
 
-// Sealed rows are summed up, the few unsealed ones are counted; one statement, so one snapshot: the sealer
-// moves a row from one side to the other in one transaction, hence no row is counted twice or not at all.
+// Adds the stored count of sealed rows and the actual count of the few unsealed ones. The sealer changes both in one
+// transaction and this is one statement with one snapshot, so no row is counted twice or missed.
 const totals = perVariant<{ total: number }>(variant =>
   statement(
     `audit.total.${variant}`,
@@ -83,7 +88,7 @@ function variantOf({ action, resourceType }: AuditFilter): Variant {
   return resourceType === undefined ? 'all' : 'byResource'
 }
 
-/** A scope that no row has: account ids and project ids are UUIDs of version 7. */
+/** A scope that no row has: the ids of accounts and projects are UUIDs of version 7. */
 const nobody = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 const paramsOf = (f: AuditFilter) => [
@@ -94,6 +99,6 @@ const paramsOf = (f: AuditFilter) => [
 
 export const auditPage = (db: Db, filter: AuditFilter, { take, skip, before }: Window) =>
   db.rows(pages[variantOf(filter)], [...paramsOf(filter), take, skip, before])
-/** An exact count for any number of rows. */
+/** Returns the exact number of rows, however many there are. */
 export const auditTotal = async (db: Db, filter: AuditFilter) =>
   (await db.one(totals[variantOf(filter)], paramsOf(filter))).total

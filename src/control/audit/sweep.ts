@@ -6,7 +6,7 @@ import { removeOldAudit } from './retention.ts'
 
 const batch = 1000
 
-/** Seals new audit rows. */
+/** The sweep that seals new audit rows. */
 export const auditSealing = ({ db, vault }: Pick<Deps, 'db' | 'vault'>): Sweep => ({
   name: 'audit-sealing',
   everyMs: seconds(1),
@@ -20,7 +20,7 @@ export const auditSealing = ({ db, vault }: Pick<Deps, 'db' | 'vault'>): Sweep =
   },
 })
 
-/** Removes old rows if a retention is configured; the default keeps all rows. */
+/** The sweep that removes old rows if a retention is configured. By default all rows are kept. */
 export const auditRetention = ({ db, config }: Pick<Deps, 'db' | 'config'>): Sweep => ({
   name: 'audit-retention',
   everyMs: hours(1),

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { describedActions, inWordsOf } from './words.ts'
 
-it('every action that the sources record has words', () => {
+it('every action that the source code records has a description', () => {
   const found = globSync('src/control/**/*.ts')
     .filter(file => !file.endsWith('.test.ts'))
     .flatMap(file => [...readFileSync(file, 'utf8').matchAll(/(?:action: |noteOf\()'([a-z_0-9]+(?:\.[a-z_0-9]+)+)'/g)])
@@ -11,7 +11,7 @@ it('every action that the sources record has words', () => {
   expect([...new Set(found)].filter(action => !describedActions.includes(action))).toEqual([])
 })
 
-it('words name what an entry concerns', () => {
+it('a description names the object of the entry', () => {
   expect(inWordsOf('deployment.create', { app: 'web', image: 'nginx:1.27' })).toBe('deployed web (nginx:1.27)')
   expect(inWordsOf('app.env.set', { app: 'web', name: 'KEY' })).toBe('set the variable KEY of web')
   expect(inWordsOf('app.scale', { name: 'web', desiredReplicas: 3 })).toBe('scaled web to 3')

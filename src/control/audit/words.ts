@@ -1,10 +1,10 @@
-/** Describes entries of the audit log in words, for people. Pure. */
+/** Describes entries of the audit log in words. Pure. */
 
 type Details = Readonly<Record<string, unknown>>
 type Words = string | ((details: Details) => string)
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '')
-/** ` web`, from the first key that the details have; empty if they have none. */
+/** Returns the first of these details with a space before it, such as ` web`; empty if none of them is present. */
 const named =
   (...keys: readonly string[]) =>
   (details: Details) => {
@@ -29,7 +29,7 @@ const after = (mark: string, key: string) => (details: Details) =>
 const ofApp = inWords('of', 'app')
 const path = named('path')
 
-/** What was done, following the name of who did it. */
+/** Descriptions of actions, as they follow the name of the actor. */
 const words: Readonly<Record<string, Words>> = {
   'account.created': 'created the account',
   'account.deleted': 'deleted the account',
@@ -176,7 +176,10 @@ export const describedActions: readonly string[] = Object.keys(words)
 
 const longest = 300
 
-/** What happened, without who did it: `deployed web (nginx:1.27)`. Bounded, because details may come from requests. */
+/**
+ * Describes what happened, without the actor: `deployed web (nginx:1.27)`. The length is bounded, because details may
+ * come from requests.
+ */
 export function inWordsOf(action: string, details: unknown): string {
   const found = words[action]
   const given: Details =

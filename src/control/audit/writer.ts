@@ -4,10 +4,10 @@ import { newId } from '../../lib/ids.ts'
 import type { AuditNote, Caller } from '../http/operation.ts'
 import type { AuditWriter } from '../http/ports.ts'
 
-/** Stands for an unknown account, e.g. in a sign-in with an address without an account. */
+/** Account id for an unknown account, for example in a sign-in with an address that has no account. */
 export const unknownAccount = '00000000-0000-0000-0000-000000000000'
 
-/** The actor and its origin. */
+/** Who made the change, and from where. */
 export interface AuditActor {
   readonly userId: string
   readonly projectId: string | undefined
@@ -38,13 +38,13 @@ export function writeAudit(tx: Tx, actor: AuditActor, note: AuditNote): void {
   ])
 }
 
-/** `session:<id>` or `pat:<id>`. */
+/** Returns `session:<id>` or `pat:<id>`; null without a credential. */
 function credentialOf(via: Caller['via'] | undefined): string | null {
   if (!via) return null
   return via.kind === 'session' ? `session:${via.sessionId}` : `pat:${via.patId}`
 }
 
-/** Implements the HTTP layer's interface. */
+/** The HTTP layer's interface to the audit log. */
 export const auditWriter: AuditWriter = {
   write(tx, entries) {
     for (const { userId, projectId, via, origin, action, resourceType, resourceId, details } of entries) {

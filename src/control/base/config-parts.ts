@@ -1,4 +1,4 @@
-/** Reads the groups of settings that depend on one another. Problems are added to `faults`. */
+/** Reads the groups of settings that depend on each other. Problems are added to `faults`. */
 import { readFileSync } from 'node:fs'
 import type { BillingConfig, DatabaseConfig, ScmConfig } from './config.ts'
 import { list, type Setting } from './setting.ts'
@@ -7,7 +7,7 @@ import { controlSettings, secretHelp } from './settings.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 type Read = <T>(setting: Setting<T>) => T
 
-/** Reads one secret per line, newest first. */
+/** Reads a file with one secret per line, newest first. */
 const linesOf = (file: string) =>
   readFileSync(file, 'utf8')
     .split('\n')
@@ -38,7 +38,9 @@ export function readScm(read: Read, faults: string[]): ScmConfig | undefined {
   })
 }
 
-/** Returns a function that reads a setting. An invalid value is added to `faults`. */
+/**
+ * Returns a function that reads a setting. For an invalid value it adds an entry to `faults` and returns the default.
+ */
 export const settingReader =
   (env: Environment, faults: string[]): Read =>
   <T>(s: Setting<T>): T => {

@@ -1,5 +1,5 @@
 /**
- * The control plane's configuration: one frozen object, parsed once at start, with all errors reported together. Only
+ * The control plane's configuration: one frozen object, parsed once at start; all errors are reported together. Only
  * this file and config-parts.ts read the environment. settings.ts lists the settings.
  */
 import type { PortRange } from '../../lib/port-range.ts'
@@ -7,14 +7,14 @@ import { type Environment, readBilling, readDatabases, readScm, readSecrets, set
 import { controlSettings } from './settings.ts'
 
 export interface ControlConfig {
-  /** The first secret encrypts and signs; all of them decrypt and verify. */
+  /** The first secret is used to encrypt and sign; all of them are used to decrypt and verify. */
   readonly secrets: readonly string[]
   readonly accessTokenTtlSeconds: number
   readonly refreshTokenTtlSeconds: number
   readonly captchaRequired: boolean
   /** Apps are served at `<app>-<project>.<domain>`. */
   readonly domain: string
-  /** Public URL of the gateway, for links: scheme and, unless it is the default, port. */
+  /** Public URL of the gateway, for links: the scheme, and the port unless it is the default. */
   readonly gatewayUrl: string
   readonly publicUrl: string
   readonly defaultPlan: string
@@ -28,18 +28,18 @@ export interface ControlConfig {
     readonly refusalDelayMs: number
   }
   readonly cpuOvercommit: number
-  /** A host that is silent for longer is suspected to be down. */
+  /** Silence after which a host is suspected to be down. */
   readonly hostTimeoutSeconds: number
-  /** Names of the labels of hosts that apps may see and use. */
+  /** Names of the host labels that apps may see and use. */
   readonly publicLabels: readonly string[]
-  /** Time limit of a rollout. */
+  /** Time within which a rollout must succeed. */
   readonly rolloutTimeoutSeconds: number
-  /** Time that running requests have to finish before a VM moves. */
+  /** Time that open requests have to finish before a VM moves. */
   readonly moveDrainSeconds: number
   readonly maxRestarts: number
-  /** Idle time after which an app that may scale to zero does so. */
+  /** Time without requests after which an app that may scale to zero does so. */
   readonly idleSeconds: number
-  /** Open requests per replica above which the autoscaler adds one; 0: it uses CPU and memory only. */
+  /** Number of open requests per replica above which the autoscaler adds one; 0: it uses CPU and memory only. */
   readonly requestsPerReplica: number
   readonly streamsPerUser: number
   /** Name servers for checking custom domains, `address` or `address:port`; empty: those of the system. */
@@ -47,17 +47,17 @@ export interface ControlConfig {
   /** Directory URL of a certificate authority (RFC 8555); empty: none. */
   readonly acmeDirectory: string
   readonly acmeEmail: string
-  /** CA file for verifying the certificate authority's API; empty: the system's CAs. */
+  /** CA file with which the certificate authority's API is verified; empty: the system's CAs. */
   readonly acmeCa: string
   /** Networks (CIDR) that may call /re-attach and /validate; empty: loopback, if the API listens there. */
   readonly storageNetworks: readonly string[]
-  /** Prefix from which projects get a /64; undefined: the random one in the database. */
+  /** IPv6 prefix from which each project gets a /64; undefined: the random one in the database. */
   readonly ipv6Prefix: string | undefined
   /** IPv4 network from which each host of the mesh gets a /20 for its guests. */
   readonly guestNetwork: string
   /** Retention of the log lines of apps. */
   readonly logDays: number
-  /** 0: the audit log is retained forever. */
+  /** Retention of the audit log in days; 0: forever. */
   readonly auditRetentionDays: number
   readonly historyDays: number
   /** File to which signed heads of the audit log are appended; empty: they are only logged. */
@@ -71,21 +71,21 @@ export interface ControlConfig {
   readonly registry: string
   /** Public address of the installation's own registry; empty: there is none. */
   readonly registryUrl: string
-  /** Ports on gateways for TCP services; undefined: none. */
+  /** Ports of the gateways for TCP services; undefined: none. */
   readonly tcpPorts: PortRange | undefined
-  /** Shared port of gateways for TCP services with TLS; undefined: none. */
+  /** Port that TCP services with TLS share on the gateways; undefined: none. */
   readonly tcpTlsPort: number | undefined
   readonly buildTimeoutMinutes: number
-  /** Directory of uploaded sources until they are built; empty: uploads are refused. */
+  /** Directory that stores uploaded sources until they are built; empty: uploads are refused. */
   readonly sourceDir: string
-  /** Allows builds of repositories with private addresses or without TLS. */
+  /** Allows builds from repositories with private addresses or without TLS. */
   readonly privateGitHosts: boolean
-  /** Cents per unit of usage. */
+  /** Prices of usage, in cents. */
   readonly prices: UsagePrices
   readonly budgetGraceHours: number
-  /** Each pull request from a branch of the same repository gets a preview app. */
+  /** Whether each pull request from a branch of the same repository gets a preview app. */
   readonly previews: boolean
-  /** Undefined: no source host integration. */
+  /** Integration with GitHub; undefined: none. */
   readonly scm: ScmConfig | undefined
 }
 
@@ -96,15 +96,18 @@ export interface UsagePrices {
   readonly egressGb: number
 }
 
-/** A GitHub App on github.com or a GitHub Enterprise Server. */
+/**
+ * The GitHub App (an integration registered on github.com or a GitHub Enterprise Server) through which the installation
+ * reads repositories.
+ */
 export interface ScmConfig {
   readonly appId: string
-  /** Name of the app in URLs: `<web>/apps/<slug>`. */
+  /** Name of the GitHub App in URLs: users install it at `<webUrl>/apps/<slug>`. */
   readonly slug: string
-  /** PEM. */
+  /** Private key of the GitHub App, in PEM. */
   readonly privateKey: string
   readonly webhookSecret: string
-  /** OAuth credentials of the app, used to verify who installed it. */
+  /** OAuth credentials of the GitHub App, with which the user who installed it is verified. */
   readonly clientId: string
   readonly clientSecret: string
   readonly webUrl: string
@@ -112,16 +115,16 @@ export interface ScmConfig {
 }
 
 export interface DatabaseConfig {
-  /** Offered major versions of PostgreSQL; the first is the default. */
+  /** Major versions of PostgreSQL that are offered; the first is the default. */
   readonly versions: readonly number[]
   readonly backend: 'volume' | 'neon'
-  /** Management API of the page server. Only with `neon`. */
+  /** Management API of the page server. Only with the backend `neon`. */
   readonly pageserverUrl: string
-  /** Image of a VM that stores its data on a page server. */
+  /** Image of a database VM that stores its data on a page server. */
   readonly neonImage: string
-  /** Page servers besides node 1. One without a URL may re-attach but gets no new tenants. */
+  /** Page servers besides node 1. One without a URL may re-attach, but gets no new databases. */
   readonly storageNodes: readonly { readonly id: number; readonly url: string }[]
-  /** Bearer token of page servers outside of the known networks. */
+  /** Bearer token of page servers outside of `storageNetworks`. */
   readonly storageSecret: string
   /** Public address of the gateways' SSH bastion. */
   readonly sshHost: string
@@ -129,28 +132,29 @@ export interface DatabaseConfig {
   readonly backupHours: number
   readonly backupsKept: number
   readonly drillHours: number
-  /** How long a spare VM is held ready after a snapshot, or its newest branch. */
+  /** Time for which a spare VM is held ready for a database after a snapshot was taken or a branch was created. */
   readonly spareMinutes: number
 }
 
 export interface BillingConfig {
   readonly provider: 'none' | 'sandbox' | 'polar' | 'stripe'
   readonly apiKey: string
-  /** Overrides the provider's production URL. */
+  /** Replaces the billing provider's production URL. */
   readonly apiUrl: string | undefined
-  /** All of them are accepted, to allow rotation. */
+  /** Secrets of webhooks. All of them are accepted, so that they can be rotated. */
   readonly webhookSecrets: readonly string[]
-  /** Plan by product id; other products use their metadata `mote_plan`. */
+  /** Plan of each product, by product id. Other products use their metadata `mote_plan`. */
   readonly plans: ReadonlyMap<string, string>
   readonly defaultProduct: string | undefined
-  /** Allowed hosts for redirects of the browser, besides the provider's own. */
+  /** Hosts to which the browser may be redirected, besides the provider's own. */
   readonly redirectHosts: readonly string[]
   readonly graceDays: number
 }
 
 /**
+ * Parses the configuration.
  * @param env the process environment (or a test's)
- * @param fallbackSecretFile read if no secret is configured: the key file of the all-in-one
+ * @param fallbackSecretFile read if no secret is configured: the key file of the all-in-one server
  * @throws Error that lists every problem
  */
 export function parseControlConfig(env: Environment, fallbackSecretFile?: string): ControlConfig {

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Vault } from '../../lib/vault.ts'
 import type { ControlConfig } from './config.ts'
 
-/** Dependencies of features. They are passed explicitly; there is no container and no singleton. */
+/** Dependencies of features. They are passed explicitly as arguments; there is no container and no singleton. */
 export interface Deps {
   readonly db: Db
   readonly bus: Bus

@@ -2,7 +2,7 @@
 import { parsePortRange, type PortRange } from '../../lib/port-range.ts'
 import { imagePath, setting, url } from './setting.ts'
 
-/** @throws Error */
+/** Parses a port number; undefined for an empty text. @throws Error for any other text */
 function portNumber(text: string): number | undefined {
   if (text === '') return undefined
   const port = Number(text)

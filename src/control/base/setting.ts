@@ -1,4 +1,4 @@
-/** Defines a setting of the control plane: its variable, its default and its type of value. */
+/** Defines a setting of the control plane: its environment variable, its default and how its value is parsed. */
 import { formatCidr, parseCidr } from '../../lib/cidr.ts'
 import type { BillingConfig, DatabaseConfig, UsagePrices } from './config.ts'
 
@@ -31,7 +31,7 @@ export const url = (text: string) => {
   if (!URL.canParse(text)) throw new Error('must be a URL such as http://localhost:7070')
   return text.replace(/\/$/, '')
 }
-/** Page servers, each as an id or as an id with the URL of its management API. */
+/** Parses page servers, each given as an id, or as an id with the URL of its management API. */
 export const pageServers = (text: string): readonly { readonly id: number; readonly url: string }[] =>
   list(text).map(one => {
     const [, id, address] = /^(\d{1,15})(?:=(.+))?$/.exec(one) ?? []

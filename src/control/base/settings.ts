@@ -1,4 +1,4 @@
-/** Every setting of the control plane, as printed by `--help` and in `docs/operating.md`. */
+/** All settings of the control plane. `--help` and `docs/operating.md` list them. */
 import { edgeSettings } from './edge-settings.ts'
 import {
   billingProvider,
@@ -93,7 +93,7 @@ export const controlSettings = {
   idleSeconds: setting(
     'MOTE_IDLE_SECONDS',
     300,
-    // Gateways report every 2 s: with a shorter limit an app would go to sleep between two requests.
+    // Gateways report every 2 s. With a limit close to that, an app would go to sleep between two requests.
     whole(10),
     'seconds without a request after which an app with min_replicas 0 is scaled to zero, at least 10',
   ),

@@ -2,11 +2,14 @@ import { type Static, Type } from 'typebox'
 import type { Vault } from '../../lib/vault.ts'
 import { readSigned, sign } from './signed.ts'
 
-/** A bastion login: account, database or app, credential and expiry. */
+/**
+ * A grant: the result of a login at a bastion. It names the account, the database or app, the credential and the
+ * expiry.
+ */
 export const Grant = Type.Object({
   accountId: Type.String(),
   projectId: Type.String(),
-  /** Id of what the login reaches: a database, a branch or an app. */
+  /** Id of the database, branch or app that the login may access. */
   target: Type.String(),
   via: Type.Enum(['pat', 'key', 'session']),
   viaId: Type.String(),
@@ -15,13 +18,13 @@ export const Grant = Type.Object({
 export type Grant = Static<typeof Grant>
 export type GrantPurpose = 'database.tunnel' | 'app.shell'
 
-/** An older connection opens no new tunnels and sessions. */
+/** Age at which a grant expires. The connection then opens no new tunnels or sessions. */
 export const grantMs = 12 * 60 * 60 * 1000
 
-/** Signs a grant. The gateway passes it back unchanged. */
+/** Signs a grant. The gateway stores it and sends it back unchanged. */
 export const writeGrant = (vault: Vault, purpose: GrantPurpose, grant: Grant) => sign(vault, purpose, grant)
 
-/** Verifies a grant; undefined when it is forged or damaged. `isOld`: the grant has expired. */
+/** Verifies a grant. Undefined when it is forged or damaged. `isOld`: the grant has expired. */
 export function readGrant(
   vault: Vault,
   purpose: GrantPurpose,

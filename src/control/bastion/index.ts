@@ -1,4 +1,4 @@
-/** What the SSH bastions of gateways need: logins, grants, and their host keys. */
+/** The control plane's part of the SSH bastions, which run in gateways: logins, grants, and the bastions' host keys. */
 export { grantMs, readGrant, writeGrant } from './grant.ts'
 export { bastionKeys, hostKeyOptions, startBastionKeyReceiver } from './keys.ts'
 export { type Logins, startLoginReceiver } from './logins.ts'

@@ -1,6 +1,6 @@
 /**
- * Host keys of the SSH bastions: gateways report them, and the API returns them, so that clients need not trust a key
- * on first use.
+ * Host keys of the SSH bastions. Gateways report them and the API returns them, so that clients need not trust an
+ * unknown key on first use.
  */
 import { Value } from 'typebox/value'
 import { type Sql, statement } from '../../db/db.ts'
@@ -20,10 +20,10 @@ const list = statement<{ publicKey: string }>(
 )
 const forget = statement('bastion.forgetBastionKeys', `DELETE FROM bastion_key WHERE seen_at <= $1`)
 
-/** A gateway that has not reported for longer has a new key or no longer exists. */
+/** Retention of a key. A gateway that has not reported a key for longer has another one or no longer exists. */
 const cachedMs = hours(24)
 
-/** Returns known_hosts(5) lines without the name: `ssh-ed25519 AAAA...`. */
+/** Returns known_hosts(5) lines without the host name: `ssh-ed25519 AAAA...`. */
 export const bastionKeys = async (sql: Sql, now: Date): Promise<string[]> =>
   (await sql.rows(list, [new Date(now.getTime() - cachedMs)])).map(row => row.publicKey)
 
@@ -46,8 +46,8 @@ export async function startBastionKeyReceiver({
 }
 
 /**
- * ssh accepts one key from a command (OpenSSH 8.5); with several gateways, or none yet, it trusts the first key it
- * sees.
+ * Returns ssh options that make the client accept only this host key. A command can supply one key to ssh (OpenSSH
+ * 8.5); with several gateways, or none yet, ssh trusts the first key that it gets.
  */
 export function hostKeyOptions([key, ...others]: readonly string[]): string {
   if (key === undefined || others.length > 0) return '-o StrictHostKeyChecking=accept-new'

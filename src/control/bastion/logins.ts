@@ -1,4 +1,4 @@
-/** Answers bastions: whether a login is valid. */
+/** Responds to bastions that want to know whether a login is valid. */
 import { Value } from 'typebox/value'
 import type { Bus, Subscription } from '../../bus/bus.ts'
 import { gatewaySubjects, loginReaches, TunnelLogin, type TunnelLoginAnswer } from '../../contract/gateway.ts'
@@ -6,7 +6,7 @@ import { gatewaySubjects, loginReaches, TunnelLogin, type TunnelLoginAnswer } fr
 /** Returns a grant, or null to refuse the login. */
 export type LogIn = (login: TunnelLogin) => Promise<string | null>
 
-/** By what the user name means. */
+/** The function that checks a login, for each kind of target. The user name determines the kind. */
 export type Logins = Readonly<Record<'database' | 'app', LogIn>>
 
 export const startLoginReceiver = (bus: Bus, logins: Logins): Promise<Subscription> =>

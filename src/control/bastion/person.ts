@@ -1,4 +1,4 @@
-/** Who logs in to a bastion, and whether that person still has the right to a project. */
+/** Identifies who logs in to a bastion, and checks whether that account still has access to a project. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError } from '../http/errors.ts'
@@ -28,13 +28,16 @@ const stillGranted = statement<{ granted: boolean }>(
 )
 const keyUsed = statement('bastion.keyUsed', `UPDATE ssh_key SET last_used_at = now() WHERE id = $1`)
 
-/** Accepts a registered key of a member who may write to the project. */
+/** Returns the account of a registered SSH key, if it is a member of the project and not only a viewer. */
 export async function personOfKey(sql: Sql, projectId: string, fingerprint: string): Promise<Person | undefined> {
   const key = await sql.maybe(keyOfMember, [projectId, fingerprint])
   return key && { accountId: key.accountId, via: 'key', viaId: key.keyId }
 }
 
-/** Accepts an access token with the scope for a project of which the owner is more than a viewer. */
+/**
+ * Returns the account of an access token, if the token has the scope and the account is a member of the project and not
+ * only a viewer.
+ */
 export async function personOfToken(
   security: Security,
   token: string,
@@ -52,19 +55,22 @@ export async function personOfToken(
   }
 }
 
-/** Whether the person still is more than a viewer of the project, and the credential is still valid. */
+/**
+ * Returns whether the account is still a member of the project and not only a viewer, and the credential is still
+ * valid.
+ */
 export const isGranted = async (sql: Sql, grant: Person & { readonly projectId: string }) =>
   (await sql.one(stillGranted, [grant.projectId, grant.accountId, grant.via, grant.viaId])).granted
 
-/** Notes that a key was used. */
+/** Records that an SSH key was used. */
 export const noteUse = async (tx: Tx, { via, viaId }: Person) => {
   if (via === 'key') await tx.run(keyUsed, [viaId])
 }
 
-/** The credential as the audit log records it. */
+/** Returns the credential in the form that the audit log records. */
 export const credentialOf = ({ via, viaId }: Person): Caller['via'] | undefined =>
   via === 'pat' ? { kind: 'pat', patId: viaId } : via === 'session' ? { kind: 'session', sessionId: viaId } : undefined
 
-/** The credential in words, for the details of an audit entry. */
+/** Describes the credential in words, for the details of an audit entry. */
 export const credentialText = ({ via, viaId }: Person) =>
   via === 'key' ? `ssh key ${viaId}` : via === 'pat' ? 'token' : 'session'

@@ -1,16 +1,16 @@
-/** Facts that a gateway passes back unchanged: only control can sign them. */
+/** Signed data that a gateway stores and sends back unchanged. Only the control plane can sign it. */
 import { timingSafeEqual } from 'node:crypto'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Vault } from '../../lib/vault.ts'
 
-/** @param purpose a signature for one purpose is not valid for another */
+/** Signs data. @param purpose a signature for one purpose is not valid for another */
 export function sign(vault: Vault, purpose: string, facts: object): string {
   const text = JSON.stringify(facts)
   return `${Buffer.from(text).toString('base64url')}.${vault.hash(purpose, text).toString('base64url')}`
 }
 
-/** Returns undefined when the text is forged, damaged or for another purpose. */
+/** Returns signed data; undefined when the text is forged, damaged or signed for another purpose. */
 export function readSigned<T extends TSchema>(
   vault: Vault,
   purpose: string,

@@ -1,4 +1,4 @@
-/** Requests for builds, before any host is involved. */
+/** Requests for builds: what they create, and which ones are refused, before any host is involved. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld } from '../../../test/support/compute.ts'
 import { lock } from '../apps/store.ts'
@@ -34,8 +34,8 @@ const states = async (appId: string) =>
     row => row.state,
   )
 
-describe('a deploy from source', () => {
-  it('creates a deployment that waits for its build, and no VM', async () => {
+describe('a deploy request from source', () => {
+  it('creates a deployment that waits for its build, without a VM', async () => {
     const made = await app('https://git.example/a.git')
     const answer = await ask(made)
     expect(answer).toMatchObject({ status: 'building', vm_id: '', image_tag: '' })
@@ -45,7 +45,7 @@ describe('a deploy from source', () => {
     expect(rows).toEqual([{ image: '', trigger_source: 'manual' }])
   })
 
-  it('supersedes queued builds; a dry run changes nothing', async () => {
+  it('supersedes queued builds, unless it is a dry run', async () => {
     const made = await app('https://git.example/b.git')
     await ask(made)
     expect(await ask(made, { dry_run: true })).toMatchObject({ status: 'dry_run', deployment_id: '' })
@@ -54,19 +54,19 @@ describe('a deploy from source', () => {
     expect(await states(made.id)).toEqual(['superseded', 'queued'])
   })
 
-  it('from git:// is refused', async () => {
+  it('is refused for a git:// address', async () => {
     const asked = ask(await app('git://git.example/a'))
     await expect(asked).rejects.toMatchObject({ status: 400, message: expect.stringContaining('https') })
   })
 
-  it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])('from %s needs a deploy key', async url => {
+  it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])('needs a deploy key for %s', async url => {
     await expect(ask(await app(url))).rejects.toMatchObject({
       status: 409,
       message: expect.stringContaining('deploy key for git.example'),
     })
   })
 
-  it('needs a registry when there are several hosts', async () => {
+  it('is refused when there are several hosts but no registry', async () => {
     const made = await app('https://git.example/c.git')
     await world.addHost()
     await expect(ask(made)).rejects.toMatchObject({

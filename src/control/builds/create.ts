@@ -16,20 +16,20 @@ export interface SourceApp {
   readonly port: number
   readonly desiredReplicas: number
   readonly gitUrl: string
-  /** Empty: the default branch. */
+  /** Branch to build; empty: the default branch. */
   readonly gitBranch: string
   readonly gitSubmodules: boolean
   readonly scmInstallationId: number | null
 }
 
-/** The commit, as far as it is known; empty fields: the head of the default branch at fetch time. */
+/** The commit to build, as far as it is known. Empty fields stand for the head of the default branch at fetch time. */
 export interface SourceCommit {
   readonly branch: string
   readonly hash: string
   readonly message: string
-  /** Empty if the git host reported none. */
+  /** Author of the commit; empty if the git host reported none. */
   readonly author: string
-  /** Build exactly this commit; otherwise the head of the branch at fetch time. */
+  /** True: build exactly this commit. False: build the head of the branch at fetch time. */
   readonly isExact: boolean
 }
 
@@ -39,8 +39,8 @@ const noSharedRegistry =
 export const newestCommit: SourceCommit = { branch: '', hash: '', message: '', author: '', isExact: false }
 
 /**
- * Creates a deployment from the app's repository, which waits for its build. Queued builds of the app are superseded
- * together with their deployments; a running one continues. The transaction must hold the app.
+ * Creates a deployment that waits for a build of the app's repository. Supersedes queued builds of the app together
+ * with their deployments; a running build continues. The caller's transaction must hold the lock on the app.
  * @throws ApiError 400, 403 `plan_limit_exceeded`, 409, 503 `no_capacity`, as for every deployment
  */
 export async function deployFromSource(
@@ -79,7 +79,10 @@ export async function deployFromSource(
   return answer
 }
 
-/** Creates a deployment from an uploaded source, see `checkSource` and `assertRetained`. @throws as deployFromSource */
+/**
+ * Creates a deployment that waits for a build of an uploaded source. The caller has checked `digest` with `checkSource`
+ * and `assertRetained`. @throws ApiError like `deployFromSource`
+ */
 export const deployFromUpload = (
   deps: Pick<Deps, 'db' | 'config'>,
   call: DeployCall,

@@ -1,11 +1,11 @@
 import type { Deps } from '../base/deps.ts'
 
-/** For HTTP basic authentication, or for SSH. */
+/** Credential for a git repository: for HTTP basic authentication, or for SSH. */
 export type SourceCredential =
   | { readonly username: string; readonly password: string }
   | { readonly privateKey: string; readonly knownHosts: string }
 
-/** Returns the credential that reads the repository of a build; undefined when it is public. */
+/** Returns the credential with which a build's repository can be read; undefined when the repository is public. */
 export type SourceAuth = (build: {
   readonly appId: string
   readonly projectId: string

@@ -1,4 +1,4 @@
-/** Where a host pushes the image of a build, and with which credential. */
+/** Tests to which repository a host pushes the image of a build, and with which credential. */
 import { expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import type { BuildPut } from '../../contract/agent.ts'
@@ -11,7 +11,7 @@ it.each([
   { registryUrl: 'http://own.example:7050', hosts: 2, repository: 'own.example:7050/mote.builds', signIn: true },
   { registry: 'other.example/apps', hosts: 2, repository: 'other.example/apps', signIn: undefined },
 ])(
-  'a build is pushed as the registries of the installation say: %o',
+  'the image of a build is pushed to the repository that the configuration names: %o',
   async ({ hosts, repository, signIn, ...config }) => {
     await using world = await computeWorld(config)
     for (let n = 0; n < hosts; n++) await world.addHost()

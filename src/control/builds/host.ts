@@ -7,10 +7,13 @@ import { valuesOf } from './settings.ts'
 import { builtRepository } from '../vms/index.ts'
 import { type Build, hostCount } from './store.ts'
 
-/** Client for the builds on a host. */
+/** Client for the builds on a host. Both methods return the state that the host reports. */
 export interface BuildHost {
   put(build: Build, signal: AbortSignal): Promise<BuildObserved>
-  /** Stops the build and removes its leftovers; older messages cannot bring it back. */
+  /**
+   * Stops the build and removes its leftovers. Its generation is newer than that of `put`, so a delayed `put` message
+   * cannot restart the build.
+   */
   remove(build: Build, signal: AbortSignal): Promise<BuildObserved>
 }
 
@@ -56,7 +59,7 @@ export function buildHost(deps: BuildDeps): BuildHost {
   })
   return {
     async put(build, signal) {
-      // After the fetch, an unavailable git host must not delay the build.
+      // Once the source was fetched, the credential is not needed: an unavailable git host must not delay the build.
       const isFetched = build.state === 'building' || build.state === 'pushing'
       const auth = await deps.sourceAuth(build).catch((cause: unknown) => {
         if (isFetched) return undefined
@@ -75,7 +78,7 @@ export function buildHost(deps: BuildDeps): BuildHost {
   }
 }
 
-/** Arguments and secrets with their values. @throws Error if the deployment lacks one of them */
+/** Returns the build arguments and secrets with their values. @throws Error if the deployment lacks one of them */
 async function inputsOf({ db, vault }: BuildDeps, build: Build): Promise<BuildInputs | undefined> {
   const { settings, deploymentId } = build
   if (!settings) return undefined

@@ -42,7 +42,7 @@ const appThere = statement<{ id: string }>(
 
 export const list = (sql: Sql, projectId: string, app: string, { take, skip, before }: Window) =>
   sql.rows(listBuilds, [projectId, app, take, skip, before])
-/** Finds a build by its id, or by the id or job id of its deployment. */
+/** Finds a build by its id, or by the id or job id of the build's deployment. */
 export const named = (sql: Sql, projectId: string, app: string, name: string) =>
   sql.maybe(oneBuild, [projectId, app, name])
 export const appNamed = (sql: Sql, projectId: string, app: string) => sql.maybe(appThere, [projectId, app])

@@ -1,4 +1,4 @@
-/** Build logs: read from the host while the build runs, from the database afterwards. */
+/** Build logs. While the build runs they are read from its host, afterwards from the database. */
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
@@ -11,7 +11,10 @@ export interface BuildLine {
   readonly line: string
 }
 
-/** Limit of stored lines: more are of little use to a reader, and the host retains the rest for a week. */
+/**
+ * Maximum number of lines that are stored in the database. More are of little use to a reader, and the host retains the
+ * whole log for a week.
+ */
 export const keptLines = 5000
 
 const Stored = Type.Array(Type.Tuple([Type.Number(), Type.String()]))
@@ -23,7 +26,10 @@ const insertLog = statement(
 const logOfBuild = statement<{ lines: unknown }>('builds.log', `SELECT lines FROM build_log WHERE build_id = $1`)
 const forgetLogs = statement('builds.forgetLogs', `DELETE FROM build_log WHERE kept_at < $1`)
 
-/** @returns lines, oldest first @throws BusError when the host does not answer */
+/**
+ * Reads the newest lines of a build's log from its host. @returns lines, oldest first @throws BusError when the host
+ * does not respond
+ */
 export async function hostLines(
   { bus }: Pick<Deps, 'bus'>,
   { id, hostId }: { readonly id: string; readonly hostId: string },
@@ -34,14 +40,14 @@ export async function hostLines(
   return lines.map(({ atUs, line }) => ({ atUs, line }))
 }
 
-/** Stores the lines in the transaction that ends the build. */
+/** Stores the last lines of a build's log, in the transaction that ends the build. */
 export const keepLines = (tx: Tx, buildId: string, lines: readonly BuildLine[]) =>
   tx.run(insertLog, [buildId, JSON.stringify(lines.map(({ atUs, line }) => [atUs, storable(line)]))])
 
-/** PostgreSQL's jsonb accepts neither NUL nor unpaired surrogates; programs print both. */
+/** Replaces NUL and unpaired surrogates: PostgreSQL's jsonb accepts neither, and programs print both. */
 const storable = (line: string) => line.replaceAll('\0', '\ufffd').toWellFormed()
 
-/** Returns undefined when no log was stored. */
+/** Returns the stored lines; undefined when no log was stored. */
 export async function keptLog(sql: Sql, buildId: string): Promise<BuildLine[] | undefined> {
   const row = await sql.maybe(logOfBuild, [buildId])
   if (!row) return undefined

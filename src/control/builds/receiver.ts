@@ -10,10 +10,10 @@ import * as store from './store.ts'
 
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config'>
 
-/** A bus message holds 1 MiB, and base64 adds a third. */
+/** Size of one part of a source. A bus message holds 1 MiB, and base64 adds a third. */
 const partBytes = 512 << 10
 
-/** Receives progress reports of builds, which poke their workflows, and serves uploaded sources to hosts. */
+/** Receives progress reports of builds, which wake their workflows, and sends uploaded sources to hosts. */
 export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscription> {
   const observed = await deps.bus.subscribe(
     subjects.allBuilds,
@@ -37,8 +37,8 @@ export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscripti
 }
 
 /**
- * Serves a part of a source, only to the host of the build. The bus ensures that a host publishes only under its own
- * subject.
+ * Returns a part of an uploaded source, only to the host that runs its build. The host's id in the subject is reliable,
+ * because the bus lets a host publish only under its own subject.
  */
 async function partFor({ db, config }: ReceiverDeps, hostId: string, request: SourceRequest): Promise<SourcePart> {
   const isNamed = isUuid(hostId) && isUuid(request.buildId)

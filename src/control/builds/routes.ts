@@ -9,7 +9,7 @@ import { type BuildLine, hostLines, keptLines, keptLog } from './log.ts'
 import { type Build, type BuildLog, buildOperations } from './schema.ts'
 import { keepSource } from './sources.ts'
 
-/** Limit of concurrent uploads, because each is unpacked and packed again. */
+/** Maximum number of concurrent uploads. Each upload is unpacked and packed again, which takes CPU time. */
 const uploadsAtOnce = 4
 
 export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log' | 'config'>) => {
@@ -72,7 +72,7 @@ async function linesOf(
   }
 }
 
-/** The name of the source as the upload answered it. */
+/** Returns the name of an uploaded source, as the upload returned it; null for a repository. */
 function sourceName(gitUrl: string): string | null {
   const digest = uploadDigest(gitUrl)
   return digest === undefined ? null : `sha256:${digest}`

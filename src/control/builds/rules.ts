@@ -1,4 +1,7 @@
-/** Size of a build VM. It counts toward a host's capacity, but not toward the plan, because its time is limited. */
+/**
+ * Size of a build VM. It counts toward the host's capacity, but not toward the project's plan, because build time is
+ * limited.
+ */
 export const buildSize = { vcpus: 1, memoryMib: 1024, diskMib: 8192 } as const
 
 /** Maximum size of a compressed source upload. */
@@ -6,14 +9,14 @@ export const maxUploadBytes = 64 << 20
 
 const scheme = 'upload:sha256:'
 
-/** Placeholder for the repository URL of an uploaded source. */
+/** Returns the text that stands for an uploaded source where a build otherwise has its repository URL. */
 export const uploadUrl = (digest: string) => `${scheme}${digest}`
-/** Returns undefined for the address of a repository. */
+/** Returns the digest in a text that `uploadUrl` has returned; undefined for a repository URL. */
 export const uploadDigest = (url: string) => (url.startsWith(scheme) ? url.slice(scheme.length) : undefined)
 
 export interface GitPlace {
   readonly transport: 'http' | 'ssh'
-  /** Includes the port if it is not the default. */
+  /** Host name, with the port if it is not the default. */
   readonly host: string
 }
 

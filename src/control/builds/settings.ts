@@ -1,16 +1,16 @@
-/** How an app is built: its Dockerfile, and the arguments and variables that the build gets. */
+/** Build settings of an app: its Dockerfile, and the arguments and variables that the build gets. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { ownerOfVariables, variablesOf } from '../base/variables.ts'
 import { invalidField } from '../http/errors.ts'
 
-/** As stored and as in the API. */
+/** Build settings in the form in which the database and the API have them. */
 export interface BuildSettings {
-  /** Path in the source; empty: as its files say. */
+  /** Path in the source. Empty: chosen by the files in the source. */
   readonly dockerfile: string
   readonly args: Readonly<Record<string, string>>
-  /** Variables of the app that the build gets as arguments. */
+  /** Names of variables of the app that the build gets as arguments. */
   readonly env: readonly string[]
-  /** Variables of the app that the build gets as secrets. */
+  /** Names of variables of the app that the build gets as secrets. */
   readonly secrets: readonly string[]
 }
 
@@ -24,11 +24,14 @@ export interface BuildSettingsRequest {
 export const noBuildSettings: BuildSettings = { dockerfile: '', args: {}, env: [], secrets: [] }
 
 export const maxBuildNames = 100
-/** With room for a certificate authority and the variables on the configuration disk of the build VM. */
+/**
+ * Maximum total size of build arguments. Leaves room for a certificate authority and the variables on the configuration
+ * disk of the build VM.
+ */
 const maxArgumentBytes = 32_768
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
 
-/** Returns null if nothing is set. @throws ApiError 400 naming the field */
+/** Checks the settings of a request. Returns null if all of them are empty. @throws ApiError 400 naming the field */
 export function buildSettingsOf(request: BuildSettingsRequest): BuildSettings | null {
   const settings: BuildSettings = {
     dockerfile: checkDockerfile(request.dockerfile ?? ''),
@@ -78,7 +81,7 @@ const namedValues = statement<{ name: string; value: Buffer }>(
 )
 
 /**
- * Checks that the app has the variables that its build gets.
+ * Checks that the app has all variables that its build settings name.
  * @throws ApiError 400 naming the setting and the variable
  */
 export async function assertVariablesExist(tx: Tx, appId: string): Promise<void> {
@@ -101,6 +104,6 @@ export async function assertVariablesExist(tx: Tx, appId: string): Promise<void>
     }
 }
 
-/** Values of the deployment of a build, as they were when it was made. Sealed, purpose `app.env`. */
+/** Returns the named variables with their values at the time of the deployment, encrypted for the purpose `app.env`. */
 export const valuesOf = (sql: Sql, deploymentId: string, names: readonly string[]) =>
   sql.rows(namedValues, [deploymentId, names])

@@ -12,13 +12,13 @@ import { minutes } from '../../lib/duration.ts'
 import { ApiError } from '../http/errors.ts'
 import type { SourceJob, TakenSource } from './source-rewrite.ts'
 
-/** 512 MiB take 20 s on a busy core. */
+/** Time limit for rewriting an upload. 512 MiB take 20 s on a busy core. */
 const rewriteMs = minutes(2)
 
 const Taken = Type.Object({ digest: Type.String(), sizeBytes: Type.Integer(), files: Type.Integer() })
 
 /**
- * Rewrites the uploaded archive to `file`; the original is stored next to it during the rewrite.
+ * Rewrites the uploaded archive to `file`. The original is stored next to that file during the rewrite.
  * @throws ApiError 400 naming the refused entry, 413 when the unpacked size exceeds `limits`
  */
 export async function takeSource(

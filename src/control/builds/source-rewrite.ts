@@ -1,6 +1,6 @@
 /**
- * Rewrites an uploaded source so that it contains only names, contents, links and executable flags: equal trees give
- * equal bytes. Runs in a thread (source-thread.ts).
+ * Rewrites an uploaded source archive so that it contains only names, contents, links and executable flags. Equal file
+ * trees therefore give equal bytes. Runs in a thread (source-thread.ts).
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -15,7 +15,7 @@ import { type ArchiveLimits, type TarEntry, tarEntries } from '../../lib/archive
 import { hasCode } from '../../lib/files.ts'
 
 export interface SourceJob {
-  /** The uploaded gzipped archive. */
+  /** Path of the uploaded gzipped archive. */
   readonly from: string
   readonly to: string
   readonly limits: ArchiveLimits
@@ -40,7 +40,7 @@ const kinds: ReadonlyMap<TarEntry['type'], Kind> = new Map([
 
 const bad = (message: string) => new ArchiveFault('refused', message)
 
-/** @throws ArchiveFault naming the refused entry */
+/** Rewrites the archive `from` to the file `to`. @throws ArchiveFault naming the refused entry */
 export async function rewriteSource({ from, to, limits }: SourceJob): Promise<TakenSource> {
   const outgoing = pack()
   const hash = createHash('sha256')
@@ -63,7 +63,7 @@ export async function rewriteSource({ from, to, limits }: SourceJob): Promise<Ta
 
 const unreadableCodes = ['Z_DATA_ERROR', 'Z_BUF_ERROR']
 
-/** @returns the number of files */
+/** Copies all entries. @returns the number of files and links */
 async function rewriteEntries(incoming: AsyncIterable<Buffer>, outgoing: Pack, limits: ArchiveLimits): Promise<number> {
   const observed = new Map<string, Kind>()
   let files = 0
@@ -84,7 +84,7 @@ interface Checked {
   readonly target: string | null
 }
 
-/** Returns undefined for the root directory, which needs no entry. */
+/** Checks an entry and returns what to write for it; undefined for the root directory, which needs no entry. */
 function checkEntry(header: TarEntry, observed: ReadonlyMap<string, Kind>): Checked | undefined {
   const kind = kinds.get(header.type)
   const shown = header.name.slice(0, 200)
@@ -99,7 +99,7 @@ function checkEntry(header: TarEntry, observed: ReadonlyMap<string, Kind>): Chec
   return { kind, name, target: targetOf(kind, name, header.linkname, observed) }
 }
 
-/** Returns a relative path below the root, with `/` as the only separator. */
+/** Checks the name of an entry and returns it as a relative path below the root, with `/` as the only separator. */
 function checkName(text: string): string {
   const parts = text.split('/').filter(part => part !== '' && part !== '.')
   const isPlain = !text.startsWith('/') && !parts.includes('..') && !text.includes('\0') && text.isWellFormed()
@@ -109,8 +109,9 @@ function checkName(text: string): string {
 }
 
 /**
- * Checks the target of a link. A symbolic link must stay inside the source: `..` is allowed only at its beginning, so
- * that it cannot climb out through a directory that is itself a link. A hard link must name an earlier file.
+ * Checks the target of a link and returns it; null if the entry is no link. A symbolic link must stay inside the
+ * source: `..` is allowed only at its beginning, so that it cannot climb out through a directory that is itself a link.
+ * A hard link must name an earlier file.
  */
 function targetOf(kind: Kind, name: string, linkname: string, observed: ReadonlyMap<string, Kind>): string | null {
   if (kind === 'link') {
@@ -128,7 +129,7 @@ function targetOf(kind: Kind, name: string, linkname: string, observed: Readonly
   return linkname
 }
 
-/** Zip archives, such as Python wheels, cannot store times before 1980. */
+/** Modification time of all entries. Zip archives, such as Python wheels, cannot store times before 1980. */
 const mtime = new Date('1980-01-02T00:00:00Z')
 
 function add(outgoing: Pack, { kind, name, target }: Checked, { mode, size, body }: TarEntry): Promise<void> {

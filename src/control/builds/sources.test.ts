@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { forgetSources } from './sources.ts'
 
-it('never deletes an upload in progress as an old source, and deletes an aborted one after a day', async () => {
+it('an upload in progress is not deleted as an old source, and an aborted upload is deleted after a day', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
   try {
     await mkdir(join(dir, 'app'))

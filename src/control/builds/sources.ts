@@ -1,4 +1,4 @@
-/** Uploaded sources until they are built: files of the control plane, one directory per app. */
+/** Stores uploaded sources until they are built: as files of the control plane, in one directory per app. */
 import { mkdir, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -10,12 +10,14 @@ import { takeSource } from './source-archive.ts'
 import type { TakenSource } from './source-rewrite.ts'
 
 const unpackedLimits = { maxBytes: 512 << 20, maxEntries: 50_000 }
-/** Limit per app: one source is being built, one is queued, one is being uploaded; the rest is reserve. */
+/** Maximum number of sources per app: one is being built, one is queued, one is being uploaded; one is a reserve. */
 const keptOfApp = 4
-/** No build is queued for longer. */
+/** Time after which a source is deleted. No build is queued for longer. */
 const keptMs = hours(24)
 
-/** @throws ApiError 400 unless the text has the form that an upload returned */
+/**
+ * Returns the digest in the name of a source. @throws ApiError 400 unless the name has the form that an upload returned
+ */
 export function checkSource(source: string): string {
   const digest = /^sha256:([0-9a-f]{64})$/.exec(source)?.[1]
   if (digest === undefined)
@@ -48,7 +50,10 @@ export async function keepSource(
   }
 }
 
-/** Checks that the source exists, and renews its age. @throws ApiError 409 when it does not exist or was deleted */
+/**
+ * Checks that the source exists, and sets its modification time to now, so that it is retained for another day.
+ * @throws ApiError 409 when the source does not exist or was deleted
+ */
 export async function assertRetained(dir: string, appId: string, digest: string): Promise<void> {
   const now = new Date()
   try {
@@ -59,7 +64,10 @@ export async function assertRetained(dir: string, appId: string, digest: string)
   }
 }
 
-/** @returns up to `length` bytes from `offset`, and the total size; undefined when the source was deleted */
+/**
+ * Reads a part of a source. @returns up to `length` bytes from `offset`, and the total size; undefined when the source
+ * was deleted
+ */
 export async function readSource(
   dir: string,
   at: { readonly appId: string; readonly digest: string; readonly offset: number; readonly length: number },
@@ -78,7 +86,7 @@ export async function readSource(
   }
 }
 
-/** Deletes sources of all apps that are older than a day. @returns their number */
+/** Deletes the sources of all apps that are older than a day. @returns the number of deleted files */
 export async function forgetSources(dir: string, now: Date): Promise<number> {
   const beforeMs = now.getTime() - keptMs
   const apps = dir === '' ? [] : await readdir(dir).catch(() => [])
@@ -86,7 +94,7 @@ export async function forgetSources(dir: string, now: Date): Promise<number> {
   for (const app of apps) {
     const isOld = (await stat(join(dir, app))).mtimeMs < beforeMs
     removed += await forgetOld(join(dir, app), keptOfApp, beforeMs)
-    // rmdir removes only empty directories; a fresh one may belong to an upload in progress.
+    // rmdir removes only empty directories. A new directory may belong to an upload in progress.
     if (isOld) await rmdir(join(dir, app)).catch(() => undefined)
   }
   return removed
@@ -94,7 +102,10 @@ export async function forgetSources(dir: string, now: Date): Promise<number> {
 
 const partialSuffix = '.partial'
 
-/** Deletes all but the newest sources, and files older than `beforeMs`. Partial uploads are deleted by age only. */
+/**
+ * Deletes all but the newest sources, and files older than `beforeMs`. Partial uploads are deleted by age only.
+ * @returns the number of deleted files
+ */
 async function forgetOld(dir: string, kept: number, beforeMs = 0): Promise<number> {
   const files = (await Promise.all((await readdir(dir)).map(name => dated(join(dir, name))))).flat()
   const whole = files.filter(({ file }) => !file.endsWith(partialSuffix)).toSorted((a, b) => b.atMs - a.atMs)
@@ -104,7 +115,10 @@ async function forgetOld(dir: string, kept: number, beforeMs = 0): Promise<numbe
   return old.length
 }
 
-/** Another upload of the app may have deleted the file in the meantime. */
+/**
+ * Returns the file with its modification time; nothing if another upload of the app has deleted the file in the
+ * meantime.
+ */
 const dated = async (file: string) =>
   stat(file).then(
     ({ mtimeMs }) => [{ file, atMs: mtimeMs }],

@@ -18,12 +18,12 @@ export interface Build {
   readonly appId: string
   readonly deploymentId: string
   readonly gitUrl: string
-  /** Empty: the default branch. */
+  /** Branch to build; empty: the default branch. */
   readonly gitBranch: string
-  /** Empty: the head of the branch. */
+  /** Commit to build; empty: the head of the branch. */
   readonly gitCommit: string
   readonly gitSubmodules: boolean
-  /** Those of the app when the build was requested. */
+  /** Build settings of the app when the build was requested. */
   readonly settings: BuildSettings | null
   readonly scmInstallationId: number | null
   readonly scmRepoFullName: string | null
@@ -33,12 +33,12 @@ export interface Build {
   readonly state: BuildState
   readonly hostId: string | null
   readonly hypervisor: HypervisorName | null
-  /** Resources on the host are reserved for the build. */
+  /** True while resources on the host are reserved for the build. */
   readonly holds: boolean
   readonly generation: number
   readonly hostsLost: number
   readonly startedAt: Date | null
-  /** The deployment has ended or is ending, so the image is not needed. */
+  /** True if the deployment has ended or is ending, so that the image is not needed. */
   readonly isUnwanted: boolean
   readonly hostLost: boolean
   readonly hostRemoved: boolean
@@ -147,21 +147,21 @@ export const insert = (tx: Tx, b: NewBuild) =>
     b.diskMib,
     b.gitSubmodules,
   ])
-/** Returns the build of the app that has a host. */
+/** Returns the id of the app's running build: the one that holds resources on a host. */
 export const running = async (sql: Sql, appId: string) => (await sql.maybe(runningOfApp, [appId]))?.id
-/** Supersedes queued builds; running ones continue. */
+/** Supersedes the app's queued builds and returns them; running builds continue. */
 export const supersede = (tx: Tx, appId: string) => tx.rows(supersedeQueued, [appId])
 export const next = async (tx: Tx, appId: string) => (await tx.maybe(nextOfApp, [appId]))?.id
 /**
- * Returns false when the build is no longer queued. @throws unique violation `build_running` when another build of the
- * app runs
+ * Assigns the build to a host. Returns false when the build is no longer queued. @throws unique violation
+ * `build_running` when another build of the app runs
  */
 export const claim = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
   (await tx.run(claimHost, [id, hostId, hypervisor])) === 1
 /** Queues the build again after its host was lost. */
 export const waitAgain = (tx: Tx, id: string) => tx.run(requeue, [id])
 export const moved = (tx: Tx, id: string, state: BuildState) => tx.run(noteState, [id, state])
-/** Records the built commit for the deployment. */
+/** Records in the deployment which commit was built. */
 export const commit = (tx: Tx, id: string, found: NonNullable<BuildObserved['commit']>) =>
   tx.run(noteCommit, [id, found.branch, found.hash, found.message])
 export const end = (
@@ -169,9 +169,9 @@ export const end = (
   id: string,
   to: { readonly state: BuildState; readonly image?: string | null; readonly error?: string | null },
 ) => tx.run(endBuild, [id, to.state, to.image ?? null, to.error ?? null])
-/** Returns true when resources were reserved until now. */
+/** Ends the reservation of resources. Returns true if there was one. */
 export const releaseHold = async (tx: Tx, id: string) => (await tx.run(releaseBuild, [id])) === 1
-/** Returns the git host that the app has a deploy key for. */
+/** Returns the git host for which the app has a deploy key. */
 export const deployKeyHost = async (sql: Sql, appId: string) => (await sql.maybe(keyHost, [appId]))?.host
 export const hostCount = async (sql: Sql) => (await sql.one(hostsUp)).count
 /** Returns the source of a build on that host; undefined when the host has no such build. */

@@ -102,7 +102,7 @@ describe.each(Object.entries(ways))('crash matrix of a build that has %s', (_, c
   it.each(cases)('$name', ({ run }) => run())
 })
 
-it('covers every phase with every fault', () => {
+it('the crash matrices contain each phase with each fault', () => {
   const reached = new Set(Object.values(ways).flatMap(cases => cases.map(({ phase, fault }) => `${phase} ${fault}`)))
   expect(reached.size).toBe(Object.keys(workflow.phases).length * faults.length)
 })
@@ -162,7 +162,7 @@ describe('builds of one app', () => {
     await world.deploymentsEnd(made)
   })
 
-  it('a lost host passes the build to another one, and its resources are released', async () => {
+  it('run again on another host when their host is lost, where their resources stay reserved', async () => {
     const made = await app()
     const build = await push(made)
     await rounds(async () => (await buildOf(build))?.state === 'building')

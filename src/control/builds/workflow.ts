@@ -1,6 +1,7 @@
 /**
- * The workflow of a build: waits for its turn and for capacity, has a host run it, records the host's progress, and
- * finally has the host remove everything except the log. The deployment waits for the result and decides what follows.
+ * The build workflow: waits for its turn and for capacity, has a host run the build, records the host's progress, and
+ * finally has the host remove everything except the log. The deployment waits for the result and decides how to
+ * continue.
  */
 import type { BuildObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -15,17 +16,26 @@ import { hostLines, keepLines, keptLines } from './log.ts'
 import type { Build } from './store.ts'
 import * as store from './store.ts'
 
-/** Capacity may appear without a poke. */
+/** Interval of attempts to place the build, because nothing pokes the workflow when capacity becomes free. */
 const placementRetryMs = seconds(2)
-/** Changes arrive as pokes; this poll also makes a restarted host start the build again. */
+/**
+ * Interval of polls while a host runs the build. Changes arrive as pokes; the poll makes a restarted host start the
+ * build again.
+ */
 const pollIntervalMs = seconds(5)
-/** The host enforces the time limit itself; beyond this extra time it is not working properly. */
+/**
+ * Extra time beyond the build's time limit, which the host enforces itself. A host that exceeds both does not work
+ * properly.
+ */
 const graceMs = minutes(5)
-/** A build whose hosts get lost is not retried forever. */
+/** Number of lost hosts after which a build fails instead of being retried. */
 const mostHostsLost = 2
 const mostLogTries = 2
 
-/** A restarted host starts the build from the beginning, so every phase may follow every other. */
+/**
+ * Phases that may follow while a host runs the build: a restarted host starts from the beginning, so each may follow
+ * every other.
+ */
 const followedEdges = ['queueing', 'fetching', 'building', 'pushing', 'clearing'] as const
 type Following = (typeof followedEdges)[number]
 
@@ -49,7 +59,7 @@ export const buildWorkflow = (deps: BuildDeps) => {
       async queueing({ subject: build }): Promise<Next<'fetching' | 'clearing'>> {
         if (build.holds) return go('fetching')
         if (build.hostsLost >= mostHostsLost) return go('clearing', fail(build, 'The hosts of the build were lost.'))
-        // The build that ends pokes the next one.
+        // The running build of the app pokes this workflow when it ends.
         if (await store.running(deps.db, build.appId)) return wait(seconds(30))
         const size = { vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib }
         const { host: found } = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
@@ -73,7 +83,7 @@ export const buildWorkflow = (deps: BuildDeps) => {
 
       async clearing({ subject: build, attempt, signal }) {
         if (build.holds && !build.hostLost) {
-          // Removal has a newer generation than any message still on its way.
+          // `remove` sends a newer generation than all messages that may still be on their way.
           if ((await host.remove(build, signal)).state !== 'absent') return wait(pollIntervalMs)
         }
         const log = await lastLines(deps, build, attempt, signal)
@@ -89,9 +99,7 @@ export const buildWorkflow = (deps: BuildDeps) => {
   })
 }
 
-/**
- * Fetches the log, which the host deletes later; a host that does not return it does not block the end of the build.
- */
+/** Fetches the build's log, which the host deletes later. After two failed attempts the build ends without a log. */
 async function lastLines(deps: BuildDeps, { id, hostId, hostLost }: Build, attempt: number, signal: AbortSignal) {
   if (hostId === null || hostLost) return undefined
   try {
@@ -135,7 +143,8 @@ const fail = (build: Build, error: string) => async (tx: Tx) => {
 }
 
 /**
- * A lost host may still run the build, so its resources stay reserved until the host reports otherwise or is removed.
+ * Queues the build again. Its resources on the lost host stay reserved until the host reports the build gone or is
+ * removed, because the host may still run it.
  */
 async function leaveLostHost(tx: Tx, build: Build): Promise<void> {
   if (build.hostId && build.holds && !build.hostRemoved) await abandon(tx, build.hostId, build)

@@ -1,16 +1,16 @@
-/** Loads the built dashboard as a fixed set of files; no other files can be requested. */
+/** Loads the built dashboard as a fixed set of files. Clients cannot request any other file. */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { extname, join } from 'node:path'
 
 export interface StaticFile {
   readonly type: string
-  /** Quoted, strong entity tag. */
+  /** Strong entity tag, with quotes. */
   readonly etag: string
   readonly body: Buffer
-  /** Compressed by the build; absent if that would not be smaller. */
+  /** The body as compressed by the dashboard's build; absent if that would not be smaller. */
   readonly compressed: { readonly br?: Buffer; readonly gzip?: Buffer }
-  /** The file name contains a hash of the content. */
+  /** True if the file name contains a hash of the content, so that it never changes. */
   readonly immutable: boolean
 }
 
@@ -26,8 +26,8 @@ const types: Readonly<Record<string, string>> = {
 const suffixes = { br: '.br', gzip: '.gz' } as const
 
 /**
- * Reads every file below the directory by its URL path, e.g. `/assets/index-1a2b.js`; empty if nothing was built. Takes
- * about 2 MB and 15 ms, once.
+ * Reads every file in the directory, by URL path such as `/assets/index-1a2b.js`; empty if nothing was built. About 2
+ * MB in 15 ms, read once.
  */
 export function readDashboard(directory: string): ReadonlyMap<string, StaticFile> {
   if (!existsSync(join(directory, 'index.html'))) return new Map()

@@ -34,8 +34,8 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-describe('the page', () => {
-  it('is served to browsers at any path without another handler', async () => {
+describe('the dashboard page', () => {
+  it('is served to browsers at any path that has no other handler', async () => {
     for (const url of ['/', '/apps/web/deployments/job-1', '/signin?next=/apps', '/index.html', '/re-attached']) {
       const answer = await app.inject({ url, headers: html })
       expect(answer.statusCode, url).toBe(200)
@@ -44,7 +44,7 @@ describe('the page', () => {
     }
   })
 
-  it('is not served below the API, not even at unknown paths', async () => {
+  it('is not served below the paths of the API, even unknown ones', async () => {
     for (const url of ['/v1', '/v1/nothing', '/v1/apps', '/re-attach', '/validate', '/assets/gone-1.js']) {
       const answer = await app.inject({ url, headers: html })
       expect(answer.headers['content-type'], url).toBe('application/json')
@@ -54,12 +54,12 @@ describe('the page', () => {
     expect([method.statusCode, method.headers.allow]).toEqual([405, 'POST, OPTIONS'])
   })
 
-  it('is not served to programs or for writing methods', async () => {
+  it('is served neither to clients that do not accept HTML nor for POST requests', async () => {
     expect((await app.inject({ url: '/nothing', headers: { accept: 'application/json' } })).statusCode).toBe(404)
     expect((await app.inject({ method: 'POST', url: '/apps', headers: html })).statusCode).toBe(404)
   })
 
-  it('allows only our scripts and styles, none of them inline', async () => {
+  it('allows only scripts and styles of this server, none of them inline', async () => {
     const { headers } = await app.inject({ url: '/', headers: html })
     const policy = String(headers['content-security-policy'])
     expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; /)
@@ -68,20 +68,20 @@ describe('the page', () => {
     expect(headers['x-content-type-options']).toBe('nosniff')
   })
 
-  it('contains the settings', async () => {
+  it('contains the settings that it needs before its first request', async () => {
     const { body } = await app.inject({ url: '/', headers: html })
     expect(body).toContain('name="mote-captcha" content="off"')
   })
 
-  it('is revalidated by its entity tag', async () => {
+  it('has an entity tag, with which browsers revalidate it', async () => {
     const first = await app.inject({ url: '/', headers: html })
     const again = await app.inject({ url: '/', headers: { ...html, 'if-none-match': String(first.headers.etag) } })
     expect([again.statusCode, again.body]).toEqual([304, ''])
   })
 })
 
-describe('files', () => {
-  it('are cached forever, in an encoding that the browser accepts', async () => {
+describe('files of the dashboard', () => {
+  it('are cached forever, and sent in an encoding that the browser accepts', async () => {
     const ask = (encoding: string) => app.inject({ url: '/assets/a-1.js', headers: { 'accept-encoding': encoding } })
     const [br, gzip, plain] = [await ask('gzip, deflate, br'), await ask('gzip'), await ask('br;q=0, identity')]
     expect(br.headers).toMatchObject({
@@ -100,14 +100,14 @@ describe('files', () => {
       expect((await app.inject({ url })).statusCode, url).toBe(404)
   })
 
-  it('count against no rate limit', async () => {
+  it('do not count against a rate limit', async () => {
     const answer = await app.inject({ url: '/assets/a-1.js' })
     expect(answer.headers['ratelimit-policy']).toBeUndefined()
   })
 })
 
-describe('without a build', () => {
-  it('the page explains what to do', async () => {
+describe('if the dashboard was not built', () => {
+  it('the page explains how to build it', async () => {
     const bare = createFixture({
       operations: allOperations,
       features: [neverCalled(allOperations)],

@@ -1,4 +1,4 @@
-/** Serves the dashboard: its files, and its page at every path without another handler. */
+/** Serves the dashboard: its files, and its page at every path that has no other handler. */
 import { join } from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ControlConfig } from '../base/config.ts'
@@ -8,7 +8,7 @@ import { etagOf, readDashboard, type StaticFile } from './files.ts'
 /** Output directory of `npm run build` in `dashboard/`. */
 export const dashboardDirectory = join(import.meta.dirname, '..', '..', '..', 'dashboard', 'dist')
 
-/** Allows only resources of this server, nothing inline; QR codes and captchas are data URLs. */
+/** Allows only resources of this server and nothing inline, except for data URLs of images (QR codes and captchas). */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -22,7 +22,7 @@ const contentSecurityPolicy = [
   "require-trusted-types-for 'script'",
 ].join('; ')
 
-/** Paths of the API, for which the dashboard's page is never served. */
+/** Paths of the API, at which the dashboard's page is never served. */
 const reserved = /^\/(?:v1|re-attach|validate|assets)(?:\/|$)/
 
 const notBuilt = Buffer.from(
@@ -31,7 +31,7 @@ const notBuilt = Buffer.from(
 
 type Settings = Pick<ControlConfig, 'captchaRequired'>
 
-/** @param directory of the build; read at the first request */
+/** Returns the pages of the dashboard. @param directory output of the dashboard's build; read at the first request */
 export function dashboardPages(settings: Settings, directory: string = dashboardDirectory): Pages {
   let read: ReadonlyMap<string, StaticFile> | undefined
   const files = () => (read ??= withSettings(readDashboard(directory), settings))
@@ -59,7 +59,9 @@ const pageOf = (files: ReadonlyMap<string, StaticFile>): StaticFile =>
     immutable: false,
   }
 
-/** Inserts settings that the page needs before its first request into its head, so that it needs no inline script. */
+/**
+ * Inserts the settings that the page needs before its first request into its head, so that no inline script is needed.
+ */
 function withSettings(files: ReadonlyMap<string, StaticFile>, { captchaRequired }: Settings) {
   const page = files.get('/index.html')
   if (!page) return files
@@ -80,7 +82,7 @@ function send(request: FastifyRequest, reply: FastifyReply, file: StaticFile): F
   return reply.send((encoding && file.compressed[encoding]) ?? file.body)
 }
 
-/** The smallest encoding that the browser accepts (RFC 9110, 12.5.3). */
+/** Returns the smallest encoding that the browser accepts (RFC 9110, 12.5.3); undefined for none. */
 function encodingOf(accepted: string, { compressed }: StaticFile): 'br' | 'gzip' | undefined {
   const takes = (name: string) =>
     accepted.split(',').some(part => part.trim().split(';')[0] === name && !/;\s*q=0(?:\.0*)?\s*$/.test(part))

@@ -1,7 +1,7 @@
 /** Moves VMs off a draining host while they run. */
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
-import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
+import { type HostRow, listHosts, release, reserve } from '../hosts/index.ts'
 import { type Placement, place } from '../scheduler/place.ts'
 import { wishesOf } from '../scheduler/wishes.ts'
 import {
@@ -28,13 +28,17 @@ const mostFromOneHost = 4
 export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment, vm: DeploymentVm): Promise<void> {
   const hosts = await listHosts(tx, deps.config.hostTimeoutSeconds)
   const source = hosts.find(host => host.id === vm.hostId)
-  if (!source || (await migrationsFrom(tx, source.id)) >= mostFromOneHost) return
+  const isFull = async (from: HostRow) => (await migrationsFrom(tx, from.id)) >= mostFromOneHost
+  if (!source || (await isFull(source))) return
   const coMoved = await coMovedOf(tx, vm.id)
   if (moveObstacle(vm, coMoved)) return
   const { plans } = plansFor(hosts, source, vm, coMoved)
   const { host } = placeFor(deps, hosts, plans, d, vm)
   const plan = host && plans.get(host.id)
   if (!plan || !(await reserve(tx, host.id, sizeOf(d)))) return
+  // Deployments decide at the same time. The reservation locks the target's row, so the moves that others started to it
+  // are visible now.
+  if (await isFull(source)) return void (await release(tx, host.id, sizeOf(d)))
   const ends = { vmId: vm.id, sourceHostId: source.id, targetHostId: host.id }
   const { method, withVolumes, volumes } = plan
   await startMigration(tx, { ...d, ...ends, deploymentId: d.id, method, withVolumes }, volumes)

@@ -1,4 +1,4 @@
-/** Requests certificates from a certificate authority (RFC 8555). HTTP-01 challenges are answered by every gateway. */
+/** Requests certificates from a certificate authority (RFC 8555). Every gateway responds to HTTP-01 challenges. */
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Agent } from 'node:https'
@@ -14,19 +14,22 @@ export interface Issued {
   readonly notAfter: Date
 }
 
-/** The private key stays here: the authority gets a signing request. @throws Error with the authority's reason */
+/**
+ * Requests a certificate for the hostname. The private key does not leave this process: the authority gets only a
+ * signing request. @throws Error with the authority's reason
+ */
 export type Issue = (hostname: string, signal: AbortSignal) => Promise<Issued>
 
 const accountPurpose = 'acme.account'
 
-/** Undefined if no certificate authority is configured. */
+/** Returns the function that requests certificates; undefined if no certificate authority is configured. */
 export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue | undefined {
   const { acmeDirectory, acmeEmail, acmeCa } = deps.config
   if (acmeDirectory === '') return undefined
   const ca = acmeCa === '' ? undefined : readFileSync(acmeCa, 'utf8')
   const library = once(async () => {
     const { default: acme } = await import('acme-client')
-    // The client has no option for a CA; a private authority's API has a certificate of its own CA.
+    // The client has no option for this. The API of a private authority has a certificate of the authority's own CA.
     if (ca !== undefined) acme.axios.defaults.httpsAgent = new Agent({ ca })
     return acme
   })
@@ -50,7 +53,7 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
     const order = client.auto({
       csr,
       challengePriority: ['http-01'],
-      // The client's own check would resolve the name from here, where it may lead elsewhere.
+      // Skips the client's own check, which would resolve the name from here, where it may lead elsewhere.
       skipChallengeVerification: true,
       challengeCreateFn: (_authorization, { token }, answer) => store.setChallenge(deps.db, token, hostname, answer),
       challengeRemoveFn: (_authorization, { token }) => store.clearChallenge(deps.db, token),
@@ -61,14 +64,14 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
   }
 }
 
-/** Creates the account of the key, or finds it. */
+/** Creates the account for the account key, or finds the existing one. */
 async function signIn(client: Client, email: string): Promise<void> {
   const contact = email === '' ? {} : { contact: [`mailto:${email}`] }
   try {
     await client.createAccount({ termsOfServiceAgreed: true, ...contact })
   } catch (cause) {
-    // For an existing account the client sends an empty update, which some authorities refuse; the account URL is known
-    // by then.
+    // For an existing account the client also sends an empty update, which some authorities refuse. The account's URL
+    // is already known then.
     try {
       client.getAccountUrl()
     } catch {
@@ -77,7 +80,10 @@ async function signIn(client: Client, email: string): Promise<void> {
   }
 }
 
-/** The client cannot be aborted: its remaining requests are harmless, and its result is dropped. */
+/**
+ * Rejects when the signal aborts. The client itself cannot be aborted: its remaining requests are harmless, and its
+ * result is dropped.
+ */
 const rejection = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })

@@ -1,4 +1,4 @@
-/** Answers gateways: certificates of hostnames and responses to challenges. */
+/** Responds to requests from gateways for certificates of hostnames and for the values of ACME challenges. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import {

@@ -7,7 +7,7 @@ export interface DueCertificate {
 }
 export interface KeptCertificate {
   readonly chain: string
-  /** Encrypted. */
+  /** Private key of the certificate, encrypted. */
   readonly privateKey: Buffer
   readonly notAfter: Date
 }
@@ -15,7 +15,7 @@ export interface IssuedCertificate extends KeptCertificate {
   readonly notBefore: Date
 }
 
-// Renews in the last third of a certificate's lifetime, as certificate authorities recommend.
+// Selects certificates in the last third of their lifetime, when certificate authorities recommend a renewal.
 const due = statement<DueCertificate>(
   'certificates.due',
   `SELECT d.id AS "domainId", d.name, coalesce(c.failures, 0) AS failures
@@ -29,7 +29,7 @@ const ofName = statement<KeptCertificate>(
   `SELECT c.chain, c.private_key AS "privateKey", c.not_after AS "notAfter" FROM certificate c
    JOIN domain d ON d.id = c.domain_id WHERE d.name = $1 AND d.state = 'verified' AND c.chain IS NOT NULL`,
 )
-// The domain may have been deleted in the meantime.
+// Inserts nothing if the domain was deleted in the meantime.
 const putCertificate = statement(
   'certificates.put',
   `INSERT INTO certificate (domain_id, chain, private_key, not_before, not_after)
@@ -70,7 +70,10 @@ export const keep = (tx: Tx, domainId: string, made: IssuedCertificate) =>
   tx.run(putCertificate, [domainId, made.chain, made.privateKey, made.notBefore, made.notAfter])
 export const fail = (sql: Sql, domainId: string, message: string, pauseMs: number) =>
   sql.run(putFailure, [domainId, message, pauseMs])
-/** Returns the key of the account; of two concurrent inserts the first wins. */
+/**
+ * Returns the key of the account at this authority, and makes one if there is none. Of two concurrent inserts the first
+ * wins.
+ */
 export async function account(db: Db, directory: string, make: () => Promise<Buffer>): Promise<Buffer> {
   const known = await db.maybe(accountKey, [directory])
   if (known) return known.key

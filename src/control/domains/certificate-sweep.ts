@@ -7,7 +7,7 @@ import type { Issue } from './acme.ts'
 import * as store from './certificate-store.ts'
 import { certificateSweepName } from './sweep-name.ts'
 
-/** Purpose under which private keys are encrypted. */
+/** Encryption purpose of the private keys of certificates. */
 export const keyPurpose = 'certificate.key'
 
 const atOnce = 4
@@ -16,7 +16,7 @@ const longestMs = seconds(90)
 
 type SweepDeps = Pick<Deps, 'db' | 'bus' | 'vault' | 'log'>
 
-/** @param issue undefined: no certificate authority is configured */
+/** The sweep that issues and renews certificates. @param issue undefined if no certificate authority is configured */
 export const certificates = (deps: SweepDeps, issue: Issue | undefined): Sweep => ({
   name: certificateSweepName,
   everyMs: seconds(30),
@@ -54,5 +54,5 @@ async function issueOne(
   }
 }
 
-/** Delay after failures: authorities allow few per hour (Let's Encrypt: five per name). */
+/** Returns the delay after failures. Authorities allow only a few per hour (Let's Encrypt: five per name). */
 const pauseMs = (failures: number) => Math.min(minutes(15) * 2 ** failures, hours(24))

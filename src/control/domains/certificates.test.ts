@@ -1,4 +1,7 @@
-/** Certificates from a real certificate authority (pebble), served by a real gateway in a TLS handshake. */
+/**
+ * Requests certificates from a real certificate authority (Pebble), and checks that a real gateway presents them in TLS
+ * handshakes.
+ */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -14,7 +17,7 @@ import { startTestDns } from '../../../test/support/control/domains.ts'
 
 const pebble = '/usr/bin/pebble'
 
-/** The authority, which resolves names at `dns` and validates them at `httpPort`. */
+/** Starts the authority. It resolves names at `dns` and validates challenges at `httpPort`. */
 async function startAuthority(dir: string, dns: string, httpPort: number) {
   const [crt, key] = [join(dir, 'api.crt'), join(dir, 'api.key')]
   await promisify(execFile)('openssl', [
@@ -35,7 +38,7 @@ async function startAuthority(dir: string, dns: string, httpPort: number) {
   }
   const file = join(dir, 'pebble.json')
   await writeFile(file, JSON.stringify({ pebble: config }))
-  // Disables its random delays and refusals, which exist to test clients.
+  // Disables Pebble's random delays and refusals, which exist to test clients.
   const env = { PATH: process.env['PATH'] ?? '', PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' }
   const child = spawn(pebble, ['-config', file, '-dnsserver', dns], { env, stdio: 'ignore' })
   return {
@@ -61,7 +64,7 @@ const shownAt = (port: number, servername: string) =>
   })
 
 it.skipIf(!existsSync(pebble))(
-  'gets a certificate for a verified domain, serves it, and renews it',
+  'the certificate of a verified domain is requested, served and renewed',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const dir = await mkdtemp(join(tmpdir(), 'mote-acme-'))
@@ -106,7 +109,7 @@ it.skipIf(!existsSync(pebble))(
     })
     expect(key.key).not.toContain('PRIVATE KEY')
 
-    // Two thirds of the lifetime are over.
+    // Makes the certificate due for renewal: more than two thirds of its lifetime are over.
     await db.run({
       name: 'test.age',
       text: `UPDATE certificate SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'`,
@@ -121,7 +124,8 @@ it.skipIf(!existsSync(pebble))(
       what: 'the newer one is shown',
     })
 
-    // Verified, but no longer pointing here: the authority refuses, and the owner gets the reason.
+    // This domain is verified but does not resolve to the gateway: the authority refuses, and the owner gets the
+    // reason.
     await add('nowhere.example.com')
     const refused = await until(async () => (await certificateOf('nowhere.example.com'))?.message, {
       timeoutMs: 30_000,

@@ -1,4 +1,4 @@
-/** Domains from the API, verified at a real name server, to requests through a real gateway. */
+/** Custom domains through the API, with verification at a real name server and requests through a real gateway. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { viaGateway } from '../../../test/support/http.ts'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
@@ -36,7 +36,7 @@ beforeEach(() => {
 const ask = async (host: string) => (await viaGateway(system.gateway.port, host)).status
 const routed = (host: string, status: number) =>
   until(async () => (await ask(host)) === status, { what: `${host} answers ${status}` })
-/** Adds a domain and sets its record. */
+/** Adds a domain, sets its TXT record and requests its verification. */
 async function prove(user: TestUser, name: string) {
   const added = (await user.post(path, { name })).body
   const [record] = added.records
@@ -51,14 +51,14 @@ const poke = {
   name: 'test.poke',
   text: `UPDATE sweep_run SET pokes = pokes + 1 WHERE name = 'domains' RETURNING pg_notify('sweep', 'domains')`,
 }
-/** Makes a verified domain due for the next check. */
+/** Runs the next check of a verified domain now. */
 async function recheck(name: string): Promise<void> {
   const user = name
   await system.database.db.run(makeDue, [user])
   await system.database.db.rows(poke)
 }
 
-it('routes a domain from the verification of its TXT record until its deletion', async () => {
+it('a domain is routed from the verification of its TXT record until its deletion', async () => {
   const added = await owner.post(path, { name: 'Shop.Example.com' })
   expect(added.body).toMatchObject({ name: 'shop.example.com', status: 'pending', verified_at: null })
   expect(added.body.records.map((one: { type: string }) => one.type)).toEqual(['TXT', 'CNAME'])
@@ -83,7 +83,7 @@ it('routes a domain from the verification of its TXT record until its deletion',
   expect(await ask(hostname)).toBe(200)
 })
 
-it('verifies a domain in the background', async () => {
+it('a domain is verified in the background', async () => {
   const { body } = await owner.post(path, { name: 'auto.example.com' })
   dns.txt.set(body.records[0].name, [body.records[0].value])
   const due = { name: 'test.due', text: `UPDATE domain SET next_check_at = now() WHERE name = 'auto.example.com'` }
@@ -92,17 +92,17 @@ it('verifies a domain in the background', async () => {
   await routed('auto.example.com', 200)
 })
 
-it('assigns a domain to one app at a time: the one with the record', async () => {
+it("a domain belongs to one app at a time, and changes to the other app when only that app's record is left", async () => {
   const mine = await prove(owner, 'taken.example.com')
   expect(mine.verified.body.status).toBe('verified')
   const theirs = await other.post(path, { name: 'taken.example.com' })
   expect(theirs.body.records[0].value).not.toBe(mine.record.value)
   expect((await other.post(`${path}/taken.example.com/verify`)).body.status).toBe('pending')
-  // With both records, the current app keeps the name.
+  // With both TXT records, the current app keeps the domain.
   dns.txt.set(mine.record.name, [mine.record.value, theirs.body.records[0].value])
   const refused = (await other.post(`${path}/taken.example.com/verify`)).body
   expect(refused).toMatchObject({ status: 'pending', message: expect.stringContaining('in use by another app') })
-  // With only its own record, the name changes to the other app after the third check.
+  // With only the other app's record, the current app loses the domain at the third check.
   dns.txt.set(mine.record.name, [theirs.body.records[0].value])
   const status = async () =>
     (await owner.get(path)).body.find((one: { name: string }) => one.name === 'taken.example.com').status
@@ -127,7 +127,7 @@ it('assigns a domain to one app at a time: the one with the record', async () =>
   await routed('taken.example.com', 200)
 })
 
-it('keeps a domain verified while name servers do not answer', async () => {
+it('a domain stays verified while name servers do not respond', async () => {
   await prove(owner, 'steady.example.com')
   await routed('steady.example.com', 200)
   dns.broken = true
@@ -138,7 +138,7 @@ it('keeps a domain verified while name servers do not answer', async () => {
   expect(await ask('steady.example.com')).toBe(200)
 })
 
-it('hides a domain from other projects, and refuses reserved names', async () => {
+it('a domain is hidden from other projects, and reserved names are refused', async () => {
   await prove(owner, 'private.example.com')
   expect((await other.post(`${path}/private.example.com/verify`)).status).toBe(404)
   expect((await other.delete(`${path}/private.example.com`)).status).toBe(404)
@@ -150,7 +150,7 @@ it('hides a domain from other projects, and refuses reserved names', async () =>
   expect((await other.post(path, { name: 'free.example.com' })).body).toMatchObject({ limit: 'custom_domains' })
 })
 
-it('deletes domains with their app', async () => {
+it('deleting an app deletes its domains', async () => {
   await owner.post('/v1/apps', { name: 'short', git_url: '' })
   const added = (await owner.post('/v1/apps/short/domains', { name: 'short.example.com' })).body
   dns.txt.set(added.records[0].name, [added.records[0].value])

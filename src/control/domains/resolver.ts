@@ -2,24 +2,24 @@ import { Resolver } from 'node:dns/promises'
 import { type Found, recordName, recordValue } from './rules.ts'
 
 export interface TxtResolver {
-  /** Returns each TXT record with its parts joined, as in RFC 7208, 3.3. */
+  /** Returns each TXT record as one string (RFC 7208, 3.3: its parts are concatenated). */
   txt(name: string): Promise<string[]>
 }
 
 const timeoutMs = 2000
 const tries = 2
 
-/** @param servers `address` or `address:port`; empty: the system's */
+/** Creates a resolver. @param servers name servers as `address` or `address:port`; empty: those of the system */
 export function createResolver(servers: readonly string[]): TxtResolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries })
   if (servers.length > 0) resolver.setServers([...servers])
   return { txt: async name => (await resolver.resolveTxt(name)).map(parts => parts.join('')) }
 }
 
-/** RFC 2308: the name does not exist, or has no record of this type. */
+/** Error codes for a name that does not exist or has no record of this type (RFC 2308). */
 const absent = new Set(['ENOTFOUND', 'ENODATA'])
 
-/** Checks whether the TXT record exists. Never throws. */
+/** Checks whether the domain's TXT record exists. Never throws. */
 export async function lookFor(
   resolver: TxtResolver,
   domain: { readonly name: string; readonly token: string },

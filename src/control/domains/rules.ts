@@ -4,18 +4,18 @@ import { days, hours, minutes, seconds } from '../../lib/duration.ts'
 import { invalidField } from '../http/errors.ts'
 import type { DomainState } from './store.ts'
 
-/** Label of the TXT record: `<label>.<name>`. */
+/** First label of the TXT record's name: `<label>.<name>`. */
 export const challengeLabel = '_mote-challenge'
 export const recordName = (name: string) => `${challengeLabel}.${name}`
 export const recordValue = (token: string) => `mote-verification=${token}`
 
 export const mostDomains = 50
-/** RFC 1035, 2.3.4, minus the label that is prepended. */
+/** Maximum length of a name (RFC 1035, 2.3.4), minus the label that is prepended for the TXT record. */
 const longestName = 253 - challengeLabel.length - 1
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Normalizes a name: ASCII, lower case, no final dot.
+ * Checks a domain name and returns it normalized: ASCII, lower case, no final dot.
  * @param reserved domains of the installation, which are refused with all their subdomains
  * @throws ApiError 400
  */
@@ -32,7 +32,7 @@ export function checkDomainName(text: string, reserved: readonly string[]): stri
   return name
 }
 
-/** Result of a DNS check. `unclear`: the servers did not answer, which proves nothing. */
+/** Result of a DNS check. `unclear`: the name servers did not respond, which proves nothing. */
 export type Found =
   | { readonly kind: 'proven' }
   | { readonly kind: 'missing'; readonly message: string }
@@ -52,14 +52,14 @@ export interface Decision {
 }
 
 /**
- * Misses in a row before a domain is lost: a short outage of the record (a zone transfer, a typo) must not take a site
- * down.
+ * Number of failed checks in a row after which a domain is lost. One is not enough: a short outage of the record (a
+ * zone transfer, a typo) must not take a site down.
  */
 const missesUntilLost = 3
 const watchMs = hours(6)
 const doubtMs = minutes(10)
 
-/** The new state of a domain after a check. */
+/** Returns the new state of a domain after a check, and the delay until the next one. */
 export function decide(domain: Watched, found: Found, now: Date): Decision {
   if (found.kind === 'proven') return { state: 'verified', misses: 0, message: null, nextCheckMs: watchMs }
   const { message } = found
@@ -69,7 +69,7 @@ export function decide(domain: Watched, found: Found, now: Date): Decision {
   return { state: misses >= missesUntilLost ? 'lost' : 'verified', misses, message, nextCheckMs: doubtMs }
 }
 
-/** Delay until the next check. It grows with the age of a pending domain. */
+/** Returns the delay until the next check of a domain that is not verified. It grows with the domain's age. */
 function patience(createdAt: Date, now: Date): number {
   const ageMs = now.getTime() - createdAt.getTime()
   if (ageMs > days(14)) return days(1)

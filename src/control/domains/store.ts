@@ -1,6 +1,6 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** `pending`: never verified. `lost`: was verified, but the record is gone. */
+/** `pending`: never verified. `lost`: was verified, but its record is gone. */
 export type DomainState = 'pending' | 'verified' | 'lost'
 
 export interface Domain {
@@ -15,7 +15,7 @@ export interface Domain {
   readonly checkedAt: Date | null
   readonly verifiedAt: Date | null
   readonly createdAt: Date
-  /** Null: no certificate. */
+  /** Expiry of the certificate; null if there is none. */
   readonly certificateUntil: Date | null
   readonly certificateMessage: string | null
 }
@@ -79,13 +79,13 @@ export const lockedApp = (tx: Tx, projectId: string, name: string) => tx.maybe(l
 export const appName = async (tx: Tx, appId: string) => (await tx.one(nameOfApp, [appId])).name
 export const list = (sql: Sql, appId: string) => sql.rows(listDomains, [appId])
 export const find = (sql: Sql, appId: string, name: string) => sql.maybe(byName, [appId, name])
-/** Undefined if the domain was deleted in the meantime. */
+/** Locks the domain. Undefined if it was deleted in the meantime. */
 export const lock = (tx: Tx, id: string) => tx.maybe(lockOne, [id])
 export const count = async (tx: Tx, appId: string) => (await tx.one(countDomains, [appId])).count
 export const insert = (tx: Tx, domain: Pick<Domain, 'id' | 'projectId' | 'appId' | 'name' | 'token'>) =>
   tx.one(insertDomain, [domain.id, domain.projectId, domain.appId, domain.name, domain.token])
 export const remove = (tx: Tx, id: string) => tx.run(deleteDomain, [id])
-/** Returns the app that currently has the name, and locks the name until the commit. */
+/** Returns the verified domain with this name and its app, and locks the name until the transaction ends. */
 export async function holder(tx: Tx, name: string): Promise<{ id: string; appId: string } | undefined> {
   await tx.rows(lockName, [name])
   return tx.maybe(holderOf, [name])

@@ -9,7 +9,7 @@ import { applyLook } from './verify.ts'
 const atOnce = 20
 const eachRun = 200
 
-/** Checks the records of new domains, and re-checks those of the others. */
+/** Checks the TXT records of new domains, and periodically those of all others. */
 export const domainChecks = (deps: Pick<Deps, 'db'>, resolver: TxtResolver): Sweep => ({
   name: sweepName,
   everyMs: seconds(15),

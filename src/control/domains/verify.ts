@@ -1,4 +1,4 @@
-/** Stores the result of a DNS check; the route changes in the same commit. */
+/** Stores the result of a DNS check; the route changes in the same transaction. */
 import type { Tx } from '../../db/db.ts'
 import { pokeSweep } from '../../engine/sweeper.ts'
 import { publishEvent } from '../events/index.ts'
@@ -9,8 +9,8 @@ import * as store from './store.ts'
 import { certificateSweepName, sweepName } from './sweep-name.ts'
 
 /**
- * Idempotent. If another app has the name, it keeps the name; its record is checked next, and the name changes hands
- * once that record is gone.
+ * Stores the result of a check and applies it. Idempotent. If another app already has the name, that app keeps it; its
+ * record is checked next, and the name becomes free once that record is gone.
  * @returns the current domain; undefined if it was deleted in the meantime
  */
 export async function applyLook(tx: Tx, id: string, found: Found, now: Date): Promise<store.Domain | undefined> {

@@ -15,7 +15,7 @@ import { messagesOf } from './relay.ts'
 
 const { db, drop } = await testDatabase()
 const bus = createMemoryBus()
-/** Numbers of the events whose messages are lost. */
+/** Numbers of the events whose messages the bus loses. */
 const lost = new Set<number>()
 const leaky: Bus = {
   subscribe: (subject, handler, options) => bus.subscribe(subject, handler, options),
@@ -79,18 +79,18 @@ const publish = (projectId: string, n: number) =>
     }),
   )
 
-it('reads lost events from the table once a later event arrives, in order and without duplicates', async () => {
+it('a stream reads lost events from the table once a later event arrives, in order and without duplicates', async () => {
   const projectId = newId()
   await using heard = await listener(projectId)
   await publish(projectId, 1)
   await until(() => heard.numbers().length === 1, { what: 'the first' })
   for (const n of [2, 3]) lost.add(n)
-  // Events of another project in between are not a gap.
+  // Events of another project in between must not count as a gap.
   for (const n of [2, 3]) {
     await publish(projectId, n)
     await publish(newId(), 99)
   }
-  // Otherwise the fourth event could be in the lost message.
+  // Without this wait, the fourth event could be in the message that is lost.
   await allPlaced()
   await publish(projectId, 4)
   await until(() => heard.numbers().length >= 4, { what: 'the fourth' })
@@ -100,7 +100,7 @@ it('reads lost events from the table once a later event arrives, in order and wi
   expect(heard.sent.filter(one => one.event === 'gap')).toEqual([])
 })
 
-it('sends a gap if the table no longer has the lost events', async () => {
+it('a stream reports a gap if the table no longer has the lost events', async () => {
   const projectId = newId()
   await using heard = await listener(projectId)
   await publish(projectId, 11)
@@ -110,7 +110,7 @@ it('sends a gap if the table no longer has the lost events', async () => {
     await publish(projectId, n)
   }
   await allPlaced()
-  // Everything up to the first of them was deleted by age.
+  // Deletes all events up to the first lost one, as if their retention had ended.
   await db.run(statement('test.forgetOthers', `DELETE FROM event WHERE project_id <> $1`), [projectId])
   await db.run(forget, [projectId, ['11', '12']])
   await publish(projectId, 14)
@@ -136,7 +136,7 @@ const row = (projectId: string, position: number, size = 0) => ({
   at: new Date(0),
 })
 
-it('batches events into few messages per project, in order, within the size limit of the bus', () => {
+it('the relay batches events into few messages per project, in order and within the size limit of the bus', () => {
   const [one, two] = [newId(), newId()]
   const messages = messagesOf([row(one, 1), row(two, 2), row(one, 3, 200_000), row(one, 4, 200_000), row(one, 5)])
   expect(messages.map(({ projectId, events }) => [projectId, events.map(({ position }) => position)])).toEqual([

@@ -1,6 +1,6 @@
 /**
- * The event stream of a project: history from the table, then live events from the bus, without gaps or duplicates. The
- * position of an event is its SSE id.
+ * The event stream of a project: first earlier events from the table, then live ones from the bus, without gaps or
+ * duplicates. The position of an event is its SSE id.
  */
 import type { Db } from '../../db/db.ts'
 import type { Static, TSchema } from 'typebox'
@@ -14,18 +14,21 @@ type Reported = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
 
 export interface FeedOptions<Kind extends ProjectEventKind, Snapshot> {
   readonly projectId: string
-  /** Kinds of events that the stream declares. */
+  /** Kinds of events that the stream may send. */
   readonly kinds: readonly Kind[]
-  /** Filters the events of this stream. Default: all. */
+  /** Returns whether the stream sends the event. Default: all events. */
   readonly accepts?: (event: Reported) => boolean
-  /** Data of the first event (`snapshot`). It is read after the live subscription is active, so no event is missed. */
+  /**
+   * Returns the data of the first event (`snapshot`). Called after the live subscription is active, so that no event is
+   * missed.
+   */
   readonly snapshot: () => Promise<Omit<Snapshot, 'at'>>
 }
 
 const pageSize = 500
 /**
- * Interval of reading from the table: the bus does not store events, so those lost with a broken connection are found
- * there.
+ * Interval at which the table is read while no event arrives. The bus does not store events, so those lost with a
+ * broken connection are found in the table.
  */
 const missedCheckMs = 15_000
 
@@ -33,14 +36,14 @@ type FeedStream<Kind extends ProjectEventKind, Snapshot extends TSchema> = Event
   { readonly snapshot: Snapshot; readonly gap: typeof EventGap } & Pick<typeof projectEventTable, Kind>
 >
 
-/** Runs until the client disconnects. */
+/** Sends events until the client disconnects. */
 export async function feed<Kind extends ProjectEventKind, Snapshot extends TSchema>(
   deps: { readonly db: Db; readonly events: ProjectEvents },
   declared: FeedStream<Kind, Snapshot>,
   options: FeedOptions<Kind, Static<Snapshot>>,
 ): Promise<void> {
   const { projectId } = options
-  // Only events of declared kinds are sent, which the type of the table's rows cannot express.
+  // Widens the type: only events of declared kinds are sent, but the type of the table's rows cannot express that.
   const stream: EventStream = declared
   const kinds: ReadonlySet<string> = new Set(options.kinds)
   const accepts = (event: Reported) => kinds.has(event.kind) && (options.accepts?.(event) ?? true)
@@ -57,7 +60,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
   stream.signal.addEventListener('abort', leave, { once: true })
   if (stream.signal.aborted) leave()
 
-  /** Resolves with true when an event arrives, with false after `ms` without one. */
+  /** Waits for an event. Resolves with true when one arrives, with false after `ms` without one. */
   const quiet = (ms: number) =>
     new Promise<boolean>(resolve => {
       const timer = setTimeout(() => resolve(false), ms)
@@ -82,14 +85,14 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
     }
   }
 
-  /** Reports events that the table no longer has as a gap. */
+  /** Reports a gap to the client if the table no longer has events after the stream's position. */
   const reportGap = async () => {
     const first = await oldest(deps.db)
     if (first > position + 1)
       stream.send({ event: 'gap', data: { after: position, first_kept: first, at: new Date().toISOString() } })
   }
 
-  // A separate function, so that its data is not kept in memory while the stream is open.
+  // A separate function, so that the snapshot's data is not kept in memory while the stream is open.
   const greet = async (): Promise<boolean> => {
     const data = await options.snapshot()
     const at = new Date().toISOString()
@@ -111,7 +114,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
     }
     const { message, sse } = next
     if (message.position <= position) continue
-    // The previous event is missing: the bus lost it, or the relay crashed before publishing it.
+    // The event before this one is missing: the bus lost it, or the relay crashed before publishing it.
     if (message.previous > position) {
       await reportGap()
       if (!(await catchUp())) break

@@ -1,27 +1,30 @@
 /**
- * The outbox relay. One process in the cluster (advisory lock) assigns positions to new events and publishes them on
- * the bus, woken by NOTIFY. A crash between commit and publish loses nothing: streams read from the table at their
- * start and when they notice a gap.
+ * The relay of the outbox (the event table). One process in the cluster (advisory lock) assigns positions to new events
+ * and publishes them on the bus; NOTIFY wakes it. A crash between commit and publish loses nothing: streams read from
+ * the table when they start and when they notice a gap.
  */
 import type { Deps } from '../base/deps.ts'
 import { hasUnplaced, place, type PlacedEvent } from './store.ts'
 
 const batch = 500
-/** Retry interval while an older transaction is open, because its events would come first. */
+/** Retry interval while an older transaction is open: its events would come first, so later ones have to wait. */
 const settleMs = 2
-/** Interval without a NOTIFY (a lost connection), and for taking over from a crashed holder. */
+/**
+ * Interval of checks without a NOTIFY (its connection may be lost), and of attempts to take over from a process that
+ * crashed.
+ */
 const pollMs = 1000
 
 export const eventSubject = (projectId: string) => `event.${projectId}.batch`
 
-/** An event on the bus is its row with the time as text; a message contains events of one project, oldest first. */
+/** An event on the bus: its row, with the time as text. A message contains events of one project, oldest first. */
 export type EventMessage = Omit<PlacedEvent, 'at'> & { readonly at: string }
 
-/** NATS limits a message to 1 MiB. */
+/** Maximum length of a message in characters. NATS limits a message to 1 MiB. */
 const messageLength = 1 << 18
 
 /**
- * Batches a burst into few messages, which costs one system call per reader instead of one per event and reader.
+ * Batches events into few messages, so that a burst costs each reader one system call instead of one per event.
  * @param rows in the order of their positions
  */
 export function messagesOf(rows: readonly PlacedEvent[]): { projectId: string; events: EventMessage[] }[] {

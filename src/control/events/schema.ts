@@ -1,4 +1,7 @@
-/** The events of a project by kind, as sent by streams and accepted by `publishEvent`. */
+/**
+ * The events of a project by kind, in the form in which streams send them; without the envelope also the data for
+ * `publishEvent`.
+ */
 import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
 import type { EventTable } from '../http/operation.ts'
@@ -7,7 +10,7 @@ import { Notification } from './notification.ts'
 
 export { Notification }
 
-/** Added to the data of every event that is sent. */
+/** Properties that are added to the data of every event. */
 const envelope = {
   at: dateTime({ description: 'When it happened.' }),
   app_id: nullable(uuid({ description: 'The app that it happened to; null: no app.' })),
@@ -91,5 +94,5 @@ type Table = typeof projectEventTable
 export type ProjectEventKind = keyof Table
 export const projectEventKinds = Object.keys(projectEventTable) as ProjectEventKind[]
 
-/** Data of an event from its publisher; the envelope is added when it is sent. */
+/** Data of an event, as its publisher gives it. The envelope is added when the event is sent. */
 export type ProjectEventData<Kind extends ProjectEventKind> = Omit<Static<Table[Kind]>, keyof typeof envelope>

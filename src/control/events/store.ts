@@ -20,12 +20,14 @@ const insertEvent = statement(
 )
 export interface PlacedEvent extends EventRow {
   /**
-   * Position of the project's previous event; 0 if there is none (any more). A reader without that event has missed it.
+   * Position of the project's previous event; 0 if there is none (any more). A reader that did not get that event has
+   * missed it.
    */
   readonly previous: number
 }
 
-// Only rows whose transaction and all older ones have ended: later positions are then always larger.
+// Assigns positions only to rows whose transaction and all older ones have ended, so that a row that commits later
+// always gets a larger position.
 const placeEvents = statement<PlacedEvent>(
   'events.place',
   `WITH due AS (
@@ -84,6 +86,9 @@ export const hasUnplaced = async (db: Db) => (await db.one(countUnplaced)).unpla
 export const after = (db: Db, projectId: string, position: number, limit: number) =>
   db.rows(eventsAfter, [projectId, position, limit])
 export const newest = async (db: Db, projectId: string) => (await db.one(newestPosition, [projectId])).position
-/** Of all projects: positions are shared, so only this shows whether events were deleted. */
+/**
+ * Returns the oldest position over all projects. Positions are shared between projects, so only this shows whether
+ * events were deleted.
+ */
 export const oldest = async (db: Db) => (await db.one(oldestPosition)).position
 export const removeOlderThan = (db: Db, before: Date) => db.run(deleteOld, [before])

@@ -1,4 +1,4 @@
-/** Hosts that stop reporting, come back, are drained and are removed; on simulated hosts, step by step. */
+/** Hosts that stop reporting, and hosts that come back, with simulated hosts that move step by step. */
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(async () => world[Symbol.asyncDispose]())
 
 const sweep = () => deadHosts(world.deps).run({ signal: new AbortController().signal, now: new Date() })
-/** Ages the host's timestamps by that many seconds. */
+/** Moves the host's timestamps back by that many seconds. */
 const age = (host: SimHost, seconds: number) =>
   world.rows(
     `UPDATE host SET last_seen_at = last_seen_at - make_interval(secs => $2), suspected_at = suspected_at - make_interval(secs => $2) WHERE id = $1 RETURNING id`,
@@ -45,7 +45,7 @@ async function twoReplicas() {
   return { app, id }
 }
 
-it('a host that cannot inspect a VM reports nothing about it', async () => {
+it('the report of a host about a VM that it cannot inspect is ignored', async () => {
   const { id } = await twoReplicas()
   const [host] = hosts
   const vmId = [...host.vms.keys()][0]!
@@ -60,19 +60,19 @@ it('a host that cannot inspect a VM reports nothing about it', async () => {
   expect(await world.rows(`SELECT seen_state, seen_error FROM vm WHERE id = $1`, vmId)).toEqual([
     { seen_state: null, seen_error: null },
   ])
-  // An actual observation still counts.
+  // A report with an observation still counts.
   await reconcileHost(world.deps, host.id, [observed!])
   await world.until(serving(id, 2))
 })
 
-it('a host is kept when only its heartbeats are lost', async () => {
+it('a host that responds to a direct request is kept although its heartbeats are lost', async () => {
   await twoReplicas()
   await age(hosts[0], 90)
   expect(await sweep()).toMatchObject({ silent: 1, answered: 1, lost: 0 })
   expect(await statusOf(hosts[0])).toMatchObject({ up: true, suspectedAt: null })
 })
 
-it('VMs of a lost host start elsewhere; their resources stay reserved until the host reports them gone', async () => {
+it('VMs of a lost host start elsewhere, and their resources stay reserved until the host reports them gone', async () => {
   const { id } = await twoReplicas()
   const [lost, other] = hosts
   expect([lost.vms.size, other.vms.size]).toEqual([1, 1])
@@ -84,15 +84,15 @@ it('VMs of a lost host start elsewhere; their resources stay reserved until the 
   expect([lost.vms.size, other.vms.size]).toEqual([1, 2])
   expect(await statusOf(lost)).toMatchObject({ usedVcpus: 1, strays: 1, vms: 0, up: false })
 
-  // The host comes back with its VM, and is asked to remove it.
+  // The host comes back with its VM, and the control plane requests the removal of that VM.
   lost.reachable = true
   const receiver = await startHostReceiver({ ...world.deps, live: createLiveStats(world.deps.clock) })
   await world.bus.publish(subjects.heartbeat(lost.id), lost.heartbeat())
   await until(() => lost.vms.get(old ?? '')?.desired.want === 'absent', { what: 'the host is asked to remove the VM' })
-  // An old message that arrives only now frees nothing.
+  // A delayed message that reports the VM gone must not release anything.
   const late = { ...lost.observed(old!), state: 'absent' }
   await world.bus.publish(subjects.observed(lost.id), late)
-  // The VM stops, then disappears: the host reports that by itself, without a heartbeat.
+  // First the VM stops, then it disappears; the host reports that with an observation, before any heartbeat.
   await lost.tick()
   expect(await statusOf(lost)).toMatchObject({ strays: 1, usedVcpus: 1 })
   await lost.tick()
@@ -103,7 +103,7 @@ it('VMs of a lost host start elsewhere; their resources stay reserved until the 
   expect(await serving(id, 2)()).toBe(true)
 })
 
-it('a lost host that comes back with an unknown VM state is still asked to remove its VM', async () => {
+it('a lost host that comes back with an unknown VM state still gets the request to remove its VM', async () => {
   const { id } = await twoReplicas()
   const [lost] = hosts
   const [old = ''] = [...lost.vms.keys()]
@@ -115,7 +115,7 @@ it('a lost host that comes back with an unknown VM state is still asked to remov
   const receiver = await startHostReceiver({ ...world.deps, log, live: createLiveStats(world.deps.clock) })
   const heartbeat = lost.heartbeat()
   await world.bus.publish(subjects.heartbeat(lost.id), { ...heartbeat, vms: null })
-  // Only the state of its VMs is unknown to this version.
+  // Everything except the state of the VMs is valid in this version.
   const dreaming = { ...heartbeat, vms: heartbeat.vms?.map(vm => ({ ...vm, state: 'dreaming' })) }
   for (let n = 0; n < 2; n++) await world.bus.publish(subjects.heartbeat(lost.id), dreaming)
   await until(() => lost.vms.get(old)?.desired.want === 'absent', { what: 'the host is asked to remove the VM' })
@@ -142,7 +142,7 @@ it('a deployment on a lost host can be deleted without the host', async () => {
   expect(await statusOf(hosts[1])).toMatchObject({ usedVcpus: 0, strays: 0 })
 })
 
-it('a crashed replica is replaced after a back-off, while the others serve', async () => {
+it('a crashed replica is replaced after a back-off, and the others serve in the meantime', async () => {
   const { id } = await twoReplicas()
   const crash = async () => {
     const [victim] = await world.rows<{ id: string }>(

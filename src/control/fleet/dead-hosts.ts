@@ -1,7 +1,7 @@
 /**
- * Detects hosts that stopped reporting. A silent host is suspected first, and gets no new VMs. After the same time
- * again, if it does not answer a direct request either, it is lost: one commit fences its VMs, which are replaced
- * elsewhere.
+ * Detects hosts that have stopped reporting. A silent host is suspected first, and gets no new VMs. If it is silent for
+ * the same time again, and does not respond to a direct request either, it is lost: one commit fences its VMs (later
+ * reports about them are ignored), and other hosts start replacements.
  */
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -17,7 +17,7 @@ export const deadHosts = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>): Sw
   everyMs: seconds(Math.max(1, Math.min(5, deps.config.hostTimeoutSeconds / 3))),
   async run({ signal }) {
     const counts = { silent: 0, answered: 0, lost: 0, vms: 0 }
-    // Without the bus every host is silent, so none can be judged.
+    // Without the bus, all hosts are silent, so no host can be judged.
     if (!deps.bus.connected()) return counts
     for (const host of await silentHosts(deps.db, deps.config.hostTimeoutSeconds)) {
       counts.silent++
@@ -54,7 +54,7 @@ async function give(
     return count
   })
   if (vms !== undefined)
-    // Not an error: operators get a notification and an alert, and the host may come back.
+    // A warning only: operators get a notification and an alert, and the host may come back.
     deps.log.warn({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start on other hosts')
   return vms
 }

@@ -1,4 +1,4 @@
-/** The hosts as one fleet: their API, heartbeats, loss and return. */
+/** The hosts of the installation: their API, heartbeats, loss and return. */
 export { deadHosts } from './dead-hosts.ts'
 export { hostWorkflow } from './lost-host.ts'
 export { hostFeature } from './routes.ts'

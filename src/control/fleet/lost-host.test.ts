@@ -1,4 +1,4 @@
-/** Operators are notified of a lost host once, and of its return; the alert is open meanwhile. */
+/** Operators get one notification when a host is lost and one when it is back; an alert is open in between. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -77,17 +77,17 @@ const cases = crashMatrix({
 })
 
 describe('a lost host', () => {
-  it('covers every phase with every fault', () =>
+  it('has a crash matrix that contains each phase with each fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.host.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 
-  it('raises an alert while it is lost, and mails the operators', async () => {
+  it('has an open alert, and operators get an e-mail', async () => {
     const { id, name } = await lost()
     expect(await alerts(id)).toEqual(['host missing'])
     expect(await reported(id)).toEqual([{ kind: 'host.lost', mail: true }])
     await world.run('host')
     expect(await alerts(id)).toEqual(['host missing'])
-    // Back, and lost again before the workflow ran: the alert stays the same.
+    // The host is back and lost again before the workflow has run: the alert stays open.
     await touchHosts(db, [id])
     await db.tx(async tx => {
       await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)
@@ -101,7 +101,7 @@ describe('a lost host', () => {
     expect((await reported(id)).map(one => one.kind)).toEqual(['host.lost', 'host.lost', 'host.back'])
   })
 
-  it('keeps its alert when it is lost again while its return is being reported', async () => {
+  it('keeps its alert when it is lost again while the workflow reports its return', async () => {
     const { id } = await lost()
     await touchHosts(db, [id])
     const { missing } = world.workflows.host.phases
@@ -122,7 +122,7 @@ describe('a lost host', () => {
   })
 
   it('wakes the workflows that waited for it as soon as it is back', async () => {
-    // Make it the only host with capacity.
+    // Makes the new host the only one with capacity.
     await world.rows(`UPDATE host SET cordoned = true RETURNING id`)
     const host = await world.addHost()
     const { id: volumeId } = await db.tx(tx =>
@@ -132,7 +132,7 @@ describe('a lost host', () => {
     await world.until(async () => (await findVolumeSnapshot(db, id))?.state === 'ready')
     await lose(host)
     await db.tx(tx => deleteVolumeSnapshot(tx, id))
-    // Enter the last phase and run one step there.
+    // The first run enters the last phase, the second one runs a step in that phase.
     for (let look = 0; look < 2; look++) await world.run('volumeSnapshot')
     expect(await dueInMinutes(id)).toBeGreaterThan(5)
     await touchHosts(db, [host.id])

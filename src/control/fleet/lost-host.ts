@@ -1,6 +1,6 @@
 /**
- * The workflow of a lost host, until it reports again or is removed. Its only phase is overdue from the start, which
- * keeps an alert open for operators (`mote admin alerts`).
+ * The workflow of a lost host, until the host reports again or is removed. Its only phase is overdue from the start,
+ * which keeps an alert open for operators (`mote admin alerts`).
  */
 import { createWorkflow, poke, readWorkflow } from '../../engine/runner.ts'
 import { type Next, done, workflow, wait } from '../../engine/workflow.ts'
@@ -11,7 +11,7 @@ import { findLost, type LostHost, lockHost } from '../hosts/index.ts'
 import { notifyOperators } from '../notifications/index.ts'
 import { pokeWaitingFor } from './return-store.ts'
 
-/** Heartbeats are written in batches, which poke no workflows, so this phase polls. */
+/** Polling interval. Heartbeats are written in batches, which poke no workflows. */
 const pollMs = seconds(5)
 
 export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
@@ -39,11 +39,11 @@ export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
   })
 
 /**
- * Reports a lost host, in the transaction that marks it as lost, after its row was changed. @param vms number of its
- * VMs
+ * Opens the alert of a lost host and notifies operators, in the transaction that marks the host as lost, after its row
+ * was changed. @param vms number of its VMs
  */
 export async function reportLoss(tx: Tx, host: { readonly id: string; readonly name: string }, vms: number) {
-  // The host was back only briefly, and its workflow still exists.
+  // The workflow still exists if the host was back only briefly.
   if (await readWorkflow(tx, 'host', host.id)) await poke(tx, 'host', host.id)
   else await createWorkflow(tx, 'host', host.id, 'missing', { deadlineMs: 0 })
   await report(tx, host, {

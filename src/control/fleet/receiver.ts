@@ -1,7 +1,7 @@
 /**
- * Receives messages that hosts send by themselves. Heartbeats: the host is alive, its offers, the numbers of its VMs
- * and, periodically, all of its VMs. Observations: a VM changed. This file decides nothing; it pokes the workflows that
- * do.
+ * Receives the messages that hosts send by themselves. A heartbeat reports that the host is alive, what it offers, the
+ * metrics of its VMs and, periodically, all of its VMs. An observation reports that a VM has changed. This file decides
+ * nothing: it pokes the workflows that do.
  */
 import { Value } from 'typebox/value'
 import type { Message, Subscription } from '../../bus/bus.ts'
@@ -31,13 +31,15 @@ import { recordUsages, recordVolume, recordVolumeSnapshot } from '../volumes/ind
 
 const notUnderstood = 'a newer host offers features that this control plane does not know; they are not used'
 
-/** Heartbeats of many hosts are written as one UPDATE per interval. */
+/** Interval at which the heartbeats of all hosts are written, as one UPDATE. */
 const flushMs = 1000
 
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'clock' | 'log'> & { readonly live: LiveStats }
 
 export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscription> {
-  /** Last written incarnation and offers of each host, so that an unchanged heartbeat only joins the batch. */
+  /**
+   * The last description of each host that was written, so that an unchanged heartbeat needs no statement of its own.
+   */
   const known = new Map<string, string>()
   const heard = new Set<string>()
 
@@ -65,7 +67,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     heard.clear()
     if (hostIds.length > 0) await touchHosts(deps.db, hostIds)
   }
-  // Every control plane keeps the live numbers; only one of them writes to the database.
+  // Every control plane keeps the live metrics in memory; only one of them writes each heartbeat to the database.
   const numbers = await deps.bus.subscribe(subjects.allHeartbeats, message =>
     deps.live.record(ownHeartbeat(message).heartbeat, deps.clock.now().getTime()),
   )
@@ -136,7 +138,10 @@ async function listenForVolumes({ db, bus }: Pick<ReceiverDeps, 'db' | 'bus'>): 
   ]
 }
 
-/** @throws Error when a host reports for another one: on the bus each host publishes only under its own subject */
+/**
+ * Parses a heartbeat. @throws Error when a host reports for another one: the bus lets each host publish only under its
+ * own subject
+ */
 function ownHeartbeat({ subject, data }: Message): ReadHeartbeat {
   const read = readHeartbeat(data)
   const { hostId } = read.heartbeat
@@ -145,9 +150,9 @@ function ownHeartbeat({ subject, data }: Message): ReadHeartbeat {
 }
 
 /**
- * Releases the resources of a stray VM as soon as its old host reports it gone, without waiting for the next full
- * heartbeat. The host is asked again, because the report may be late and date from a time when the host did not have
- * the VM yet.
+ * Releases the resources of a stray VM (one that was given up with its lost host) as soon as the host reports it gone,
+ * without waiting for the next full heartbeat. Queries the host again, because the report may be delayed and from a
+ * time when the host did not have the VM yet.
  */
 async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: string): Promise<void> {
   if (!isUuid(vmId) || !(await isStray(deps.db, hostId, vmId))) return
@@ -156,9 +161,9 @@ async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: 
 }
 
 /**
- * Compares everything a host has with what it should have: repairs lost messages, and removes VMs that no longer belong
- * there.
- * @param generations `ReadHeartbeat.generations`
+ * Compares all VMs of a host with those that it should have: makes up for lost messages, and removes VMs that no longer
+ * belong there.
+ * @param generations stored generations of VMs, from `ReadHeartbeat.generations`
  */
 export async function reconcileHost(
   deps: Pick<Deps, 'db' | 'bus' | 'log'>,
@@ -171,19 +176,20 @@ export async function reconcileHost(
   const owned = await observedOnHost(deps.db, hostId)
   const reported = new Map(vms.map(vm => [vm.vmId, vm.generation]))
   const behind = [...owned.values()].filter(vm => (reported.get(vm.id) ?? -1) < vm.generation).map(vm => vm.id)
-  // VMs that are missing, gone, or on an older generation: their workflows query the host now, even during a back-off.
+  // VMs that are missing, gone, or have an older generation: their workflows query the host now, even during a
+  // back-off.
   if (behind.length > 0) await pokeMany(deps.db, 'vm', behind)
   for (const observed of vms) {
     const known = owned.get(observed.vmId)
     if (known) {
-      // Generation 0 marks a VM that the host has but cannot inspect, because it no longer offers its hypervisor.
-      // Whether that VM runs is unknown, so the report must not count for a VM without observations, whose generation
-      // is 0, too.
+      // Generation 0 marks a VM that the host has but cannot inspect, because it no longer offers the VM's hypervisor.
+      // It is unknown whether that VM runs, so the report must not count, not even for a VM whose stored generation is
+      // 0 because it was never observed.
       if (observed.generation > 0 && isNews(known, observed))
         await deps.db.tx(tx => recordObserved(tx, hostId, observed))
     } else if (observed.state !== 'absent') {
       deps.log.info({ hostId, vmId: observed.vmId }, 'a host has a VM that no longer belongs to it; removing it')
-      // A failed removal must not block the other reports; the next full heartbeat retries.
+      // A failed removal must not block the other reports. The next full heartbeat retries.
       await agentClient(deps.bus, hostId)
         .forget(observed.vmId, generations.get(observed.vmId) ?? observed.generation)
         .catch((err: unknown) => deps.log.warn({ hostId, vmId: observed.vmId, err }, 'the host did not remove the VM'))

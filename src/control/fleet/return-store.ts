@@ -1,7 +1,7 @@
 import { type Tx, statement } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
 
-// Complete and wanted resources have nothing to ask the host.
+// Selects only resources that have something to do on the host: those that are incomplete or to be deleted, and moves.
 const waiting = statement<{ kind: string; id: string }>(
   'fleet.waitingForHost',
   `SELECT 'volume' AS kind, id FROM volume
@@ -22,7 +22,8 @@ const waiting = statement<{ kind: string; id: string }>(
 )
 
 /**
- * Pokes the workflows that wait for a host that is back or was removed. Otherwise they would only run again minutes later.
+ * Pokes the workflows that wait for a host which is back or was removed. Without the poke they would run again minutes
+ * later.
  */
 export async function pokeWaitingFor(tx: Tx, hostId: string): Promise<void> {
   const kinds = Map.groupBy(await tx.rows(waiting, [hostId]), row => row.kind)

@@ -11,7 +11,7 @@ import { testDatabase } from '../../../test/support/database.ts'
 import { testLog } from '../../../test/support/log.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
-/** `full`: the server answers but accepts no more sessions. */
+/** State of the simulated PostgreSQL. `full`: it responds, but accepts no more sessions. */
 type Behaviour = 'up' | 'down' | 'hanging' | 'full'
 
 const closers: (() => Promise<void>)[] = []
@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-/** A service whose database behaves as the test defines, with the real in-process bus. */
+/** Creates a health service with a simulated PostgreSQL and the in-process bus. */
 function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
   const real = createMemoryBus()
   const ping = async () => {
@@ -31,7 +31,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     one: async () => {
       if (state.postgres === 'hanging') await new Promise(() => {})
       if (state.postgres === 'down') throw new Error('connection refused')
-      // The probe ignores the answer's content.
+      // The probe ignores the result of the query.
       return undefined as never
     },
     rows: refuse,
@@ -48,7 +48,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     close: async () => {},
   }
   let ms = 0
-  // Each reading of the clock advances it by two seconds, so that no cached result is used.
+  // Each reading of the clock advances it by two seconds, so that no result comes from the cache.
   const clock = cached ? systemClock : { ...systemClock, monotonicMs: () => (ms += 2_000) }
   const feature = healthFeature({ db, bus, clock }, { streamEveryMs: 5 })
   const { app } = createFixture({ operations: feature.operations, features: [feature] })
@@ -59,8 +59,8 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
   return { app, probe: createProbe({ db, bus, clock }) }
 }
 
-describe('health', () => {
-  it('is alive whichever services are down', async () => {
+describe('the control plane', () => {
+  it('is alive although PostgreSQL and the bus are down', async () => {
     const { app } = service({ postgres: 'down', bus: false })
     const answer = await app.inject({ url: '/v1/health/live' })
     expect([answer.statusCode, answer.headers['content-type'], answer.body]).toEqual([
@@ -77,7 +77,7 @@ describe('health', () => {
     ['full', true, 503, 'unavailable', 'ok'],
     ['up', false, 503, 'ok', 'unavailable'],
     ['hanging', false, 503, 'unavailable', 'unavailable'],
-  ] as const)('with postgres %s and the bus %s is ready: %i', async (postgres, bus, status, first, second) => {
+  ] as const)('with PostgreSQL %s and the bus up: %s, responds %i', async (postgres, bus, status, first, second) => {
     const { app } = service({ postgres, bus })
     const started = performance.now()
     const answer = await app.inject({ url: '/v1/health/ready' })
@@ -90,7 +90,7 @@ describe('health', () => {
     expect(answer.headers['retry-after']).toBe('2')
   })
 
-  it('reports failures with 200 at the endpoint for the state', async () => {
+  it('reports failures in the body of /v1/health, with status 200', async () => {
     const { app } = service({ postgres: 'down', bus: true })
     const answer = await app.inject({ url: '/v1/health' })
     expect([answer.statusCode, answer.json().status]).toEqual([200, 'unavailable'])
@@ -108,7 +108,7 @@ describe('health', () => {
     expect([asked, sessions]).toEqual([1, 1])
   })
 
-  it('is not ready while PostgreSQL answers but refuses new sessions', async () => {
+  it('is not ready while PostgreSQL responds but refuses new sessions', async () => {
     await using database = await testDatabase()
     const role = `probe_${process.pid}`
     const name = /\/(test_\w+)\?/.exec(database.url)?.[1] ?? ''
@@ -116,7 +116,7 @@ describe('health', () => {
     await admin('role', `CREATE ROLE ${role} LOGIN`)
     await using undo = new AsyncDisposableStack()
     undo.defer(async () => void (await admin('drop', `DROP ROLE ${role}`)))
-    // PostgreSQL reserves sessions for superusers.
+    // An ordinary role, because PostgreSQL reserves some sessions for superusers.
     const url = database.url.replace('//mote@', `//${role}@`)
     const db = await connectDb({ url, log: testLog(), autocommitConnections: 1 })
     undo.defer(() => db.close())
@@ -131,7 +131,7 @@ describe('health', () => {
     expect(await probe.check()).toEqual({ postgres: true, bus: true })
   })
 
-  it('streams a snapshot, then changes', async () => {
+  it('streams a snapshot of its health, then changes', async () => {
     const state: { postgres: Behaviour; bus: boolean } = { postgres: 'up', bus: true }
     const { app } = service(state)
     const address = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -5,14 +5,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Checks } from './rules.ts'
 
 export interface Probe {
-  /** Returns the state of the services within 2 s, even if they hang. Results are reused for a second. */
+  /** Returns which services work, within 2 s even if they hang. The result is reused for a second. */
   check(): Promise<Checks>
 }
 
 const ping = statement<{ one: number }>('health.ping', 'SELECT 1 AS one')
 const patienceMs = 1_500
 const freshMs = 1_000
-/** Creating a session costs the server some milliseconds, so a success is trusted for this time. */
+/** Time for which a successful session is trusted: creating one costs the server some milliseconds. */
 const sessionFreshMs = 5_000
 
 type ProbeDeps = { readonly db: Db; readonly bus: Bus; readonly clock: Clock }
@@ -21,12 +21,12 @@ export function createProbe(deps: ProbeDeps): Probe {
   let last: { readonly atMs: number; readonly checks: Promise<Checks> } | undefined
   let sessionMadeMs = Number.NEGATIVE_INFINITY
   /**
-   * Creates a session: locks, sweeps and transactions need their own, which a server may refuse although existing ones
-   * work.
+   * Creates a database session. Locks, sweeps and transactions need sessions of their own, which a server may refuse
+   * although existing sessions work.
    */
   const makeSession = async (nowMs: number) => {
     if (nowMs - sessionMadeMs < sessionFreshMs) return
-    // It does not matter whether another process holds the lock.
+    // Only the session matters, not whether the lock is free.
     await deps.db.withLockedSession('health', async () => undefined)
     sessionMadeMs = nowMs
   }
@@ -47,7 +47,7 @@ export function createProbe(deps: ProbeDeps): Probe {
   }
 }
 
-/** Whether the promise resolves within the time limit. */
+/** Returns whether the promise resolves within the time limit. */
 async function inTime(asked: Promise<unknown>): Promise<boolean> {
   const patience = new AbortController()
   const tooLate = delay(patienceMs, false, { signal: patience.signal }).catch(() => false)

@@ -7,7 +7,7 @@ import { healthOf, isReady } from './rules.ts'
 import { healthOperations } from './schema.ts'
 
 export interface HealthOptions {
-  /** Interval of checks for an open stream. */
+  /** Interval of health checks while a stream is open. */
   readonly streamEveryMs?: number
 }
 
@@ -31,7 +31,7 @@ export function healthFeature(deps: Pick<Deps, 'db' | 'bus' | 'clock'>, options:
   })
 }
 
-/** Sends `snapshot` first, then `health` on each change. */
+/** Sends `snapshot` first, then `health` after each change. */
 async function watch(
   probe: Probe,
   stream: EventStream<typeof healthOperations.streamHealth.events>,

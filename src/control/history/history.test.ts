@@ -50,14 +50,14 @@ const counted = async (step: number) =>
   )[0]
 
 describe('reports of gateways', () => {
-  it('are summed over gateways, and counted once', async () => {
+  it('are summed over gateways, and each report counts once', async () => {
     const [first, second] = [newId(), newId()]
     const one: Partial<CountsReport> = { reporterId: first, seq: 1, apps: [counts(3, 1, { 4: 4 })] }
     await report(one)
     await report(one)
     await report({ reporterId: second, seq: 1, apps: [counts(5, 0, { 9: 5 })] })
     await report({ reporterId: first, seq: 2, apps: [counts(1, 0, { 4: 1 })] })
-    // A late copy of the first one.
+    // Sends a delayed copy of the first report.
     await report(one)
     const { totals, points } = await history()
     expect(totals).toMatchObject({ requests: 13, status_2xx: 9, status_5xx: 1, aborted: 3, gateway_errors: 1 })
@@ -67,7 +67,7 @@ describe('reports of gateways', () => {
   })
 })
 
-it('requests of VMs are added up for each deployment, and counted once', async () => {
+it('requests to VMs are added up per deployment, and each report counts once', async () => {
   await system.addAgent({ fake: { imageMs: 1, bootMs: 1, healthyMs: 0, stopMs: 0, logEveryMs: 0 } })
   await user.post('/v1/apps', { name: 'web', git_url: '' })
   const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'docker.io/library/nginx:1.28' })).body
@@ -84,8 +84,8 @@ it('requests of VMs are added up for each deployment, and counted once', async (
   expect(await listed()).toMatchObject({ requests: 10, failed_requests: 2 })
 })
 
-describe('the history', () => {
-  it('is that of the own project only, and needs a known range', async () => {
+describe('the history of an app', () => {
+  it('is hidden from other projects, and refused for an unknown range', async () => {
     const other = await system.user()
     expect((await other.get('/v1/apps/shop/history')).status).toBe(404)
     expect((await user.get('/v1/apps/none/history')).status).toBe(404)
@@ -95,12 +95,12 @@ describe('the history', () => {
     })
   })
 
-  it('is the same before and after rows are summed, in every range', async () => {
+  it('has the same totals before and after rows are summed, in every range', async () => {
     const ranges = ['6h', '24h', '7d', '30d']
     const totalsOf = async () => Promise.all(ranges.map(async range => (await history(range)).totals))
     const fine = await counted(30)
     const before = await totalsOf()
-    // Three hours later all rows have been summed, and the finest ones are deleted.
+    // By this time all rows have been summed, and the finest ones are deleted.
     const later = new Date(Date.now() + hours(2.5))
     await upkeep(later)
     expect(await counted(300)).toMatchObject({ requests: fine?.requests, latency: fine?.latency })
@@ -119,7 +119,7 @@ describe('the history', () => {
     await until(async () => (await rows()).length === 0, { what: 'the deletion' })
   })
 
-  it('is deleted after its time', async () => {
+  it('is deleted step by step when its retention ends', async () => {
     await upkeep(new Date(Date.now() + hours(4)))
     expect(await counted(30)).toMatchObject({ rows: 0 })
     expect((await counted(300))?.rows).toBeGreaterThan(0)
@@ -131,8 +131,8 @@ describe('the history', () => {
   })
 })
 
-describe('strange reports', () => {
-  it('of unknown apps, forms and times do no harm', async () => {
+describe('reports of a gateway', () => {
+  it('about unknown apps or in a wrong form are ignored, and implausible times are replaced with the current time', async () => {
     await report({ apps: [{ ...counts(7, 0, {}), appId: newId() }] })
     await report({ apps: [{ ...counts(7, 0, {}), statuses: [1] }] })
     await report({ apps: [{ ...counts(7, 0, {}), bytesIn: -1 }] })
@@ -145,7 +145,7 @@ describe('strange reports', () => {
   })
 })
 
-describe('samples', () => {
+describe('usage samples', () => {
   const stats = (vmId: string, rxBytes: number): VmStats => ({
     vmId,
     atMs: 0,
@@ -157,21 +157,21 @@ describe('samples', () => {
   const live = (...all: readonly VmStats[]) => ({ get: (id: string) => all.find(one => one.vmId === id) })
   const vms = ['a', 'b'].map(id => ({ id, appId: 'x', memoryMib: 1 }))
 
-  it('combine the VMs of an app, and count the network since the last sample', () => {
+  it('add up the VMs of an app, and count the network traffic since the last sample', () => {
     const first = samplesOf(vms, live(stats('a', 100), stats('b', 7)), undefined)
     expect(first.samples).toMatchObject([
       { cpu_sum: 20, ram_sum: 10, memory_sum: 2 ** 21, replicas_sum: 2, rx_bytes: 0 },
     ])
-    // One VM goes on, the other one was replaced or moved.
+    // VM a continues; the counter of VM b is lower because b was replaced or moved.
     const second = samplesOf(vms, live(stats('a', 150), stats('b', 5)), first.counters)
     expect(second.samples).toMatchObject([{ rx_bytes: 55, samples: 1 }])
-    // A VM without numbers for a while keeps its counter.
+    // VM a has no metrics for a while; its counter is remembered.
     const third = samplesOf(vms, live(stats('b', 6)), second.counters)
     expect(third.samples).toMatchObject([{ rx_bytes: 1, replicas_sum: 1 }])
     expect(samplesOf(vms, live(stats('a', 160), stats('b', 6)), third.counters).samples[0]?.rx_bytes).toBe(10)
   })
 
-  it('are stored beside the requests of the same time', async () => {
+  it('are stored in the same rows as the requests of that time', async () => {
     const { samples } = samplesOf([{ id: 'a', appId, memoryMib: 1 }], live(stats('a', 1)), new Map())
     const at = new Date(Math.floor((Date.now() - minutes(3)) / 30_000) * 30_000)
     for (let n = 0; n < 2; n++) await store.addUsage(system.database.db, at, samples)

@@ -1,4 +1,4 @@
-/** Requests and resource usage of apps over time: what gateways count and hosts measure, stored and summed. */
+/** Requests and resource usage of apps over time, from counts of gateways and measurements of hosts. */
 import type { Deps } from '../base/deps.ts'
 import { findApp } from '../deployments/index.ts'
 import { notFound } from '../http/errors.ts'

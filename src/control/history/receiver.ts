@@ -8,7 +8,7 @@ import { addCanaryCounts, addVmCounts } from '../deployments/index.ts'
 import { floorTo, steps } from './rules.ts'
 import * as store from './store.ts'
 
-/** Reports that are delayed for longer count as new; rows are summed later than this (sweep.ts). */
+/** Maximum delay of a report. A report that is older counts as new. Rows are summed only after this time (sweep.ts). */
 export const latestMs = minutes(9)
 
 export const startCountsReceiver = ({ bus, db, clock, log }: Pick<Deps, 'bus' | 'db' | 'clock' | 'log'>) =>
@@ -16,12 +16,12 @@ export const startCountsReceiver = ({ bus, db, clock, log }: Pick<Deps, 'bus' | 
     countsSubject,
     async data => {
       if (!Value.Check(CountsReport, data)) {
-        // Accepted, because the gateway would send it for ever.
+        // Confirms the report, because the gateway would otherwise send it forever.
         log.warn('a gateway reported requests in a form that this program does not know; they are not counted')
         return {}
       }
       const nowMs = clock.now().getTime()
-      // The clock of a gateway may be wrong.
+      // False if the gateway's clock is wrong.
       const isPlausible = data.atMs <= nowMs && data.atMs > nowMs - latestMs
       const at = new Date(floorTo(isPlausible ? data.atMs : nowMs, seconds(steps[0])))
       await db.tx(async tx => {

@@ -8,21 +8,21 @@ const row = (atMs: number, change: Partial<Row>): Row => ({ ...nothing(), atMs, 
 const at = (text: string) => Date.parse(`2026-03-14T${text}Z`)
 
 describe('percentiles', () => {
-  it('are interpolated inside a bucket, and unknown without requests', () => {
+  it('are interpolated inside a bucket, and null without requests', () => {
     expect(percentile(null, 0.5)).toBeNull()
     expect(percentile(histogram({}), 0.5)).toBeNull()
     expect(percentile(histogram({ 0: 10 }), 0.5)).toBe(0.5)
-    // Nine of ten took 10 to 15 ms, one 200 to 300 ms.
+    // 90 requests took 10 to 15 ms, 10 took 200 to 300 ms.
     const mixed = histogram({ 6: 90, 14: 10 })
     expect([percentile(mixed, 0.5), percentile(mixed, 0.9), percentile(mixed, 0.95)]).toEqual([12.8, 15, 250])
   })
-  it('do not exceed the last bound', () => {
+  it('are never above the upper bound of the last bucket', () => {
     expect(percentile(histogram({ [latencyBuckets - 1]: 3 }), 0.99)).toBe(60_000)
   })
 })
 
-describe('a window', () => {
-  it('ends with the last complete period, and has a bounded number of points that its rows fit into', () => {
+describe('the time window of each range', () => {
+  it("ends with the last complete period and has at most 200 points, each a multiple of the rows' step", () => {
     for (const range of ranges) {
       const { fromMs, toMs, stepMs } = windowOf(range, at('10:07:50'))
       expect(toMs).toBe(at('10:07:30'))
@@ -49,7 +49,7 @@ describe('a window', () => {
   })
 })
 
-it('rows are summed into their bins', () => {
+it('rows are summed into the points to which their times belong', () => {
   const window = windowOf('1h', at('10:07:50'))
   const { bins, total } = binsOf(window, [
     row(at('10:06:00'), { status_2xx: 3, latency: histogram({ 1: 3 }), cpu_peak: 5 }),

@@ -1,15 +1,18 @@
-/** Which stored rows answer a range, and how they become points. Pure. */
+/** Decides which stored rows are read for a range, and sums them to the points of a chart. Pure. */
 import { latencyBoundsMs } from '../../contract/request-counts.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 
 export const ranges = ['1h', '6h', '24h', '7d', '30d'] as const
 export type Range = (typeof ranges)[number]
 
-/** Steps of stored rows in seconds, finest first. Each is a multiple of the one before. */
+/** Periods of stored rows in seconds, finest first. Each is a multiple of the one before. */
 export const steps = [30, 300, 3600] as const
 export type Step = (typeof steps)[number]
 
-/** `stepMs`: of the points, a multiple of the rows that they are made of. */
+/**
+ * Shape of each range. `rows`: period of the coarsest rows that are read. `stepMs`: distance between two points, a
+ * multiple of `rows`.
+ */
 export const shapes: Readonly<
   Record<Range, { readonly rows: Step; readonly lengthMs: number; readonly stepMs: number }>
 > = {
@@ -20,14 +23,14 @@ export const shapes: Readonly<
   '30d': { rows: 3600, lengthMs: hours(24 * 30), stepMs: hours(4) },
 }
 
-/** Reports and samples of a period have arrived after this time. */
+/** Time after the end of a period by which its reports and samples have arrived. */
 const arrivalMs = seconds(12)
 
 export const floorTo = (atMs: number, stepMs: number) => Math.floor(atMs / stepMs) * stepMs
 
 export interface Window {
   readonly fromMs: number
-  /** Exclusive. All counts before it have arrived, so the last point is not lower than the truth. */
+  /** End of the window, exclusive. All counts before it have arrived, so that the last point is not too low. */
   readonly toMs: number
   readonly stepMs: number
 }
@@ -44,7 +47,10 @@ export interface Part {
   readonly toMs: number
 }
 
-/** Splits a window by the coarsest rows that exist for each time: what has not been summed yet is read from finer rows. */
+/**
+ * Splits a window into parts that are read from rows of one period each: from the coarsest ones that exist for that
+ * time. Times that have not been summed yet are read from finer rows.
+ */
 export function partsOf(range: Range, { fromMs, toMs }: Window, rolledUntilMs: ReadonlyMap<number, number>): Part[] {
   const parts: Part[] = []
   let sinceMs = fromMs
@@ -67,7 +73,7 @@ export const sampleSums = [
 export const samplePeaks = ['cpu_peak', 'ram_peak'] as const
 
 const added = [...countColumns, ...sampleSums] as const
-/** What is known about an app in one period. */
+/** Counts and measurements of an app in one period. */
 export type Amounts = Record<(typeof added)[number] | (typeof samplePeaks)[number], number> & {
   latency: number[] | null
 }
@@ -106,12 +112,12 @@ function add(sum: Amounts, row: Amounts): void {
 
 export interface Bin {
   readonly atMs: number
-  /** Shorter than a step for the last bin. */
+  /** Length of the point's period. The last one may be shorter than the others. */
   readonly seconds: number
   readonly amounts: Amounts
 }
 
-/** Every bin of the window, with and without rows, and their sum. */
+/** Returns every point of the window, also without rows, and the sum of all points. */
 export function binsOf(
   { fromMs, toMs, stepMs }: Window,
   rows: readonly Row[],
@@ -133,8 +139,8 @@ export const requestsOf = (a: Amounts) =>
   a.status_1xx + a.status_2xx + a.status_3xx + a.status_4xx + a.status_5xx + a.aborted
 
 /**
- * The latency that this share of the requests did not exceed, interpolated within its bucket; null without requests.
- * What is slower than the last bound is reported as that bound.
+ * Returns the latency that this share of the requests did not exceed, interpolated within its bucket; null without
+ * requests. For requests above the last bound, that bound is returned.
  */
 export function percentile(latency: readonly number[] | null, share: number): number | null {
   const count = latency?.reduce((sum, n) => sum + n, 0) ?? 0

@@ -1,4 +1,4 @@
-/** Samples the usage of running apps, sums old rows into coarser ones, and deletes what is too old. */
+/** Samples the usage of running apps, sums old rows into coarser ones, and deletes expired rows. */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
@@ -9,11 +9,12 @@ import * as store from './store.ts'
 
 const batch = 1000
 
-/** The counters of a VM at the last sample. */
+/** Network counters of each VM at the last sample. */
 type Counters = ReadonlyMap<string, { readonly rx: number; readonly tx: number }>
 
 /**
- * The counters are in memory: a control plane that takes over the sweep counts network traffic from its second sample.
+ * The sweep that samples the usage of apps. It keeps network counters in memory, so a control plane that takes over the
+ * sweep counts traffic from its second sample on.
  */
 export function usageSampling({ db, live }: Pick<Deps, 'db'> & { readonly live: LiveStats }): Sweep {
   let before: { readonly atMs: number; readonly counters: Counters } | undefined
@@ -32,7 +33,10 @@ export function usageSampling({ db, live }: Pick<Deps, 'db'> & { readonly live: 
   }
 }
 
-/** @param known absent: it is not known which counters belong to the time since the last sample */
+/**
+ * Sums the metrics of VMs per app. @param known counters at the last sample; undefined if there was none recently, in
+ * which case no traffic is counted
+ */
 export function samplesOf(
   vms: readonly store.RunningVm[],
   live: Pick<LiveStats, 'get'>,
@@ -46,7 +50,7 @@ export function samplesOf(
     const last = stats ? { rx: stats.rxBytes, tx: stats.txBytes } : then
     if (last) counters.set(vm.id, last)
     if (!stats) continue
-    // Counters begin at zero when a VM starts, also on another host.
+    // A VM's counters start at zero when it starts, and also when it moves to another host.
     const since = (count: number, earlier: number | undefined) =>
       known === undefined ? 0 : earlier === undefined || count < earlier ? count : count - earlier
     const sum = apps.get(vm.appId)
@@ -70,11 +74,14 @@ export function samplesOf(
   return { samples, counters }
 }
 
-/** Late reports have been stored by then. */
+/** Age after which rows are summed. Delayed reports have been stored by then. */
 const rollDelayMs = latestMs + minutes(1)
-/** Time that one transaction sums. */
+/** Length of the time span that one transaction sums. */
 const rollMs = hours(1)
-/** Retention of the finer rows: the ranges that are made of them, and enough time for a stopped control plane to sum. */
+/**
+ * Retention of the finer rows: the ranges that are read from them, plus enough time to sum them after the control plane
+ * was stopped.
+ */
 const keptMs = { 30: hours(3), 300: hours(72) } as const
 
 export const historyUpkeep = ({

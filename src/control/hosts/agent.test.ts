@@ -3,7 +3,7 @@ import { createMemoryBus } from '../../bus/memory.ts'
 import { decodeInput, encodeOutput, type SessionRequest, subjects } from '../../contract/agent.ts'
 import { agentClient } from './agent.ts'
 
-test('session requests reach the agent, and answers that do not match the contract are refused', async () => {
+test('session requests reach the agent, and responses that do not match the contract are refused', async () => {
   const bus = createMemoryBus()
   const received: unknown[] = []
   let answer: unknown
@@ -31,7 +31,7 @@ test('session requests reach the agent, and answers that do not match the contra
   await bus.close()
 })
 
-test('output of a session arrives as bytes, and that of an older agent as text', async () => {
+test('the output of a session arrives as bytes from a current agent, and as text from an older one', async () => {
   const bus = createMemoryBus()
   const parts = [{ stream: 'stdout', offset: 3, lostBytes: 0, data: Uint8Array.from([97, 98]) }] as const
   let answer: unknown = encodeOutput({ parts, end: null, windowBytes: 1 << 21 })

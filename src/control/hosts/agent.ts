@@ -33,8 +33,8 @@ import {
 } from '../../contract/agent.ts'
 
 /**
- * Client of one host's agent. Each call answers within a timeout or rejects with a BusError; none is made inside a
- * request's transaction.
+ * Client of one host's agent. Each call resolves within a timeout or rejects with a BusError. Calls are never made
+ * inside the transaction of a request.
  */
 export interface AgentClient {
   put(put: VmPut, signal?: AbortSignal): Promise<VmObserved>
@@ -42,24 +42,31 @@ export interface AgentClient {
   list(signal?: AbortSignal): Promise<VmObserved[]>
   ping(signal?: AbortSignal): Promise<void>
   logs(request: Omit<VmLogsRequest, 'events'>, signal?: AbortSignal): Promise<VmLogsAnswer>
-  /** @throws BusError `no_responder` for older agents, too */
+  /**
+   * Searches the logs of VMs on the host. @throws BusError `no_responder` also for older agents, which have no search
+   */
   searchLogs(search: LogSearch, signal?: AbortSignal): Promise<LogSearchAnswer>
-  /** Deletes the lines of removed VMs of these apps. */
+  /** Deletes the log lines of these apps' VMs that no longer exist. */
   forgetLogs(appIds: readonly string[], signal?: AbortSignal): Promise<void>
   /** Returns bytes in the format of log-page.ts; older agents return lines. */
   logPage(request: Required<VmLogsRequest>): Promise<VmLogsAnswer | Uint8Array>
   putSnapshot(put: SnapshotPut, signal?: AbortSignal): Promise<SnapshotObserved>
   putVolume(put: VolumePut, signal?: AbortSignal): Promise<VolumeObserved>
   putVolumeSnapshot(put: VolumeSnapshotPut, signal?: AbortSignal): Promise<VolumeSnapshotObserved>
-  /** Takes as long as the command. */
+  /** Runs a command in a VM. Resolves when the command has ended. */
   exec(request: VmExec, signal?: AbortSignal): Promise<VmExecAnswer>
-  /** Repeat it with the same offsets when the answer is lost. A `read` takes up to `waitMs`, an `input` up to 20 s. */
+  /**
+   * Sends a request about a VM session. If the response is lost, it can be repeated with the same offsets. A `read`
+   * takes up to `waitMs`, an `input` up to 20 s.
+   */
   session(vmId: string, request: SessionRequest, signal?: AbortSignal): Promise<SessionAnswer>
-  /** Reads the output of a session. `isBytes`: the agent takes input as bytes, too. */
+  /** Reads the output of a session. `isBytes`: the agent also accepts input as bytes. */
   sessionOutput(vmId: string, request: SessionRead, signal?: AbortSignal): Promise<SessionOutput & { isBytes: boolean }>
-  /** Writes input as bytes. Older agents answer with an error. */
+  /** Writes input to a session as bytes. Older agents respond with an error. */
   sessionInput(input: Omit<SessionInput, 'data'>, data: readonly Uint8Array[], signal?: AbortSignal): Promise<number>
-  /** Removes a VM that no longer belongs to this host. `generation`: as last reported by the host. */
+  /**
+   * Removes a VM that no longer belongs to this host. @param generation the VM's generation in the host's last report
+   */
   forget(vmId: string, generation: number): Promise<VmObserved>
 }
 
@@ -71,7 +78,7 @@ const Nothing = Type.Object({})
 const VmList = Type.Object({ vms: Type.Array(VmObserved) })
 
 const validators = new Map<TSchema, Validator>()
-/** Compiles validators on first use, because compiling all of them at startup would delay it. */
+/** Returns the validator of a schema, compiled on first use: compiling all of them at startup would delay it. */
 function validator(schema: TSchema): Validator {
   const made = validators.get(schema) ?? Compile(schema)
   validators.set(schema, made)

@@ -28,7 +28,7 @@ function world() {
   return { state, candidates: createCandidates(load, { monotonicMs: () => state.nowMs }) }
 }
 
-it('reads once for all requests within a moment, and again afterwards', async () => {
+it('the host cache is read once for all requests within its lifetime, and again afterwards', async () => {
   const { state, candidates } = world()
   for (let n = 0; n < 20; n++) await candidates.list()
   expect(state.reads).toBe(1)
@@ -37,7 +37,7 @@ it('reads once for all requests within a moment, and again afterwards', async ()
   expect(state.reads).toBe(2)
 })
 
-it('subtracts taken resources until the next read', async () => {
+it('the host cache subtracts taken resources until the next read', async () => {
   const { state, candidates } = world()
   await candidates.list()
   candidates.take('a', room)
@@ -58,7 +58,7 @@ it('subtracts taken resources until the next read', async () => {
   expect(state.reads).toBe(3)
 })
 
-it('does not cache a failed read', async () => {
+it('the host cache does not store a failed read', async () => {
   const { state, candidates } = world()
   state.broken = true
   await expect(candidates.list()).rejects.toThrow('no database')

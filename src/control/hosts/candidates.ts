@@ -1,7 +1,7 @@
 /**
  * A short-lived cache of hosts for placements, reduced by what was placed since the read. Reading a hundred hosts for
- * every VM was nine tenths of a placement; without subtracting, all VMs of that moment would go to the same host. The
- * cache may be wrong either way: the reservation decides.
+ * every VM took nine tenths of the time of a placement; without subtracting, all VMs within the cache's lifetime would
+ * go to the same host. The cache may be wrong in both directions: the reservation decides.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { HostView } from '../scheduler/place.ts'
@@ -16,17 +16,21 @@ interface Room {
 
 export interface Candidates {
   /**
-   * @param fresh reread, because the cache may be too old for this question
+   * Returns the hosts with their free resources.
+   * @param fresh true to read them again, if outdated numbers could lead to a wrong decision
    * @returns a list that changes with each `take`
    */
   list(fresh?: boolean): Promise<readonly HostView[]>
-  /** Subtracts resources that are about to be reserved on the host. */
+  /** Subtracts resources from a host, because they are about to be reserved. */
   take(hostId: string, room: Room): void
-  /** Drops the cache after it proved wrong. */
+  /** Drops the cache after a reservation has shown that it is wrong. */
   forget(): void
 }
 
-/** For few concurrent callers: of two concurrent reads one may not see what the other took. */
+/**
+ * Creates the cache. Made for few concurrent callers: if two of them read at the same time, one may not see what the
+ * other took.
+ */
 export function createCandidates(
   load: () => Promise<readonly HostView[]>,
   clock: Pick<Clock, 'monotonicMs'>,

@@ -1,4 +1,4 @@
-/** Hosts: their rows and reserved capacity, the client of their agents, and live numbers. */
+/** Hosts: their rows and reserved capacity, the client of their agents, and live metrics. */
 export { agentClient, type SessionRead } from './agent.ts'
 export { type Candidates, createCandidates } from './candidates.ts'
 export { type LiveStats, createLiveStats } from './live.ts'

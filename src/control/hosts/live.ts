@@ -1,6 +1,6 @@
 /**
- * Live numbers that hosts push every second and that are never stored: CPU, memory and traffic of each VM. Every
- * control plane receives every heartbeat and holds the newest numbers in memory, so a live view never queries a host or
+ * Live metrics that hosts push every second and that are never stored: CPU, memory and traffic of each VM. Every
+ * control plane receives every heartbeat and holds the newest metrics in memory, so a live view never queries a host or
  * writes a row.
  */
 import type { HostHeartbeat, VmStats } from '../../contract/agent.ts'
@@ -8,23 +8,23 @@ import type { NetworkObserved } from '../../contract/network.ts'
 import { createDrains, createRequestLoad, type Drains, type RequestLoad } from '../routing/index.ts'
 
 export interface LiveStats {
-  /** Returns the newest numbers of a VM; undefined before its first heartbeat, or after ten seconds of silence. */
+  /** Returns the newest metrics of a VM; undefined before its first heartbeat, or after ten seconds of silence. */
   get(vmId: string): VmStats | undefined
-  /** Returns the private network state of all hosts that reported in the last seconds. */
+  /** Returns the private network state of all hosts that have reported in the last 3.5 seconds. */
   networks(): ReadonlyMap<string, NetworkObserved>
-  /** Calls back for every heartbeat with numbers, until stopped. */
+  /** Calls back for every heartbeat that has metrics, until stopped. */
   subscribe(onHeartbeat: (heartbeat: HostHeartbeat) => void): { stop(): void }
   record(heartbeat: HostHeartbeat, nowMs: number): void
-  /** Numbers that gateways report. */
+  /** Numbers of open requests, as reported by gateways. */
   readonly requests: RequestLoad
   readonly drains: Drains
-  /** Drops stale entries; called periodically. */
+  /** Drops entries of VMs and hosts that are silent; called periodically. */
   prune(nowMs: number): number
   readonly size: number
 }
 
 const staleMs = 10_000
-/** Hosts send a heartbeat each second; longer silence shows as a partition. */
+/** Silence after which a host counts as partitioned. Hosts send a heartbeat each second. */
 const quietMs = 3_500
 
 export function createLiveStats(clock: { now(): Date }): LiveStats {

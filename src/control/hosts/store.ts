@@ -19,19 +19,22 @@ export interface HostRow {
   readonly usedMemoryMib: number
   readonly usedDiskMib: number
   readonly cordoned: boolean
-  /** Its VMs are being moved or replaced, one by one. */
+  /** True while the host's VMs are being moved or replaced, one by one. */
   readonly draining: boolean
-  /** Silent for too long: gets no new VMs, and is about to be marked lost. */
+  /**
+   * Time at which the host had been silent for too long. A suspected host gets no new VMs, and is marked lost if it
+   * stays silent.
+   */
   readonly suspectedAt: Date | null
-  /** Its VMs were abandoned: later reports about them are ignored. */
+  /** Time at which the host was marked lost. Its VMs were abandoned then, and later reports about them are ignored. */
   readonly lostAt: Date | null
   readonly lastSeenAt: Date
   readonly createdAt: Date
   readonly up: boolean
-  /** Those of operators win over those of the agent. */
+  /** All labels of the host. A label that operators have set overrides the agent's label of the same name. */
   readonly labels: Labels
   readonly agentLabels: Labels
-  /** VMs that belong to the host, and abandoned VMs that may still run there. */
+  /** Number of VMs that belong to the host. `strays`: number of abandoned VMs that may still run there. */
   readonly vms: number
   readonly strays: number
 }
@@ -47,8 +50,8 @@ const listHosts = statement<HostRow>(
   'hosts.list',
   `SELECT ${columns} FROM host WHERE removed_at IS NULL ORDER BY name, id`,
 )
-// Selects only the columns that a placement needs: counting the VMs of a hundred hosts costs as much as the rest of a
-// batch.
+// Selects only the columns that a placement needs, because counting the VMs of a hundred hosts takes as long as the
+// rest of a batch.
 const listRooms = statement<HostView>(
   'hosts.rooms',
   `SELECT id, name, arch, hypervisors, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib", used_vcpus AS "usedVcpus",
@@ -60,7 +63,7 @@ const findHost = statement<HostRow>(
   'hosts.find',
   `SELECT ${columns} FROM host WHERE removed_at IS NULL AND (id::text = $2 OR name = $2)`,
 )
-// The room of a pool excludes the space that its volumes may still grow into.
+// The free space of a pool excludes the space into which its volumes may still grow.
 const listPools = statement<PoolView>(
   'hosts.pools',
   `SELECT h.id AS "hostId", p.pool->>'name' AS name, (p.pool->>'shared')::boolean AS shared,
@@ -69,14 +72,14 @@ const listPools = statement<PoolView>(
        SELECT sum(greatest(o.size_mib - o.used_bytes / 1048576, 0)) FROM volume o
        WHERE o.pool_name = p.pool->>'name' AND o.want = 'present' AND o.host_id IS NOT NULL
          AND (o.host_id = h.id OR NOT o.bound)), 0)::float8
-       -- Volumes moving to the pool count until their move is committed or ended.
+       -- Volumes that move to the pool count until the move is committed or has ended.
        - coalesce((SELECT sum(o.size_mib) FROM volume_move x JOIN volume o ON o.id = x.volume_id
          WHERE x.target_host_id = h.id AND x.target_pool = p.pool->>'name' AND x.ended_at IS NULL AND x.state <> 'clearing'), 0)::float8) AS "roomMib"
    FROM host h, jsonb_array_elements(h.pools) AS p(pool) WHERE h.removed_at IS NULL`,
 )
 const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR NO KEY UPDATE`)
 
-// Stores the host's reported capacity, and clears suspicion and loss.
+// Stores what a heartbeat reports about the host. Also ends its suspicion or loss.
 const upsertHost = statement(
   'hosts.upsert',
   `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib, pools, database_images, agent_labels)
@@ -91,7 +94,7 @@ const upsertHost = statement(
 )
 const touchHosts = statement(
   'hosts.touch',
-  // In id order, like every statement that locks several hosts.
+  // Locks the rows in id order, like every statement that locks several hosts.
   `WITH heard AS (SELECT id FROM host WHERE id = ANY($1::uuid[]) AND removed_at IS NULL ORDER BY id FOR NO KEY UPDATE)
    UPDATE host SET last_seen_at = now(), suspected_at = NULL, lost_at = NULL FROM heard WHERE host.id = heard.id`,
 )
@@ -105,7 +108,7 @@ const suspectHost = statement(
   `UPDATE host SET suspected_at = now() WHERE id = $1 AND suspected_at IS NULL
      AND last_seen_at < now() - make_interval(secs => $2)`,
 )
-// Requires that the host is still suspected; a heartbeat in the meantime clears the suspicion.
+// Only marks a host that is still suspected; a heartbeat in the meantime has ended the suspicion.
 const loseHost = statement(
   'hosts.lose',
   `UPDATE host SET lost_at = now() WHERE id = $1 AND lost_at IS NULL AND removed_at IS NULL
@@ -120,7 +123,7 @@ const setCordon = statement('hosts.cordon', `UPDATE host SET cordoned = $2, drai
 export interface LostHost {
   readonly id: string
   readonly name: string
-  /** The host is silent and was not removed. */
+  /** True if the host is marked lost and was not removed. */
   readonly lost: boolean
   readonly removed: boolean
 }
@@ -131,13 +134,15 @@ const lostHost = statement<LostHost>(
 )
 const insertStray = statement(
   'hosts.insertStray',
-  // If the VM is already a stray of this host, its resources are reserved twice there; release one reservation.
+  // If the VM is already a stray of this host, its resources are reserved there twice: releases one of the
+  // reservations.
   `WITH made AS (
      INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING vm_id)
    UPDATE host SET used_vcpus = used_vcpus - $3, used_memory_mib = used_memory_mib - $4, used_disk_mib = used_disk_mib - $5
    WHERE id = $2 AND NOT EXISTS (SELECT FROM made)`,
 )
-// Deletes the strays that the host no longer has, and releases their resources in the same statement, so exactly once.
+// Deletes the strays that the host no longer has and releases their resources in one statement, so that they are
+// released exactly once.
 const settleStrays = statement<{ gone: number }>(
   'hosts.settleStrays',
   `WITH gone AS (
@@ -157,7 +162,7 @@ const strayOnHost = statement<{ is: boolean }>(
   'hosts.isStray',
   `SELECT EXISTS (SELECT FROM stray WHERE host_id = $1 AND vm_id = $2) AS is`,
 )
-// Releases the resources only if this statement deletes the row, so exactly once.
+// Releases the resources only if this statement deletes the row, so that they are released exactly once.
 const settleStray = statement(
   'hosts.settleStray',
   `WITH gone AS (DELETE FROM stray WHERE host_id = $1 AND vm_id = $2 RETURNING vcpus, memory_mib, disk_mib)
@@ -183,36 +188,40 @@ interface Room {
   readonly diskMib: number
 }
 
-/** The storage pools of all hosts. */
+/** Returns the storage pools of all hosts. */
 export const pools = (sql: Sql) => sql.rows(listPools)
 export const list = (sql: Sql, timeoutSeconds: number) => sql.rows(listHosts, [timeoutSeconds])
-/** The hosts as the scheduler needs them. */
+/** Returns all hosts in the form that the scheduler uses. */
 export const rooms = (sql: Sql, timeoutSeconds: number) => sql.rows(listRooms, [timeoutSeconds])
 /** Finds a host by id or name. */
 export const find = (sql: Sql, timeoutSeconds: number, host: string) => sql.maybe(findHost, [timeoutSeconds, host])
 export const lock = (tx: Tx, id: string) => tx.run(lockHost, [id])
-/** Returns hosts that are silent for longer than the timeout; `overdue`: suspected for as long again. */
+/**
+ * Returns the hosts that are silent for longer than the timeout. `overdue`: suspected for longer than another timeout.
+ */
 export const silent = (db: Db, timeoutSeconds: number) => db.rows(silentHosts, [timeoutSeconds])
 export const suspect = (db: Db, id: string, timeoutSeconds: number) => db.run(suspectHost, [id, timeoutSeconds])
-/** Returns false when the host has reported in the meantime. */
+/** Marks a host as lost. Returns false when it has reported in the meantime. */
 export const lose = async (tx: Tx, id: string, timeoutSeconds: number) =>
   (await tx.run(loseHost, [id, timeoutSeconds])) === 1
 export const findLost = (sql: Sql, id: string) => sql.maybe(lostHost, [id])
 export const remove = (tx: Tx, id: string) => tx.run(removeHost, [id])
 export const cordon = (tx: Tx, id: string, state: { readonly cordoned: boolean; readonly draining: boolean }) =>
   tx.run(setCordon, [id, state.cordoned, state.draining])
-/** Replaces the labels that operators have set. */
+/** Replaces all labels that operators have set. */
 export const label = (tx: Tx, id: string, labels: Labels) => tx.run(setLabels, [id, JSON.stringify(labels)])
-/** Keeps the resources of an abandoned VM reserved, see `settle`. */
+/**
+ * Makes the VM a stray of its lost host: its resources stay reserved there until the host reports it gone (`settle`).
+ */
 export const abandon = (tx: Tx, hostId: string, vm: Room & { readonly id: string }) =>
   tx.run(insertStray, [vm.id, hostId, vm.vcpus, vm.memoryMib, vm.diskMib])
-/** Releases the resources of strays that the host no longer has; returns their number. */
+/** Releases the resources of strays that the host no longer has. Returns their number. */
 export const settle = async (sql: Sql, hostId: string, present: readonly string[]) =>
   (await sql.one(settleStrays, [hostId, present])).gone
 
-/** Returns whether the VM was abandoned on the host and may still run there. */
+/** Returns whether the VM is a stray that may still run on the host. */
 export const isStray = async (sql: Sql, hostId: string, vmId: string) => (await sql.one(strayOnHost, [hostId, vmId])).is
-/** Releases one stray that the host reports gone. Returns false when it is not a stray. */
+/** Releases the resources of a stray that the host reports gone. Returns false when the VM is not a stray. */
 export const settleOne = async (sql: Sql, hostId: string, vmId: string) =>
   (await sql.run(settleStray, [hostId, vmId])) === 1
 
@@ -235,7 +244,7 @@ export const upsert = (db: Db, heartbeat: HostHeartbeat, cpuOvercommit: number) 
 
 export const touch = (db: Db, hostIds: readonly string[]) => db.run(touchHosts, [hostIds])
 
-/** Returns false when the capacity is gone: check and change are one statement. */
+/** Reserves resources. Returns false when the host no longer has them: the check and the change are one statement. */
 export const reserve = async (tx: Tx, hostId: string, room: Room): Promise<boolean> =>
   (await tx.run(reserveRoom, [hostId, room.vcpus, room.memoryMib, room.diskMib])) === 1
 

@@ -1,4 +1,4 @@
-/** Commands that run by a schedule, each time in a separate VM. */
+/** Jobs: commands that run on a schedule, each time in a separate VM. */
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
 import { findApp } from '../deployments/index.ts'

@@ -1,4 +1,7 @@
-/** Jobs through the whole control plane, with a real agent and the simulated hypervisor. The test decides the time. */
+/**
+ * Jobs through the whole control plane, with a real agent and the simulated hypervisor. The test sets the time at which
+ * schedules are evaluated.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cli } from '../../../test/support/cli.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
@@ -23,7 +26,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => system[Symbol.asyncDispose]())
 
-/** Every hour from now on: the control plane itself starts none of them during the test. */
+/** Schedule of all jobs: hourly, so that the control plane itself starts none during the test. */
 const hourly = '0 * * * *'
 const put = async (name: string, body: object) => {
   const answer = await ann.call('PUT', `/v1/apps/web/jobs/${name}`, { schedule: hourly, ...body })
@@ -39,7 +42,7 @@ const allEnd = (name: string) =>
   })
 const sweep = (now: Date) =>
   dueJobs({ db: system.database.db, log: testLog() }).run({ now, signal: new AbortController().signal })
-/** Sweeps at the next time of the job. */
+/** Runs the sweep at the time at which the job is due next. */
 const tick = async (name: string) => {
   const { next_at } = await job(name)
   await sweep(new Date(next_at))
@@ -51,7 +54,7 @@ const end = async (name: string) => {
 }
 
 describe('a job', { timeout: 60_000 }, () => {
-  it('runs once at each time of its schedule, however many control planes look', async () => {
+  it('runs once at each time of its schedule, even with several control planes', async () => {
     const made = await put('report', { command: ['sh', '-c', 'echo report'], time_zone: 'Europe/Berlin' })
     expect(made).toMatchObject({ time_zone: 'Europe/Berlin', overlap: 'skip', retries: 0, paused: false, note: null })
     expect(Date.parse(made.next_at)).toBeGreaterThan(Date.now())
@@ -70,7 +73,7 @@ describe('a job', { timeout: 60_000 }, () => {
     await end('report')
   })
 
-  it('makes up for times that were missed with one run', async () => {
+  it('has one run for all the times that were missed', async () => {
     await put('late', { command: ['true'] })
     await system.database.db.run(threeHoursAgo, ['late'])
     await sweep(new Date())
@@ -84,7 +87,7 @@ describe('a job', { timeout: 60_000 }, () => {
     ['skip', 1, 'Skipped: the previous run had not ended.'],
     ['allow', 2, null],
     ['replace', 2, null],
-  ])('with the overlap policy %s has %i runs when the first one takes longer', async (overlap, count, note) => {
+  ])('with the overlap policy %s has %i runs if it is due during the first one', async (overlap, count, note) => {
     await put(overlap, { command: ['sleep', '1000'], overlap })
     await tick(overlap)
     await tick(overlap)
@@ -95,7 +98,7 @@ describe('a job', { timeout: 60_000 }, () => {
     await end(overlap)
   })
 
-  it('is repeated as often as it says when it fails', async () => {
+  it('is retried as often as configured when it fails', async () => {
     await put('flaky', { command: ['sh', '-c', 'exit 1'], retries: 2 })
     const at = new Date(await tick('flaky'))
     for (const attempts of [2, 3]) {
@@ -109,7 +112,7 @@ describe('a job', { timeout: 60_000 }, () => {
     await end('flaky')
   })
 
-  it('is not repeated in place of the run of a later time', async () => {
+  it('is not retried while the run of a later time is open', async () => {
     await put('slow', { command: ['sh', '-c', 'exit 1'], retries: 1, overlap: 'replace' })
     await tick('slow')
     await allEnd('slow')
@@ -125,7 +128,7 @@ describe('a job', { timeout: 60_000 }, () => {
     await end('slow')
   })
 
-  it('waits while it is paused, and can be run by hand', async () => {
+  it('does not run on schedule while it is paused, but can be started by hand', async () => {
     expect(await put('manual', { command: ['true'], paused: true })).toMatchObject({ paused: true, next_at: null })
     expect(await sweep(new Date(Date.now() + 7_200_000))).toMatchObject({ started: 0 })
     const { body } = await ann.post('/v1/apps/web/jobs/manual/run')
@@ -138,7 +141,7 @@ describe('a job', { timeout: 60_000 }, () => {
     })
   })
 
-  it('says why a time had no run', async () => {
+  it('has a note that gives the reason when it could not run', async () => {
     await ann.post('/v1/apps', { name: 'empty', git_url: '' })
     await ann.call('PUT', '/v1/apps/empty/jobs/none', { schedule: hourly, command: ['true'] })
     const { next_at } = (await ann.get('/v1/apps/empty/jobs/none')).body
@@ -146,7 +149,7 @@ describe('a job', { timeout: 60_000 }, () => {
     expect((await ann.get('/v1/apps/empty/jobs/none')).body.note).toContain('no active deployment')
   })
 
-  it('is refused when it can never run', async () => {
+  it('is refused if it can never run', async () => {
     const refused = async (body: object) =>
       (await ann.call('PUT', '/v1/apps/web/jobs/wrong', { schedule: hourly, command: ['true'], ...body })).status
     expect(await refused({ schedule: '0 0 31 2 *' })).toBe(400)
@@ -158,7 +161,7 @@ describe('a job', { timeout: 60_000 }, () => {
     expect((await ann.get('/v1/apps/web/jobs/wrong')).status).toBe(404)
   })
 
-  it('mote jobs sets, lists, runs, pauses and deletes', async () => {
+  it('can be set, listed, run, paused and deleted with `mote jobs`', async () => {
     await using dir = await testDir()
     const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
     const mote = (...args: string[]) => cli({ home: dir.path, env }).run([...args, '--app', 'web'])

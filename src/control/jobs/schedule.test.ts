@@ -11,15 +11,15 @@ describe('the next time of a schedule', () => {
     ['30 2 * * 1-5', 'Europe/Berlin', '2026-11-20T12:00:00Z', '2026-11-23T01:30:00.000Z'],
     ['0 0 29 2 *', 'UTC', '2026-11-23T00:00:00Z', '2028-02-29T00:00:00.000Z'],
     ['@daily', 'America/New_York', '2026-11-23T00:00:00Z', '2026-11-23T05:00:00.000Z'],
-    // 2:30 does not exist on the first of these days, and comes once when the clock is set back.
+    // On 2026-03-29, 2:30 does not exist. On 2026-10-25, it exists twice, but the job runs once.
     ['30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00:00Z', '2026-03-29T01:00:00.000Z'],
     ['30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00:00Z', '2026-10-25T00:30:00.000Z'],
     ['30 2 * * *', 'Europe/Berlin', '2026-10-25T00:30:00Z', '2026-10-26T01:30:00.000Z'],
-  ])('%s in %s after %s', (schedule, zone, from, next) => {
+  ])('is correct for %s in %s after %s', (schedule, zone, from, next) => {
     expect(after(schedule, zone, from)).toBe(next)
   })
 
-  it('is null if there is none', () => expect(nextTime('0 0 31 2 *', 'UTC', new Date())).toBeNull())
+  it('is null if the schedule never matches', () => expect(nextTime('0 0 31 2 *', 'UTC', new Date())).toBeNull())
 
   it.each([
     ['* * * * * *', 'UTC', 'five fields'],
@@ -29,7 +29,7 @@ describe('the next time of a schedule', () => {
     ['9'.repeat(100), 'UTC', 'five fields'],
     ['* * * * *', 'Nowhere/Land', 'time zone'],
     ['* * * * *', '', 'time zone'],
-  ])('refuses %s in %s', (schedule, zone, reason) => {
+  ])('is refused for the schedule %s in the time zone %s', (schedule, zone, reason) => {
     const start = performance.now()
     expect(() => nextTime(schedule, zone, new Date())).toThrow(reason)
     expect(performance.now() - start).toBeLessThan(promisedMs(50))

@@ -1,10 +1,10 @@
-/** Times of a cron schedule, in a time zone with its changes of daylight saving time. */
+/** Computes the times of a cron schedule in a time zone, including daylight saving time. */
 import { cronOf, scheduleFault } from '../../lib/cron.ts'
 import { invalidField } from '../http/errors.ts'
 
 /**
- * Returns the first time after the given one; null if there is none.
- * @throws ApiError 400 for a schedule or a time zone that is not valid
+ * Returns the first time of the schedule after `after`; null if there is none.
+ * @throws ApiError 400 for an invalid schedule or time zone
  */
 export function nextTime(schedule: string, timeZone: string, after: Date): Date | null {
   const fault = scheduleFault(schedule, timeZone)

@@ -6,13 +6,16 @@ import { cancelRun, createRun } from '../runs/index.ts'
 import * as store from './store.ts'
 
 export interface When {
-  /** The time of the schedule; null: by hand. */
+  /** Time of the schedule to which the run belongs; null if it was started by hand. */
   readonly dueAt: Date | null
   readonly attempt: number
   readonly accountId: string | null
 }
 
-/** @returns the id of the run @throws ApiError when the app or the project cannot have one now */
+/**
+ * Starts a run of the job. @returns the id of the run @throws ApiError when the app or the project cannot have a run
+ * now
+ */
 export async function startJob(tx: Tx, job: store.Job, when: When): Promise<string> {
   const { projectId, appId, appName, command, timeoutSeconds } = job
   const active = await findActive(tx, projectId, appName)
@@ -30,12 +33,12 @@ export async function startJob(tx: Tx, job: store.Job, when: When): Promise<stri
 }
 
 /**
- * Starts the run of a time of the schedule, as the job's overlap policy says.
- * @returns why there is no run; null if there is one
+ * Starts the run of one time of the schedule, as far as the job's overlap policy allows it.
+ * @returns the reason why there is no run; null if it was started
  */
 export async function startDue(tx: Tx, job: store.Job, dueAt: Date, attempt: number): Promise<string | null> {
   const open = job.overlap === 'allow' ? [] : await store.open(tx, job.id)
-  // A repetition must not replace the run of a later time.
+  // A retry must not replace the run of a later time.
   if (open.length > 0 && (job.overlap === 'skip' || attempt > 1)) return 'Skipped: the previous run had not ended.'
   for (const id of open) await cancelRun(tx, id)
   try {

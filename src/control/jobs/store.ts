@@ -9,7 +9,9 @@ export interface Job {
   readonly schedule: string
   readonly timeZone: string
   readonly command: readonly string[]
-  /** What happens at a time when an earlier run has not ended. */
+  /**
+   * Policy for a time at which an earlier run has not ended: skip the new run, start both, or cancel the earlier one.
+   */
   readonly overlap: 'skip' | 'allow' | 'replace'
   readonly retries: number
   readonly timeoutSeconds: number
@@ -53,7 +55,7 @@ const openRuns = statement<{ id: string }>(
   'jobs.openRuns',
   `SELECT id FROM run WHERE job_id = $1 AND ended_at IS NULL AND want = 'finished'`,
 )
-// The newest attempt of a time that failed, and may be repeated.
+// Selects the newest attempt of each time of a schedule, if it failed and may be retried.
 const failedAttempts = statement<{ jobId: string; dueAt: Date; attempt: number }>(
   'jobs.failedAttempts',
   `SELECT r.job_id AS "jobId", r.due_at AS "dueAt", r.attempt FROM run r JOIN job j ON j.id = r.job_id
@@ -86,7 +88,7 @@ export const count = async (sql: Sql, appId: string) => (await sql.one(countJobs
 export const remove = (tx: Tx, id: string) => tx.run(deleteJob, [id])
 export const due = async (sql: Sql, now: Date) => (await sql.rows(dueJobs, [now])).map(row => row.id)
 export const lock = (tx: Tx, id: string) => tx.maybe(lockJob, [id])
-/** @param note why the time that is over had no run */
+/** Sets the time at which the job is due next. @param note reason why there was no run at the previous time */
 export const next = (tx: Tx, id: string, at: Date | null, note: string | null) => tx.run(setNext, [id, at, note])
 export const open = async (sql: Sql, jobId: string) => (await sql.rows(openRuns, [jobId])).map(row => row.id)
 export const failed = (sql: Sql, endedAfter: Date) => sql.rows(failedAttempts, [endedAfter])

@@ -1,6 +1,6 @@
 /**
- * Starts jobs when their time has come. One process of the cluster sweeps at a time; the transaction that creates the
- * run also sets the next time, so a crash neither loses nor repeats a run.
+ * The sweep that starts jobs when they are due. It runs in one process of the cluster at a time. The transaction that
+ * creates a run also sets the next time, so a crash neither loses nor repeats a run.
  */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, seconds } from '../../lib/duration.ts'
@@ -9,7 +9,7 @@ import { nextTime } from './schedule.ts'
 import { startDue } from './start.ts'
 import * as store from './store.ts'
 
-/** Attempts that ended earlier are not repeated. */
+/** Time within which a failed run is retried. */
 const retryMs = hours(1)
 
 export const dueJobs = ({ db, log }: Pick<Deps, 'db' | 'log'>): Sweep => ({
@@ -23,7 +23,7 @@ export const dueJobs = ({ db, log }: Pick<Deps, 'db' | 'log'>): Sweep => ({
       try {
         if (!signal.aborted) await act()
       } catch (err) {
-        // The others must not wait for this one.
+        // One failing job must not delay the others.
         log.error({ err, jobId }, 'cannot start a job')
       }
     }
@@ -32,7 +32,7 @@ export const dueJobs = ({ db, log }: Pick<Deps, 'db' | 'log'>): Sweep => ({
         db.tx(async tx => {
           const job = await store.lock(tx, id)
           if (!job?.nextAt || job.nextAt > now) return
-          // Times that were missed, while no control plane ran, are one run.
+          // If several times were missed while no control plane was running, the job runs once.
           const note = await startDue(tx, job, job.nextAt, 1)
           await store.next(tx, id, nextTime(job.schedule, job.timeZone, now), note)
           count(note)

@@ -27,7 +27,7 @@ const rowOf = async ({ id }: Move) =>
       id,
     )
   )[0]
-/** Reports a gateway's open requests of a move. */
+/** Records a gateway's report about its open requests to the moving VM. */
 const say = ({ id }: Move, open: number, gatewayId = 'one') =>
   drains.record({ gatewayId, atMs: 0, apps: [], leaving: [{ moveId: id, open }] }, Date.now())
 const tookSeconds = (move: Move, age: string) =>
@@ -36,7 +36,7 @@ const runsFor = async (rounds: number) => {
   for (let n = 0; n < rounds; n++) await world.until(async () => false, 1).catch(() => undefined)
 }
 
-/** A move whose VM waits while gateways hold new requests. */
+/** Starts a move and returns once gateways hold new requests to the VM. */
 async function held({ replicas = 1 } = {}): Promise<Move> {
   const app = await world.app({ replicas })
   const { vmIds } = await world.deploy(app, { replicas })
@@ -79,7 +79,7 @@ describe('a VM that is about to move', () => {
     drains.record({ gatewayId: 'two', atMs: 0, apps: [], stops: true }, Date.now())
   })
 
-  it('leaves its traffic to another replica meanwhile', async () => {
+  it("leaves its traffic to the app's other replica in the meantime", async () => {
     const move = await held({ replicas: 2 })
     const route = await routeOf(move.app)
     expect(route).toMatchObject({ state: 'live', leaving: [{ vmId: move.vmId }] })
@@ -89,7 +89,7 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('moves after the time limit even with open requests', async () => {
+  it('moves after the time limit even if it has open requests', async () => {
     const move = await held()
     await runsFor(3)
     expect(await rowOf(move)).toMatchObject({ released: false })
@@ -97,7 +97,7 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('has its requests held on its new host until it is healthy there', async () => {
+  it('gets no requests on its new host until it is healthy there; gateways hold them', async () => {
     const move = await held()
     for (const host of hosts) host.behaviour.set('example/app:1', 'unhealthy')
     say(move, 0)
@@ -126,7 +126,7 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('stays and gets requests again when the source agent was stopped', async () => {
+  it('stays on its host and gets requests again when the source agent was stopped', async () => {
     const move = await held()
     const vm = hosts
       .flatMap(host => host.vms.get(move.vmId) ?? [])

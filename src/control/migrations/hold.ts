@@ -12,17 +12,17 @@ import { drainDecision, refreshRoute } from '../routing/index.ts'
 import type { Moving } from './workflow.ts'
 import * as store from './store.ts'
 
-/** Reports of gateways poke the workflow; this poll covers lost messages. */
+/** Interval of polls, for lost messages; reports of gateways poke the workflow. */
 const pollMs = 250
 /**
- * After this time the hold ends and the VM serves on its old host again, because gateways refuse requests that are held
- * longer.
+ * Extra time beyond the drain time, after which the hold ends and the VM serves on its old host again. Gateways refuse
+ * requests that are held for longer.
  */
 const liftMs = seconds(15)
 
 export type HoldDeps = Pick<Deps, 'config' | 'clock'> & { readonly live: Pick<LiveStats, 'drains'> }
 
-/** Ends a hold that has exceeded its limit; undefined when there is none. */
+/** Ends a hold that has exceeded its time limit; undefined when there is no such hold. */
 export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never> | undefined {
   const limitMs = seconds(config.moveDrainSeconds) + liftMs
   if (m.heldAt === null || now.getTime() - m.heldAt.getTime() <= limitMs) return undefined
@@ -32,7 +32,10 @@ export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never
   })
 }
 
-/** Returns the next step before the VM may leave; undefined when nothing is left to do. */
+/**
+ * Returns the next step of the hold: begin it, wait for open requests, or allow the source host to hand the VM over.
+ * Undefined if the host is already allowed to, or is not ready yet.
+ */
 export function holding(
   { config, clock, live }: HoldDeps,
   m: Moving,

@@ -1,4 +1,4 @@
-/** Crash matrix of migrating a VM: the VM ends up running exactly once, with its memory intact. */
+/** Crash matrix of migrating a VM: in the end the VM runs exactly once, with its memory intact. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -60,7 +60,7 @@ const endOf = async (s: Subject) =>
     )
   )[0]
 const advance = async (s: Subject) => {
-  // The guest must never run in two places.
+  // The guest must never run in two places at the same time.
   expect(holding(s.vmId).length).toBeLessThanOrEqual(1)
   await world.run('vm')
   await world.hostsMove()
@@ -112,7 +112,7 @@ const cancelled = crashMatrix<Subject>({
 })
 
 describe('crash matrix of a migration', () => {
-  it('covers every phase with every fault', () =>
+  it('contains each phase with each fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.migration.phases).length * faults.length,
     ))

@@ -1,20 +1,20 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { retainLog } from '../vms/index.ts'
 
-/** The fields of a VM's volume that a move needs. */
+/** The properties of a VM's volume that matter for a move. */
 export interface DiskToMove {
   readonly volumeId: string
   readonly name: string
   readonly sizeMib: number
   readonly poolName: string
   readonly hostId: string | null
-  /** Only `hostId` can reach the volume. */
+  /** True if no host except `hostId` can reach the volume. */
   readonly bound: boolean
-  /** The volume is complete, and no operation uses it. */
+  /** True if the volume is complete and no operation uses it. */
   readonly quiet: boolean
-  /** Another VM uses the volume, too. */
+  /** True if another VM uses the volume as well. */
   readonly shared: boolean
-  /** The VM may only read the volume. */
+  /** True if the VM may only read the volume. */
   readonly readOnly: boolean
 }
 
@@ -46,7 +46,7 @@ const recordDowntime = statement(
   'vms.migrationDowntime',
   `UPDATE migration SET downtime_ms = coalesce(downtime_ms, round(extract(epoch FROM now() - stopped_at) * 1000)) WHERE id = $1`,
 )
-// The VM may be unwanted by now; its new host removes it then.
+// Also moves a VM that is being removed; its new host then removes it.
 const moveVm = statement(
   'vms.moveWithVolumes',
   `WITH logged AS (${retainLog('v.id = $1')})
@@ -55,7 +55,8 @@ const moveVm = statement(
      seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
    WHERE id = $1`,
 )
-// Shared-pool volumes stay where they are, but the VM on the new host counts as a new writer.
+// Volumes in shared pools stay where they are. The VM on the new host counts as a new writer, so their generation is
+// raised.
 const handOverShared = statement(
   'vms.handOverShared',
   `WITH raised AS (
@@ -66,12 +67,16 @@ const handOverShared = statement(
 )
 
 export const disks = (sql: Sql, vmId: string) => sql.rows(disksOfVm, [vmId])
-/** Counts the VM's volumes that only its host reaches. */
+/** Counts the VM's volumes that only its host can reach. */
 export const boundDisks = async (sql: Sql, vmId: string) => (await disks(sql, vmId)).filter(disk => disk.bound).length
-/** Returns false when the migration has ended, or was cancelled while that was possible. */
+/**
+ * Commits the migration: from here on it completes. Returns false when it has ended, or when a stop-and-copy move was
+ * cancelled before this commit.
+ */
 export const commit = async (tx: Tx, id: string) => (await tx.run(commitMigration, [id])) === 1
 /**
- * Returns whether a snapshot of the VM is being taken. The caller must hold the VM's row, as requests for snapshots do.
+ * Returns whether a snapshot of the VM is being taken. The caller must hold the lock on the VM's row, which requests
+ * for snapshots also take.
  */
 export const isBeingKept = async (tx: Tx, vmId: string) => (await tx.one(beingKept, [vmId])).is
 export const halt = (tx: Tx, id: string) => tx.run(haltMigration, [id])

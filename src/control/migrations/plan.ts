@@ -7,22 +7,24 @@ import { fitMoved, fitVolumes, type PoolView } from '../scheduler/pools.ts'
 import * as store from './plan-store.ts'
 
 export interface MovePlan {
-  /** `live`: the VM keeps running. `stop-and-copy`: a VM with volumes is stopped and starts on the target. */
+  /** `live`: the VM keeps running. `stop-and-copy`: the VM is stopped on the source and continues on the target. */
   readonly method: 'live' | 'stop-and-copy'
   /** Volumes that must be copied, with their target pools. */
   readonly volumes: readonly { readonly volumeId: string; readonly pool: string }[]
   readonly withVolumes: boolean
 }
 
-/** `why`: the reason, as text for users. */
+/** A plan, or the reason why there is none, as text for users. */
 export type MoveChoice = { readonly plan: MovePlan } | { readonly why: string }
 
-/** Everything that moves with a VM, and the pools of all hosts; loaded once for any number of targets. */
+/**
+ * Everything that moves together with a VM, and the pools of all hosts. Loaded once for any number of possible targets.
+ */
 export interface CoMoved {
   readonly disks: readonly store.DiskToMove[]
   /** Pools of all hosts. */
   readonly pools: readonly PoolView[]
-  /** Retained snapshots that need these disks and move along. */
+  /** Retained snapshots of VMs that need these volumes and therefore move along. */
   readonly snapshots: readonly RetainedSnapshot[]
 }
 
@@ -66,7 +68,8 @@ export function chooseMove(
   if (!here || !there) return { why: `Host ${target.name} does not offer ${vm.hypervisor}.` }
   const both = (holds: (offer: HypervisorOffer) => boolean) => holds(here) && holds(there)
   const live = both(({ capabilities }) => capabilities.migrate === 'live')
-  // An agent without this feature waits for a paused guest to run until the memory transfer is cancelled.
+  // Without this feature, the agent waits for the paused guest to run before it transfers the memory, until the move is
+  // cancelled.
   const stuck = vm.want === 'paused' && !both(offer => offersFeature(offer, 'paused-moves') === true)
   const resumeFirst = `The VM is paused, and ${vm.hypervisor} cannot move it to host ${target.name} in that state. Resume it first.`
   if (disks.length === 0) {
@@ -86,7 +89,7 @@ export function chooseMove(
   if (encrypted && offersFeature(there, 'encrypted-volumes') === false)
     return { why: `${vm.hypervisor} on host ${target.name} cannot open encrypted volumes.` }
   const carried = reached.length === 0 && both(offer => offersFeature(offer, 'moved-volumes') === true)
-  // A live move fills the volumes through the VM's hypervisor, which cannot write to read-only volumes.
+  // A live move copies the volumes through the VM's hypervisor, which cannot write to read-only volumes.
   const running = live && carried && !disks.some(disk => disk.readOnly)
   if (running && stuck) return { why: resumeFirst }
   return { plan: { method: running ? 'live' : 'stop-and-copy', volumes, withVolumes: true } }

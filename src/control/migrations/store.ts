@@ -30,15 +30,17 @@ export interface Migration {
   readonly totalBytes: number
   readonly downtimeMs: number | null
   readonly error: string | null
-  /** The VM has volumes, which move along. */
+  /** True if the VM has volumes, which then move along. */
   readonly withVolumes: boolean
-  /** When the snapshots that move along were complete; null: not yet, or no volumes. */
+  /**
+   * Time at which the snapshots that move along were complete on the target; null: not yet, or the VM has no volumes.
+   */
   readonly coMovedAt: Date | null
-  /** When gateways began to hold new requests; null while they do not. */
+  /** Time at which gateways began to hold new requests; null while they do not hold any. */
   readonly heldAt: Date | null
-  /** When the host was allowed to hand the VM over. */
+  /** Time at which the source host was allowed to hand the VM over. */
   readonly releasedAt: Date | null
-  /** Gateways may still send requests to the VM: the app's route lists it as leaving. */
+  /** True if the app's route lists the VM as leaving, so that gateways may have open requests to it. */
   readonly isRouted: boolean
   readonly startedAt: Date
   readonly endedAt: Date | null
@@ -110,7 +112,7 @@ const requestCancel = statement(
   'vms.cancelMigration',
   `UPDATE migration SET want = 'cancel' WHERE id = $1 AND state IN ('preparing', 'copying')`,
 )
-// Assigns the VM to the target; later reports of the source do not count.
+// Assigns the VM to the target. From then on, reports of the source about the VM do not count.
 const moveVm = statement(
   'vms.move',
   `WITH logged AS (${retainLog("v.id = $1 AND v.want <> 'absent'")})
@@ -130,7 +132,7 @@ const countFrom = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM migration WHERE source_host_id = $1 AND ended_at IS NULL`,
 )
 
-// Recent failures, after which a VM with volumes waits; see `canTakeVolumes` of deployments.
+// Counts recent failures, after which a VM with volumes waits before it moves again (`canTakeVolumes` in deployments).
 const failedOf = statement<{ count: number; error: string | null }>(
   'vms.failedMigrations',
   `SELECT count(*)::int AS count, max(error) AS error FROM migration WHERE vm_id = $1 AND source_host_id = $2 AND state = 'failed'
@@ -138,10 +140,12 @@ const failedOf = statement<{ count: number; error: string | null }>(
 )
 
 export const byId = (sql: Sql, id: string) => sql.maybe(migrationById, [id])
-/** Counts moves of the VM from that host that failed in the last ten minutes. */
+/**
+ * Returns the number of moves of the VM from that host that failed in the last ten minutes, and one of their errors.
+ */
 export const failedMoves = (sql: Sql, vmId: string, hostId: string) => sql.one(failedOf, [vmId, hostId])
 export const newest = (sql: Sql, deploymentId: string) => sql.maybe(newestMigration, [deploymentId])
-/** Counts the migrations from the host. */
+/** Counts the running migrations from the host. */
 export const countFromHost = async (sql: Sql, hostId: string) => (await sql.one(countFrom, [hostId])).count
 export type NewMigration = Pick<
   Migration,
@@ -185,15 +189,15 @@ export const coMovedThere = (tx: Tx, id: string) => tx.run(coMovedAreThere, [id]
 export const hold = (tx: Tx, id: string) => tx.run(holdMigration, [id])
 /** Allows the source host to hand the VM over. */
 export const release = (tx: Tx, id: string) => tx.run(releaseMigration, [id])
-/** Ends the hold: gateways send requests to the VM again while it is still moving. */
+/** Ends the hold: gateways send requests to the VM on its old host again, although its move continues. */
 export const lift = (tx: Tx, id: string) => tx.run(liftHold, [id])
-/** Records the error and requests the cancellation. */
+/** Records the error of a failed move and requests its cancellation. */
 export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id, error])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>
   tx.run(endMigration, [id, state])
-/** Returns false when it is too late. */
+/** Requests the cancellation. Returns false when it is too late. */
 export const cancel = async (tx: Tx, id: string) => (await tx.run(requestCancel, [id])) === 1
-/** Returns false when the VM is being removed. */
+/** Assigns the VM to another host. Returns false when the VM is being removed. */
 export const move = async (tx: Tx, vmId: string, hostId: string, observedGeneration: number) =>
   (await tx.run(moveVm, [vmId, hostId, observedGeneration])) === 1
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])

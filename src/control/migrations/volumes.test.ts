@@ -1,6 +1,6 @@
 /**
- * Crash matrix of migrating a VM with a volume: the VM ends up running once, next to its volume with every write, and
- * nothing of either is left on the other host.
+ * Crash matrix of migrating a VM with a volume: in the end the VM runs exactly once, on the host of its volume, the
+ * volume has every write, and nothing is left on the other host.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -38,12 +38,12 @@ async function worldOf(movesVolumes: boolean) {
   const hosts = [await world.addHost({ movesVolumes }), await world.addHost({ movesVolumes })]
   const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)
   const having = (volumeId: string) => hosts.filter(host => host.storage.volumes.has(volumeId))
-  /** Hosts whose guest may currently write to the volume. */
+  /** Returns the hosts whose guest may currently write to the volume. */
   const writing = (volumeId: string) =>
     hosts.filter(host => [...host.vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId)))
   let [made, written] = [0, 0]
 
-  /** Lets the guest write, wherever it runs. Acknowledged writes must never be lost. */
+  /** Lets the guest write, on whichever host it runs. Acknowledged writes must never be lost. */
   const write = (s: Pick<Subject, 'vmId' | 'volumeId'>) => {
     for (const host of hosts) {
       const vm = host.vms.get(s.vmId)
@@ -85,7 +85,7 @@ async function worldOf(movesVolumes: boolean) {
     (await world.rows<{ state: string }>(`SELECT state FROM migration WHERE id = $1`, s.id))[0]?.state
   const advance = async (s: Subject) => {
     write(s)
-    // Two guests must never be able to write.
+    // Two guests must never be able to write at the same time.
     expect(writing(s.volumeId).length).toBeLessThanOrEqual(1)
     await world.run('vm', 'volume', 'volumeMove', 'deployment')
     await world.hostsMove()
@@ -93,8 +93,8 @@ async function worldOf(movesVolumes: boolean) {
     write(s)
   }
   /**
-   * Expects the app to run once on one of these hosts, next to its volume; the volume holds the last write and exists
-   * nowhere else.
+   * Expects that the app runs exactly once, on one of these hosts and next to its volume, that the volume has the last
+   * write, and that it exists on no other host.
    */
   const runsOn = async (s: Subject, on: readonly string[]) => {
     const vms = () =>
@@ -119,7 +119,7 @@ async function worldOf(movesVolumes: boolean) {
     expect(hostOf(volume?.hostId)?.storage.volumes.get(s.volumeId)?.content).toBe(`write ${written}`)
     await ends(s)
   }
-  /** Expects that nothing is left anywhere. */
+  /** Deletes the app and the volume, and expects that nothing is left on any host. */
   const ends = async (s: Subject) => {
     await world.deploymentsEnd({ id: s.appId, projectId, name: '' })
     await db.run({ name: 'test.detach', text: 'DELETE FROM volume_attachment WHERE volume_id = $1' }, [s.volumeId])
@@ -152,7 +152,7 @@ const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live,
       if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
       await advance(s)
     },
-    // Its deployment creates another VM, which has to find the volume where the last VM wrote to it.
+    // The deployment creates another VM, which has to start on the host where the removed VM last wrote to the volume.
     remove: s => db.tx(tx => setVmWant(tx, s.vmId, 'absent')),
     unreachable: Object.fromEntries(
       ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'covered by the other matrix']),
@@ -170,8 +170,8 @@ describe.each([
   ['that is stopped and copied', cold],
 ] as const)('crash matrix of a VM with a volume %s', (_, part) => {
   const { moved, cancelled } = matrices(part, ['switching'])
-  it('covers every phase with every fault', () =>
-    // VMs with volumes have no phase `switching`; migration.test.ts covers it.
+  it('contains each phase with each fault', () =>
+    // Moves of VMs with volumes skip the phase `switching`; migration.test.ts covers it.
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size + faults.length).toBe(
       Object.keys(part.world.workflows.migration.phases).length * faults.length,
     ))
@@ -183,7 +183,7 @@ describe.each([
   })
 })
 
-it("raises the disk's generation on the target for a writer, but not for a reader", () => {
+it('on the target, the disk of a writer gets a new generation, and that of a reader keeps its generation', () => {
   const disk = { volumeId: 'v', pool: 'local', sizeMib: 64, generation: 7, mountPoint: '/data' }
   const reported = (readOnly: boolean) => diskThere({ volumes: [] })({ ...disk, readOnly }).generation
   expect([reported(false), reported(true)]).toEqual([8, 7])
@@ -192,11 +192,11 @@ it("raises the disk's generation on the target for a writer, but not for a reade
 describe.each([
   ['live', live],
   ['stop-and-copy', cold],
-] as const)('a VM with a volume: %s', (method, part) => {
+] as const)('a VM with a volume (move method: %s)', (method, part) => {
   const { world, db, hostOf, migrate, stateOf, runsOn, advance } = part
   const ends = (s: Subject, state: RegExp) => world.until(async () => state.test((await stateOf(s)) ?? ''), 120)
 
-  it('reports its method, progress and downtime', async () => {
+  it('has a record of the method, progress and downtime', async () => {
     const s = await migrate()
     await ends(s, /completed/)
     const [row] = await world.rows<{ method: string; percent: number; total: number; downtime: number }>(
@@ -209,7 +209,7 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('stays on its host when its target does not answer', async () => {
+  it('stays on its host when the target does not respond and the move is cancelled', async () => {
     const s = await migrate()
     const target = hostOf(s.target) as SimHost
     for (let n = 0; n < 2; n++) await advance(s)
@@ -222,7 +222,7 @@ describe.each([
     await runsOn(s, [s.source, s.target])
   })
 
-  it('leaves a draining host', async () => {
+  it('leaves a draining host together with its volume', async () => {
     const one = await part.vmWithVolume()
     part.write(one)
     const vm = await store.byId(db, one.vmId)
@@ -258,7 +258,7 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('locks its volumes first, like every operation on volumes, which prevents deadlocks', async () => {
+  it('locks its volumes before the rows of their moves, as every operation on volumes does, which prevents deadlocks', async () => {
     const s = await migrate()
     const m = await migrations.byId(db, s.id)
     if (!m) throw new Error('the migration does not exist')
@@ -293,7 +293,7 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('is stopped for its move when it only reads the volume', async () => {
+  it('moves by stop-and-copy if it only reads the volume', async () => {
     const one = await part.vmWithVolume(1)
     const vm = await store.byId(db, one.vmId)
     const all = await listHosts(db, 3600)
@@ -305,7 +305,7 @@ describe.each([
     await part.ends({ ...one, id: '', source: '', target: '' })
   })
 
-  it('cannot start while a snapshot of the volume is being taken, and says so', async () => {
+  it('cannot start to move while a snapshot of the volume is being taken, and the refusal names that reason', async () => {
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
     const obstacle = async (want: string) => moveObstacle({ want }, await coMovedOf(db, one.vmId))

@@ -1,6 +1,7 @@
 /**
- * What is different about moving a VM that has volumes: they and the VM become the target's in one commit, and before it is
- * clear which host has run the VM last, nothing of either is given up. docs/decisions/0051-moves-of-volumes-and-snapshots.md
+ * Moves VMs that have volumes. One commit assigns the VM and its volumes to the target. Until it is known which host
+ * ran the VM last, neither copy of the VM or the volumes is deleted.
+ * docs/decisions/0051-moves-of-volumes-and-snapshots.md
  */
 import type { DiskSpec } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -23,21 +24,24 @@ import { desiredVm, raiseVmGeneration } from '../vms/index.ts'
 import type { DesiredVms } from '../vms/index.ts'
 
 const pollMs = seconds(2)
-/** The app is down from here on, and the end of the VM pokes nothing, so this phase polls. */
+/**
+ * Interval of polls while the VM stops. The app is down during that time, and nothing pokes the workflow when the VM
+ * has stopped.
+ */
 const stoppingMs = 250
 /** Time limit for the VM's stop and the last pass of the copies. */
 const haltedMs = minutes(60)
-/** Time limit from the commit until the VM is healthy on its new host; it may have to replay a log. */
+/** Time limit from the commit until the VM is healthy on its new host, where its program may have to replay a log. */
 const startMs = minutes(5)
 
 type Why = string
 
-/** The VM is stopped on the source and starts on the target. */
+/** True if the VM is stopped on the source and starts on the target. */
 export const isCold = (m: Pick<Moving, 'withVolumes' | 'method'>) => m.withVolumes && m.method === 'stop-and-copy'
 
 const over: ReadonlySet<string> = new Set(['cancelling', 'dropping', 'cancelled', 'failed'])
 
-/** Returns why the volumes cannot move; undefined while they can. */
+/** Returns the reason why the volumes cannot move; undefined while they can. */
 export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
   const left = snapshots.find(one => over.has(one.state) && one.snapshotWant === 'present')
   if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'its move was cancelled'}`
@@ -45,14 +49,20 @@ export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
   return failed && `volume ${failed.volumeName}: ${failed.error ?? 'its move was cancelled'}`
 }
 
-/** True once all snapshots that are not deleted are complete on the target. A VM does not move before them. */
+/**
+ * True once all snapshots that move along, except deleted ones, are complete on the target. The VM does not move before
+ * that.
+ */
 export const snapshotsThere = ({ snapshots }: Moving) =>
   snapshots.every(one => one.state === 'complete' || one.snapshotWant === 'absent')
 
-/** True once the target is prepared for all volumes. */
+/** True once the target has prepared to receive all volumes. */
 export const volumesAwaited = ({ volumes }: Moving) => volumes.every(one => one.state !== 'preparing')
 
-/** Returns the disk as the VM has it on its new host: under a new generation if it writes to the volume. */
+/**
+ * Returns the disk of the VM on its new host: in the target's pool, and with a new generation if the VM writes to the
+ * volume.
+ */
 export const diskThere =
   ({ volumes }: Pick<Moving, 'volumes'>) =>
   (disk: DiskSpec): DiskSpec => ({
@@ -61,7 +71,7 @@ export const diskThere =
     generation: disk.generation + (disk.readOnly ? 0 : 1),
   })
 
-/** Waits for the first pass of the copies, which runs beside the VM. */
+/** Waits for the first pass of the copies, during which the VM still runs; then has the source stop the VM. */
 export function preparingCold(m: Moving): Next<'copying'> {
   if (!m.volumes.every(one => one.state === 'copied') || !snapshotsThere(m))
     return wait(pollMs, tx => reportProgress(tx, m))
@@ -101,12 +111,9 @@ export async function copyingCold(
 
 const settle = (m: Moving) => go('clearing', (tx: Tx) => settled(tx, m), minutes(10))
 
-/**
- * Assigns VM and volumes to the target in this commit. @throws Error when the move was cancelled while that was
- * possible
- */
+/** Assigns the VM and its volumes to the target. @throws Error when the move was cancelled before this commit */
 export async function settled(tx: Tx, m: Moving): Promise<void> {
-  // Includes shared-pool volumes, in lock order.
+  // Includes volumes in shared pools; sorted in lock order.
   const disks = await moving.disks(tx, m.vmId)
   await lockVolumes(
     tx,
@@ -116,14 +123,14 @@ export async function settled(tx: Tx, m: Moving): Promise<void> {
   if (!(await moving.commit(tx, m.id))) throw new Error('the move was cancelled in the meantime')
   await completeMovesOf(tx, m.id)
   await moving.move(tx, m.vmId, m.targetHostId)
-  // A lost target cannot run the VM; the deployment creates another, which waits for the volumes.
+  // A lost target cannot run the VM. The deployment creates another VM, which waits for the volumes.
   if (m.targetLost) await desiredVm(tx, m.vmId, 'absent')
   await refreshRoute(tx, m.appId)
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
 }
 
-/** Returns the host that ran the VM last, once that is known; neither host lets it run before that. */
+/** Returns which host ran the VM last; undefined while that is not known. Neither host may run the VM until then. */
 export async function lastHostOf(
   desiredStates: DesiredVms,
   m: Moving,
@@ -135,7 +142,7 @@ export async function lastHostOf(
     const { migration, state } = await desiredStates.put(m.vm ?? stoppedVm, signal)
     if (migration?.migrationId !== m.id) return 'source'
     if (migration.phase === 'switched') return 'target'
-    // The VM's process ended before the handover.
+    // A stopped state means that the VM's process exited before the handover.
     return migration.phase === 'copying' && state !== 'stopped' ? undefined : 'source'
   }
   if (m.targetRemoved) return 'source'
@@ -146,7 +153,7 @@ export async function lastHostOf(
   return state === 'stopped' || state === 'absent' ? 'source' : undefined
 }
 
-/** Returns the wait for the VM to run on its new host; undefined once it runs, or when waiting is pointless. */
+/** Returns the wait for the VM to run on its new host; undefined once it runs, or when it will not run there. */
 export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
   if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
   const isThere = m.vm.want === 'paused' ? m.vm.observedState === 'paused' : m.vm.healthy
@@ -154,8 +161,8 @@ export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefin
 }
 
 /**
- * Keeps the volumes on the source. Raises the VM's generation, because the desired state sent while finding that out
- * was not its actual one.
+ * Keeps the volumes on the source. Raises the VM's generation, because `lastHostOf` may have sent a desired state that
+ * was not the real one.
  */
 export async function keepVolumes(tx: Tx, m: Moving): Promise<void> {
   if (!m.withVolumes) return

@@ -36,23 +36,23 @@ import { type DesiredVms, desiredVms } from '../vms/index.ts'
 
 const preparingMs = minutes(2)
 const copyingMs = minutes(30)
-/** The source has confirmed the handover; the target may report slightly later, or have died. */
+/** Time limit for the target to report the guest after the source has confirmed the handover. */
 const arrivalMs = minutes(1)
-/** Changes arrive as messages; this poll covers lost messages. */
+/** Interval of polls, for lost messages; changes arrive as messages. */
 const pollMs = seconds(2)
 
-/** How long requests are held for a VM that runs on its new host but has not passed its health check there. */
+/** Time during which gateways hold requests for a VM that runs on its new host but is not healthy there yet. */
 const comingMs = seconds(30)
 const healthMs = 250
 
 type PlacedVm = Vm & { readonly hostId: string }
 
 export interface Moving extends Migration {
-  /** Undefined when the VM is being removed. */
+  /** The VM; undefined while it is being removed. */
   readonly vm: PlacedVm | undefined
-  /** The VM, even when it is being removed. */
+  /** The VM, also while it is being removed. */
   readonly row: PlacedVm | undefined
-  /** Moves of the VM's volumes that are copied. */
+  /** Moves of those volumes of the VM that have to be copied. */
   readonly volumes: readonly VolumeMove[]
   /** Moves of snapshots that need these volumes. */
   readonly snapshots: readonly SnapshotMove[]
@@ -168,7 +168,7 @@ async function copying(
   })
 }
 
-/** The guest runs on the target: this commit assigns the VM to the target and switches the traffic. */
+/** Waits until the guest runs on the target. One commit then assigns the VM to it and switches the traffic. */
 async function switching(
   deps: MigrationDeps,
   m: Moving,
@@ -216,7 +216,7 @@ async function cancelling(
 ): Promise<Next<'switching' | 'clearing'>> {
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
-      // A VM that was stopped on the source starts there again, with its volumes.
+      // A VM that was already stopped starts on the source again, with its volumes.
       if (isCold(m)) await keepVolumes(tx, m)
       await store.enter(tx, m.id, 'cancelling')
       await raiseVmGeneration(tx, m.vmId)
@@ -244,18 +244,18 @@ async function cancelling(
   })
 }
 
-/** The VM may still pass its health check before its route shows the app as down. */
+/** While the VM may still become healthy, the migration stays open, so that gateways hold its requests. */
 const isComing = ({ vm, targetLost }: Moving, elapsedMs: number) =>
   vm?.want === 'running' && vm.observedState === 'running' && !vm.healthy && !targetLost && elapsedMs <= comingMs
 
-/** Refreshes the route, and pokes the deployment; on a draining host, also the deployments whose VMs leave next. */
+/** Refreshes the route and pokes the deployment; if the source drains, also those whose VMs leave next. */
 async function pokeDependents(tx: Tx, m: Moving): Promise<void> {
   await refreshRoute(tx, m.appId)
   const next = m.sourceDraining ? await deploymentsOnHost(tx, m.sourceHostId) : []
   await pokeMany(tx, 'deployment', [...new Set([m.deploymentId, ...next])])
 }
 
-/** A VM with volumes belongs to the target from here on, whether it arrived intact or has to start again. */
+/** The guest has switched. A VM with volumes now belongs to the target, even if it has to start again there. */
 const hasSwitched = (m: Moving, observed: MigrationObserved) => {
   if (!m.withVolumes) return go('switching', switched(m, observed), minutes(5))
   const write = async (tx: Tx) => {
@@ -264,7 +264,9 @@ const hasSwitched = (m: Moving, observed: MigrationObserved) => {
   }
   return go('clearing', write, minutes(10))
 }
-/** A guest that writes faster than memory can be copied is not moved; volumes may take long because of their size. */
+/**
+ * Time limit of the copy. A guest that changes its memory faster than it is copied exceeds it; volumes get more time.
+ */
 const limitMs = (m: Moving) => (m.withVolumes ? hours(24) : copyingMs)
 const switched = (m: Moving, observed: MigrationObserved) => async (tx: Tx) => {
   await store.progress(tx, m.id, observed)
@@ -273,7 +275,7 @@ const switched = (m: Moving, observed: MigrationObserved) => async (tx: Tx) => {
 const giveUp = (m: Moving, why: string) => async (tx: Tx) => {
   await store.fail(tx, m.id, why)
 }
-/** The guest was lost with the target, and the source has stopped its copy. The deployment creates another VM. */
+/** The guest was lost with the target after the source had stopped its copy. The deployment creates another VM. */
 const guestLost = (m: Moving) => async (tx: Tx) => {
   await store.fail(tx, m.id, 'the VM was lost with its target')
   await desiredVm(tx, m.vmId, 'absent')
@@ -281,7 +283,7 @@ const guestLost = (m: Moving) => async (tx: Tx) => {
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
 }
-/** A VM that has crashed since then belongs to the target as well. */
+/** True if the guest arrived on the target. A VM that has crashed there since then has arrived, too. */
 const arrived = ({ state, migration }: VmObserved) =>
   (state === 'running' || state === 'paused' || state === 'crashed') &&
   (migration === undefined || migration.phase === 'switched')

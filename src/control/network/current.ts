@@ -1,20 +1,20 @@
-/** Caches the networks in the database and re-reads only changed projects. */
+/** Caches the private networks that are stored in the database, and reads only changed projects again. */
 import type { Db } from '../../db/db.ts'
 import { minutes } from '../../lib/duration.ts'
 import { type Networks, networksOf } from './hosts.ts'
 import { networkState, projectNetworks } from './network-store.ts'
 
 /**
- * Interval of a full reload, for changes without a notification. A lost database connection notifies after
- * reconnecting.
+ * Interval of a full reload, for changes whose notification was lost. After a lost database connection, a notification
+ * requests a full reload anyway.
  */
 const reloadAfterMs = minutes(5)
 
 export interface CurrentNetworks {
-  /** The networks as last read; undefined before the first read. */
+  /** The networks at the last read; undefined before the first one. */
   known(): Networks | undefined
   read(): Promise<Networks>
-  /** Marks a project, or everything, to be read again at the next read. */
+  /** Requests that the next `read` reads a project again, or everything. */
   changed(projectId?: string): void
 }
 
@@ -24,7 +24,7 @@ export function currentNetworks(db: Db): CurrentNetworks {
   let everything = true
   const projects = new Set<string>()
 
-  // Clear the marks before reading: a notification during the read then counts for the next one.
+  // Called before each read, so that a notification during the read counts for the next one.
   const forget = () => {
     everything = false
     projects.clear()

@@ -1,4 +1,4 @@
-/** Assigns an IPv4 guest network to each host of the mesh. Pure. */
+/** Chooses an IPv4 network for the guests of each host in the mesh. Pure. */
 import { firstGuests } from '../../contract/network.ts'
 import { type Cidr, contains, formatCidr, parseCidr } from '../../lib/cidr.ts'
 
@@ -7,8 +7,8 @@ export const sliceBits = 20
 const sizeOf = ({ prefix }: Cidr) => 1n << BigInt(32 - prefix)
 
 /**
- * Returns the first /20 of `network` that overlaps neither `taken` nor the default networks of agents, which a host
- * outside of the mesh may use. Undefined if none is free.
+ * Returns the first /20 of `network` that overlaps neither `taken` nor the default networks of agents, which hosts
+ * outside the mesh may use. Undefined if none is free.
  */
 export function freeSlice(network: string, taken: readonly string[]): string | undefined {
   const whole = parseCidr(network)

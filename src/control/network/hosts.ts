@@ -19,28 +19,28 @@ export interface MeshHost {
   readonly hostId: string
   readonly publicKey: string
   readonly endpoint: string
-  /** The host's current network; null if its guests have none. */
+  /** IPv4 network that the host's guests use now; null if they have none. */
   readonly ipv4: HostIpv4 | null
-  /** The assigned network (/20, CIDR); null if none was assigned yet, or none was free. */
+  /** IPv4 network that is assigned to the host (/20, CIDR); null if none was assigned yet, or none was free. */
   readonly assigned: string | null
 }
 
-/** Rows of a set of projects. */
+/** VMs and names of some projects. */
 export interface ProjectNetworks {
-  /** Increases; a host refuses a smaller version. */
+  /** Increases with each read; a host refuses a smaller version. */
   readonly version: number
   readonly vms: readonly PlacedVm[]
   readonly names: readonly NetworkName[]
 }
 
-/** Rows of all projects. */
+/** VMs and names of all projects, and the hosts of the mesh. */
 export interface NetworkState extends ProjectNetworks {
-  /** Prefix of the installation. */
+  /** IPv6 prefix of the installation. */
   readonly prefix: string
   readonly meshHosts: readonly MeshHost[]
 }
 
-/** A host's address in the mesh: the first /64 of the prefix, and 64 bits of a hash of the host id. */
+/** Returns a host's address in the mesh: the first /64 of the prefix, then 64 bits of a hash of the host's id. */
 export function meshAddress(prefix: string, hostId: string): string {
   const network = parseCidr(prefix)
   if (!network) throw new Error(`BUG: ${prefix} is no prefix`)
@@ -49,15 +49,18 @@ export function meshAddress(prefix: string, hostId: string): string {
 }
 
 /**
- * A host gets only the projects with VMs on it: their names, and the locations of their other VMs. The size of a
- * message and the work for it are therefore proportional to the VMs on the host, and a change of one project rebuilds
- * only the messages of its hosts.
+ * The network messages for all hosts. A host gets only the projects with VMs on it: their names, and the locations of
+ * their other VMs. The size of a message and the work for it are therefore proportional to the VMs on the host, and a
+ * change of one project rebuilds only the messages of its hosts.
  */
 export interface Networks {
   readonly meshHosts: readonly MeshHost[]
-  /** The message for this host; the same object until its content may have changed. */
+  /** Returns the message for this host: the same object until its content may have changed. */
   of(hostId: string): HostNetwork
-  /** Replaces all rows of these projects. Hosts that had or now have their VMs get new messages. */
+  /**
+   * Replaces all rows of these projects. Hosts with a VM of these projects, before or after the change, get new
+   * messages.
+   */
   replace(projectIds: Iterable<string>, rows: ProjectNetworks): void
 }
 
@@ -121,7 +124,7 @@ export function networksOf(state: NetworkState): Networks {
 const mapOfLists = <T extends { readonly projectId: string }>(rows: readonly T[]): Map<string, readonly T[]> =>
   Map.groupBy(rows, row => row.projectId)
 
-/** The messages for these hosts. */
+/** Returns the messages for these hosts. */
 export function hostNetworks(state: NetworkState, hostIds: Iterable<string>): Map<string, HostNetwork> {
   const networks = networksOf(state)
   return new Map([...hostIds].map(hostId => [hostId, networks.of(hostId)]))
@@ -135,8 +138,8 @@ function zoneOf(projectId: string, names: readonly NetworkName[]): Zone {
 type Peer = Omit<MeshPeer, 'vmAddresses'>
 
 /**
- * The peers in a fixed order. If two hosts have the same guest network, packets to it would be ambiguous, so neither
- * gets IPv4 routes.
+ * Returns the hosts of the mesh in a fixed order. If two hosts have the same guest network, packets to it would be
+ * ambiguous, so neither gets IPv4 routes.
  */
 function reachablePeers({ prefix, meshHosts }: Pick<NetworkState, 'prefix' | 'meshHosts'>): Peer[] {
   const networks = meshHosts.map(({ hostId, ipv4 }) => ({ hostId, guests: ipv4 ? parseCidr(ipv4.guests) : undefined }))

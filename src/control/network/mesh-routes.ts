@@ -8,7 +8,7 @@ import type { networkOperations } from './schema.ts'
 
 type MeshOperations = Pick<typeof networkOperations, 'getMesh' | 'streamMesh'>
 
-/** Hosts measure twice a second and report every second. */
+/** Interval of checks for an open stream. Hosts measure latency twice a second and report every second. */
 const pollEveryMs = 500
 
 export const meshHandlers = (
@@ -25,7 +25,7 @@ export const meshHandlers = (
   return {
     getMesh: { read: async ({ caller }) => read(caller.role === 'Admin') },
 
-    /** Sends `snapshot` first, then `mesh` on each change. */
+    /** Sends `snapshot` first, then `mesh` after each change. */
     streamMesh: {
       async stream({ caller }, stream) {
         let reported: string | undefined

@@ -5,18 +5,19 @@ import type { MeshStatus, nodeStatuses } from './resources.ts'
 
 export interface MeshInput {
   readonly prefix: string
-  /** All hosts, by name. */
+  /** All hosts, in the order of their names. */
   readonly hosts: readonly { readonly id: string; readonly name: string }[]
   readonly meshHosts: readonly MeshHost[]
-  /** Reports of the last seconds, by host. */
+  /** Newest reports, by host id. Hosts that have not reported for some seconds are missing. */
   readonly observed: ReadonlyMap<string, NetworkObserved>
   /** Administrators also see addresses, keys and endpoints. */
   readonly isAdmin: boolean
 }
 
 /**
- * `off`: not in the mesh. `down`: its agent is silent. `failed`: its mesh does not work. `alone`: there is no other
- * host. `up`, `degraded`, `unreachable`: all, some, none of the other running hosts are connected in both directions.
+ * State of a host in the mesh. `off`: not in the mesh. `down`: its agent is silent. `failed`: its mesh network does not
+ * work. `alone`: there is no other host. `up`, `degraded`, `unreachable`: the host is connected in both directions with
+ * all, some or none of the other running hosts.
  */
 type NodeStatus = (typeof nodeStatuses)[number]
 
@@ -48,7 +49,7 @@ interface Link {
   readonly latencyMs: number | null
 }
 
-/** Links to every other host whose agent reports. */
+/** Returns the links to every other host whose agent reports. */
 function linksOf({ observed, meshHosts }: MeshInput, hostId: string): Link[] {
   const others = meshHosts.filter(other => other.hostId !== hostId && observed.get(other.hostId)?.mesh)
   const latency = (from: string, to: string) =>

@@ -1,4 +1,4 @@
-/** The DNS names for guests and their addresses, derived from the rows. */
+/** Derives the DNS names for guests, and their addresses, from database rows. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -35,7 +35,7 @@ it('a name resolves to all healthy replicas in the order of their ids, and to no
   expect((await namesNow())[app.name]).toEqual([first?.address, second?.address, third?.address])
   await world.rows(`UPDATE vm SET healthy = false WHERE id = $1`, second?.id ?? '')
   expect((await namesNow())[app.name]).toEqual([first?.address, third?.address])
-  // An existing name without addresses gets a different DNS answer than an unknown name.
+  // A name without addresses must still be listed: the DNS response for it differs from that for an unknown name.
   await world.rows(
     `UPDATE vm SET healthy = false WHERE deployment_id IN (SELECT deployment_id FROM vm WHERE id = $1)`,
     first?.id ?? '',
@@ -80,7 +80,7 @@ it('reading one project gives the same rows as reading all', async () => {
   expect(await projectNetworks(world.db, [newId()])).toMatchObject({ vms: [], names: [] })
 })
 
-it('a change of a name, placement or health notifies about that project only; a change of the mesh about everything', async () => {
+it('a change of a name, placement or health notifies about its project only; a change of the mesh notifies about everything', async () => {
   const reported: string[] = []
   const listening = await world.db.listen('network', payload => reported.push(payload))
   /** Waits until all earlier notifications are in `reported`; they arrive in the order of their commits. */

@@ -6,14 +6,16 @@ const prefixNow = statement<{ prefix: string; version: number }>(
   `SELECT ipv6_prefix AS prefix, floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS version FROM private_network`,
 )
 const setPrefix = statement('network.setPrefix', `UPDATE private_network SET ipv6_prefix = $1 WHERE ipv6_prefix <> $1`)
-// All rows, or those of some projects: two statements, because one with an optional condition gets one plan for both.
+// Two statements, one for all projects and one for some: a single statement with an optional condition would get one
+// plan for both cases.
 const placedVms = (
   whose: string,
 ) => `SELECT project_id AS "projectId", host_id AS "hostId", ipv6_address AS address FROM vm
    WHERE host_id IS NOT NULL AND want <> 'absent' ${whose}`
 const allVms = statement<PlacedVm>('network.vms', placedVms(''))
 const vmsOf = statement<PlacedVm>('network.vmsOf', placedVms('AND project_id = ANY($1::uuid[])'))
-// The healthy replicas of an app; a database by its user-given name. If both have the same name, the app wins.
+// Returns SQL for the names: an app's name has the addresses of its healthy replicas, a database has its user-given
+// name. If both have the same name, the app wins.
 const networkNames = (ofApp: string, ofDatabase: string) => `WITH named AS (
      SELECT a.project_id, a.name, a.id AS app_id, a.active_deployment_id, 1 AS rank FROM app a
      WHERE a.want = 'live' AND a.owner = 'user' ${ofApp}
@@ -50,7 +52,7 @@ const putMeshHost = statement(
      IS DISTINCT FROM (excluded.public_key, excluded.endpoint, excluded.guests, excluded.gateway)`,
 )
 
-// The network of a removed host becomes free for other hosts.
+// Makes the guest network of a removed host available to other hosts.
 const freeGuests = statement(
   'network.freeGuests',
   `UPDATE mesh_host m SET assigned = NULL FROM host h
@@ -63,8 +65,8 @@ const assignGuests = statement(
 )
 
 /**
- * Reads everything that hosts are sent. The version is the database's clock, read before the rows: every control plane
- * reads after each change, so the newest version includes all of them. (A transaction id would start over in a restored
+ * Reads everything that hosts get. The version is the database's clock, read before the rows. Every control plane reads
+ * after each change, so the newest version includes all changes. (A transaction id would start over in a restored
  * database.)
  */
 export async function networkState(db: Db): Promise<NetworkState> {
@@ -73,23 +75,23 @@ export async function networkState(db: Db): Promise<NetworkState> {
   return { version, prefix, vms, names, meshHosts: hosts }
 }
 
-/** The current rows of some projects, under a version read before them. */
+/** Reads the current rows of some projects, with a version read before the rows. */
 export async function projectNetworks(db: Db, projectIds: readonly string[]): Promise<ProjectNetworks> {
   const { version } = await db.one(prefixNow)
   const [vms, names] = await Promise.all([db.rows(vmsOf, [projectIds]), db.rows(namesOf, [projectIds])])
   return { version, vms, names }
 }
 
-/** Applies to projects created from now on. */
+/** Sets the installation's prefix, from which projects that are created from now on get their networks. */
 export const adoptPrefix = (sql: Sql, prefix: string) => sql.run(setPrefix, [prefix])
 export const listMeshHosts = (sql: Sql) => sql.rows(meshHosts)
 export const recordMeshHost = (sql: Sql, host: Omit<MeshHost, 'assigned'>) =>
   sql.run(putMeshHost, [
     ...[host.hostId, host.publicKey, host.endpoint, host.ipv4?.guests ?? null, host.ipv4?.gateway ?? null],
   ])
-/** Releases the networks of removed hosts. */
+/** Makes the guest networks of removed hosts available again. */
 export const releaseGuestNetworks = (sql: Sql) => sql.run(freeGuests)
-/** Returns false if the host has a network by now, or another host has this one. */
+/** Assigns a guest network to a host. Returns false if the host already has one, or another host has this one. */
 export const assignGuestNetwork = async (sql: Sql, hostId: string, guests: string) =>
   (await sql.run(assignGuests, [hostId, guests])) === 1
 export const prefixOf = async (sql: Sql) => (await sql.one(prefixNow)).prefix

@@ -1,4 +1,4 @@
-/** Network messages for hosts, derived from rows, and the API's view of the hosts' measurements. */
+/** Network messages for hosts, derived from database rows, and the API's view of the hosts' measurements. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -36,7 +36,7 @@ const state: NetworkState = {
   })),
 }
 
-describe('the message for a host', () => {
+describe('the network message for a host', () => {
   const all = hostNetworks(state, ['a', 'b', 'c', 'empty'])
 
   it('contains only projects with VMs on the host', () => {
@@ -46,27 +46,27 @@ describe('the message for a host', () => {
     expect(all.get('empty')?.zones).toEqual([])
   })
 
-  it('contains routes to VMs on other hosts of the mesh, but not to its own', () => {
+  it('contains routes to VMs on other hosts of the mesh, but not to VMs on the host itself', () => {
     expect(all.get('a')?.peers.map(({ hostId, vmAddresses }) => [hostId, vmAddresses])).toEqual([
       ['b', ['fd12:3456:789a:1::2']],
     ])
     expect(all.get('c')?.peers, 'a host without a key').toEqual([])
   })
 
-  it('has the same hash for the same content in any order of rows', () => {
+  it('has the same hash for the same content, whatever the order of the rows', () => {
     const hash = (change: Partial<NetworkState>) => hostNetworks({ ...state, ...change }, ['a']).get('a')?.hash
     expect(hash({ version: 2, vms: state.vms.toReversed(), names: state.names.toReversed() })).toBe(all.get('a')?.hash)
     expect(hash({ vms: state.vms.filter(vm => vm.projectId !== 'p2') })).toBe(all.get('a')?.hash)
     expect(hash({ vms: state.vms.slice(0, 1) })).not.toBe(all.get('a')?.hash)
   })
 
-  it('contains IPv4 routes to guests of other hosts, unless two hosts have the same network', () => {
+  it('contains IPv4 routes to guests of other hosts, unless two hosts have the same guest network', () => {
     expect(all.get('a')?.peers[0]?.ipv4).toEqual({ guests: '10.21.0.0/20', gateway: '10.21.15.255' })
     const same = state.meshHosts.map(host => ({ ...host, ipv4: { guests: '10.20.0.0/16', gateway: '10.20.15.255' } }))
     expect(hostNetworks({ ...state, meshHosts: same }, ['a']).get('a')?.peers[0]).not.toHaveProperty('ipv4')
   })
 
-  it('assigns a guest network to each host of the mesh', () => {
+  it('contains the guest network that is assigned to the host', () => {
     const [first, ...rest] = state.meshHosts
     const given = { ...first!, assigned: '10.192.16.0/20' }
     const reported = hostNetworks({ ...state, meshHosts: [given, ...rest] }, ['a', 'b', 'c'])
@@ -74,13 +74,13 @@ describe('the message for a host', () => {
     expect(reported.get('a')?.hash).not.toBe(all.get('a')?.hash)
   })
 
-  it('gives each host a unique address in the first /64', () => {
+  it('contains an address of the host that is unique in the first /64', () => {
     expect(meshAddress(prefix, 'a')).toMatch(/^fd12:3456:789a:0:/)
     expect(meshAddress(prefix, 'a')).not.toBe(meshAddress(prefix, 'b'))
   })
 })
 
-describe('a change of some projects', () => {
+describe('replacing the rows of some projects', () => {
   const hosts = ['a', 'b', 'c', 'd']
   const projects = ['p1', 'p2', 'p3']
   const content = (from: { of(hostId: string): HostNetwork }) => hosts.map(id => ({ ...from.of(id), version: 0 }))
@@ -88,14 +88,14 @@ describe('a change of some projects', () => {
     rows.filter(row => of.includes(row.projectId))
 
   it.each(
-    // Hosts with VMs of p1 and p2 before and after, one letter per host; p3 stays on c.
+    // Hosts with VMs of p1 and of p2 before the change, then after it; one letter per host. p3 stays on host c.
     [
-      ['moves', 'ab', 'b', 'cb', 'b'],
-      ['goes', 'ab', 'b', '', 'b'],
-      ['comes', '', 'b', 'aad', 'b'],
-      ['two at once', 'ab', 'bc', 'b', 'ad'],
+      ['one project moves', 'ab', 'b', 'cb', 'b'],
+      ['one project disappears', 'ab', 'b', '', 'b'],
+      ['one project appears', '', 'b', 'aad', 'b'],
+      ['two projects change', 'ab', 'bc', 'b', 'ad'],
     ],
-  )('gives the same result as a full read: %s', (_what, ...places) => {
+  )('gives the same messages as a full read: %s', (_what, ...places) => {
     const [before1, before2, after1, after2] = places.map(text => text.split('').filter(one => one !== ''))
     const rows = (one: readonly string[] = [], two: readonly string[] = []) => ({
       vms: [one, two, ['c']].flatMap((on, p) =>
@@ -115,7 +115,7 @@ describe('a change of some projects', () => {
     expect(content(networks)).toEqual(content(networksOf(now)))
   })
 
-  it('rebuilds only the messages of the previous and the current hosts, with the new version', () => {
+  it('rebuilds only the messages for hosts with VMs of these projects before or after the change, with the new version', () => {
     const networks = networksOf(state)
     const before = new Map(hosts.map(id => [id, networks.of(id)]))
     const moved = [{ projectId: 'p2', hostId: 'd', address: 'fd12:3456:789a:2::1' }]
@@ -126,16 +126,16 @@ describe('a change of some projects', () => {
   })
 })
 
-describe('networks for guests', () => {
+describe('guest networks of hosts', () => {
   it.each([
     ['the first', [], '10.192.0.0/20'],
     ['the next', ['10.192.0.0/20'], '10.192.16.0/20'],
     ['a released one', ['10.192.0.0/20', '10.192.32.0/20'], '10.192.16.0/20'],
     ['not one that an operator chose', ['10.192.0.0/16', '10.193.0.0/16'], '10.194.0.0/20'],
     ['not a part of one that an operator chose', ['10.192.0.0/26', '10.192.16.0/20'], '10.192.32.0/20'],
-  ])('%s', (_what, taken, expected) => expect(freeSlice('10.192.0.0/10', taken)).toBe(expected))
+  ])('the chosen network is %s', (_what, taken, expected) => expect(freeSlice('10.192.0.0/10', taken)).toBe(expected))
 
-  it('are 240 in a /12, without the default networks of agents', () => {
+  it('a /12 contains 240 guest networks, because the default networks of agents are left out', () => {
     const taken: string[] = []
     for (let slice = freeSlice('10.208.0.0/12', taken); slice; slice = freeSlice('10.208.0.0/12', taken))
       taken.push(slice)
@@ -144,7 +144,7 @@ describe('networks for guests', () => {
   })
 })
 
-describe('the mesh as a whole', () => {
+describe('the mesh status of hosts', () => {
   const peers = (latencies: Record<string, number | null>): NetworkObserved => ({
     hash: '',
     error: null,
@@ -186,9 +186,11 @@ describe('the mesh as a whole', () => {
       { a: peers({ b: 1 }), b: peers({ a: 1 }), c: { hash: '', mesh: null, error: 'no wg' } },
       ['up', 'up', 'failed'],
     ],
-  ])('%s', (_what, observed, expected) => expect(names(new Map(Object.entries(observed)))).toEqual(expected))
+  ])('is derived from their reports: %s', (_what, observed, expected) =>
+    expect(names(new Map(Object.entries(observed)))).toEqual(expected),
+  )
 
-  it('sums and takes medians', () => {
+  it('has the sums of traffic and the median of latencies', () => {
     const observed = new Map(
       Object.entries({ a: peers({ b: 1, c: 3 }), b: peers({ a: 5, c: 2 }), c: peers({ a: 9, b: 2 }) }),
     )
@@ -201,7 +203,7 @@ describe('the mesh as a whole', () => {
   })
 })
 
-describe('over the API', () => {
+describe('private networks over the API', () => {
   let system: TestSystem
   let admin: TestUser
   let user: TestUser
@@ -226,7 +228,7 @@ describe('over the API', () => {
     await until(async () => (await view()).zones.length === 0, { what: 'the host forgets it', timeoutMs: 10_000 })
   })
 
-  it('shows the measurements of hosts, addresses only to administrators, and a partition in the stream', async () => {
+  it('the mesh shows measurements to all users, addresses only to administrators, and a partition in the stream', async () => {
     const hosts = [await simulated(system, 'sim-a'), await simulated(system, 'sim-b')]
     const nodes = async (who: TestUser) => (await who.get('/v1/networking/mesh')).body.nodes
     const status = async () =>
@@ -234,7 +236,7 @@ describe('over the API', () => {
         .filter((node: { name: string }) => node.name.startsWith('sim-'))
         .map((node: { status: string }) => node.status)
     await until(async () => (await status()).join() === 'up,up', { what: 'both are up', timeoutMs: 10_000 })
-    // Both report 10.35.0.0/20; each was assigned a unique network once.
+    // Both hosts report 10.35.0.0/20, and each was assigned a network of its own.
     const given = hosts.map(host => host.reported()?.guests ?? '')
     expect(given.toSorted()).toEqual(['10.192.0.0/20', '10.192.16.0/20'])
     const [hidden] = await nodes(user)
@@ -258,7 +260,7 @@ describe('over the API', () => {
     for (const host of hosts) host.stop()
   })
 
-  it('ignores a host that reports for another host', async () => {
+  it('a heartbeat in the name of another host is ignored', async () => {
     const liar = await simulated(system, 'liar')
     const [victim] = (await admin.get('/v1/networking/mesh')).body.nodes
     await system.bus.publish(subjects.heartbeat(liar.id), {
@@ -285,7 +287,7 @@ describe('over the API', () => {
   })
 })
 
-/** A host that sends heartbeats as a member of a mesh with the other simulated hosts. */
+/** Starts a simulated host that sends heartbeats as a member of a mesh with the other simulated hosts. */
 async function simulated(system: TestSystem, name: string) {
   const id = newId()
   let reported: HostNetwork | undefined

@@ -1,7 +1,7 @@
 /**
- * Publishes network configurations to hosts. NOTIFY wakes it with the changed project, and every second it compares
- * each host's reported hash with the desired one. Every control plane does so; a repeated message has no effect on a
- * host.
+ * Publishes network configurations to hosts. NOTIFY wakes the publisher with the changed project, and every second it
+ * compares each host's reported hash with the desired one. Every control plane does this; a repeated message has no
+ * effect on a host.
  */
 import { BusError, type Subscription } from '../../bus/bus.ts'
 import type { HostNetwork, NetworkObserved } from '../../contract/network.ts'
@@ -23,7 +23,10 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   let running: Promise<void> | undefined
   let again = false
   let stopped = false
-  /** Messages without an answer yet: a slow host is not sent the same message twice. */
+  /**
+   * Hash of the message that each host has not responded to yet, so that a slow host does not get the same message
+   * twice.
+   */
   const underWay = new Map<string, string>()
 
   const send = async (hostId: string, network: HostNetwork) => {
@@ -75,7 +78,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   }
 }
 
-/** Records the hosts' public keys and endpoints. Returns true if any of them is new. */
+/** Records new public keys and endpoints of hosts. Returns true if there were any. */
 async function recordKeys(
   { db }: Pick<PublisherDeps, 'db'>,
   observed: ReadonlyMap<string, NetworkObserved>,
@@ -119,7 +122,7 @@ async function giveNetworks(
   return given > 0
 }
 
-/** The host with its members in a fixed order, for comparison. */
+/** Returns the host with its properties in a fixed order, so that the JSON text can be compared. */
 const meshHost = ({ hostId, publicKey, endpoint, ipv4 }: Omit<MeshHost, 'assigned'>): Omit<MeshHost, 'assigned'> => ({
   hostId,
   publicKey,

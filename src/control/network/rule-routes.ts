@@ -71,7 +71,10 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
   },
 })
 
-/** Raises the version and pokes the workflows of the app's VMs, which send it to their hosts. Returns the version. */
+/**
+ * Raises the version of the app's rules and pokes the workflows of its VMs, which send the rules to the hosts. Returns
+ * the version.
+ */
 export async function changeFirewall(tx: Tx, appId: string): Promise<number> {
   const { version, vmIds } = await store.raise(tx, appId)
   for (const id of vmIds) await pokeVm(tx, id)

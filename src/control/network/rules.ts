@@ -1,13 +1,13 @@
-/** Validation and enforcement state of security rules. Pure. */
+/** Validates security rules, and decides whether they are enforced. Pure. */
 import type { FirewallObserved } from '../../contract/network.ts'
 import { formatCidr, parseCidr } from '../../lib/cidr.ts'
 import { invalidField } from '../http/errors.ts'
 import type { RuleShape } from './store.ts'
 
-/** More rules would slow down every packet of the app. */
+/** Maximum number of rules per app, because each one slows down every packet of the app. */
 export const mostRules = 100
 const lastPort = 65_535
-/** Gap between two priorities, so that a rule can be inserted between them. */
+/** Gap between the priorities of two new rules, so that a rule can be inserted between them. */
 const priorityStep = 10
 
 export interface RuleRequest {
@@ -20,7 +20,10 @@ export interface RuleRequest {
   readonly priority?: number | null
 }
 
-/** @throws ApiError 400 that names the field. `priority` undefined: after the existing rules. */
+/**
+ * Checks a rule and fills in defaults. Without a `priority` in the result, the rule goes after the existing ones.
+ * @throws ApiError 400 that names the field
+ */
 export function checkRule(request: RuleRequest): Omit<RuleShape, 'priority'> & { readonly priority?: number } {
   const { protocol, port_start: portStart, port_end: portEnd } = request
   if (portEnd > lastPort) throw invalidField('port_end', `must be at most ${lastPort}`)
@@ -48,7 +51,7 @@ function checkCidr(text: string | null): string | null {
   return formatCidr(cidr)
 }
 
-/** @param last highest existing priority */
+/** Returns the priority of a rule that goes after all others. @param last highest existing priority */
 export const nextPriority = (last: number | null): number =>
   last === null ? 100 : Math.min(last + priorityStep, lastPort)
 
@@ -57,7 +60,7 @@ export interface VmFirewall {
   readonly observed: FirewallObserved | null
 }
 
-/** Whether the rules of this version are enforced for every VM of an app, and if not, why. */
+/** Returns whether all VMs of an app enforce this version of its rules, and if not, why. */
 export function enforcement(
   version: number,
   vms: readonly VmFirewall['observed'][],

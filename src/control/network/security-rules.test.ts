@@ -1,4 +1,4 @@
-/** Security rules from the API to a host. For their enforcement see src/agent/net. */
+/** Security rules, from the API to the message that a host gets. Tests of their enforcement are in src/agent/net. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -12,7 +12,7 @@ const request = (change: Partial<RuleRequest> = {}): RuleRequest => ({
   ...change,
 })
 
-describe('validation of a rule', () => {
+describe('a security rule', () => {
   it.each<[string, Partial<RuleRequest>, string]>([
     ['a reversed port range', { port_start: 91 }, 'port_start: must not be greater than port_end (90)'],
     ['a port out of range', { port_end: 65_536 }, 'port_end: must be at most 65535'],
@@ -20,9 +20,9 @@ describe('validation of a rule', () => {
     ['port 0 of udp', { protocol: 'udp', port_start: 0, port_end: 0 }, 'port_end: port 0 is not valid'],
     ['an invalid network', { cidr: 'example.com' }, 'cidr: must be a network such as'],
     ['too long a prefix', { cidr: '10.0.0.0/33' }, 'cidr: must be a network such as'],
-  ])('refuses %s', (_what, change, message) => expect(() => checkRule(request(change))).toThrow(message))
+  ])('is refused with %s', (_what, change, message) => expect(() => checkRule(request(change))).toThrow(message))
 
-  it('fills in defaults', () => {
+  it('gets defaults for the direction, network and priority', () => {
     expect(checkRule(request({ cidr: '10.1.2.3/8' }))).toMatchObject({ direction: 'inbound', cidr: '10.0.0.0/8' })
     expect(checkRule(request({ protocol: 'icmp', port_start: 0, port_end: 0 }))).toMatchObject({ cidr: null })
     expect([null, 100, 65_530].map(nextPriority)).toEqual([100, 110, 65_535])
@@ -41,12 +41,12 @@ describe('validation of a rule', () => {
     ['one cannot', [observed(3, 'applied'), observed(3, 'unenforced')], false, 'why'],
     ['one failed', [observed(3, 'failed')], false, 'its host could not load the rules and tries again: why'],
     ['there is none', [], false, 'the app has no VM; the rules apply when one starts'],
-  ])('is reported as enforced or not: %s', (_what, vms, enforced, reason) =>
+  ])('is reported as enforced only if every VM has applied it (case: %s)', (_what, vms, enforced, reason) =>
     expect(enforcement(3, vms)).toEqual({ enforced, reason }),
   )
 })
 
-describe('over the API', () => {
+describe('security rules over the API', () => {
   let system: TestSystem
   let user: TestUser
   const path = '/v1/apps/hello/security-groups'
@@ -57,7 +57,7 @@ describe('over the API', () => {
   })
   afterAll(async () => system[Symbol.asyncDispose]())
 
-  it('are listed in the order in which they apply; deleting is final', async () => {
+  it('are listed in the order in which they apply, and can be deleted once', async () => {
     const first = await user.post(path, request())
     expect(first.body).toMatchObject({ protocol: 'tcp', port_start: 80, port_end: 90, action: 'allow', priority: 100 })
     expect(first.body).toMatchObject({ direction: 'inbound', cidr: null, enforced: false })
@@ -71,7 +71,7 @@ describe('over the API', () => {
     for (const id of await ids()) await user.delete(`${path}/${id}`)
   })
 
-  it('name the invalid field', async () => {
+  it('are refused with the name of the invalid field', async () => {
     const { status, body } = await user.post(path, request({ port_start: 100 }))
     expect([status, body.details[0].field]).toEqual([400, 'port_start'])
     expect((await user.post(path, request({ port_end: 70_000 }))).status).toBe(400)
@@ -89,7 +89,7 @@ describe('over the API', () => {
     await user.delete(`${path}/${mine.body.id}`)
   })
 
-  it('are applied to a running VM without a restart, and its report is shown', async () => {
+  it("are applied to a running VM without a restart, and the host's report is shown", async () => {
     const { body } = await user.post('/v1/apps/hello/deploy', { image: 'example/app:1' })
     const status = async () => (await user.get(`/v1/apps/hello/deployments/${body.job_id}`)).body
     await until(async () => (await status()).status === 'running', { what: 'it runs', timeoutMs: 10_000 })

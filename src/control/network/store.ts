@@ -1,7 +1,7 @@
 import type { FirewallObserved } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** Contents of a rule. */
+/** The content of a security rule. */
 export interface RuleShape {
   readonly direction: 'inbound' | 'outbound'
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'any'
@@ -55,7 +55,7 @@ const bumpVersion = statement<{ version: number }>(
   'network.bump',
   `UPDATE app SET firewall_version = firewall_version + 1 WHERE id = $1 RETURNING firewall_version AS version`,
 )
-// The desired state of these VMs has changed, so a new generation is sent to their hosts.
+// Raises the generation, so that the hosts of these VMs get the changed rules.
 const bumpVms = statement<{ id: string }>(
   'network.bumpVms',
   `UPDATE vm SET generation = generation + 1 WHERE app_id = $1 AND want <> 'absent' RETURNING id`,
@@ -68,22 +68,22 @@ const observedFirewalls = statement<{ observed: FirewallObserved | null }>(
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
 /** Locks the app, to serialize changes of its rules. */
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
-/** The rules in the order in which they apply. */
+/** Returns the rules in the order in which they apply. */
 export const rules = (sql: Sql, appId: string) => sql.rows(listRules, [appId])
-/** Number of rules and the highest priority. */
+/** Returns the number of rules and the highest priority. */
 export const extentOf = (tx: Tx, appId: string) => tx.one(extent, [appId])
 export const insert = (tx: Tx, id: string, projectId: string, appId: string, rule: RuleShape) =>
   tx.one(insertRule, [
     ...[id, projectId, appId, rule.direction, rule.protocol, rule.portStart, rule.portEnd, rule.action],
     ...[rule.cidr, rule.priority],
   ])
-/** Returns false if there was no such rule. */
+/** Deletes a rule. Returns false if there was no such rule. */
 export const remove = async (tx: Tx, appId: string, id: string) => (await tx.run(deleteRule, [appId, id])) === 1
-/** Raises the version of the rules and the generation of every VM of the app. Returns the new version and the VMs. */
+/** Raises the version of the app's rules and the generation of its VMs. Returns the new version and the VM ids. */
 export async function raise(tx: Tx, appId: string): Promise<{ version: number; vmIds: string[] }> {
   const { version } = await tx.one(bumpVersion, [appId])
   return { version, vmIds: (await tx.rows(bumpVms, [appId])).map(vm => vm.id) }
 }
-/** The hosts' reports about the rules of each VM. */
+/** Returns the newest report about the rules for each VM of the app; null for a VM without one. */
 export const firewalls = async (sql: Sql, appId: string) =>
   (await sql.rows(observedFirewalls, [appId])).map(row => row.observed)

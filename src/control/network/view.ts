@@ -3,7 +3,10 @@ import { enforcement } from './rules.ts'
 import type { SecurityRule } from './resources.ts'
 import type { Rule } from './store.ts'
 
-/** @param version of the app's rules; @param observed reports of the hosts about its VMs */
+/**
+ * Returns a rule as the API shows it. @param version current version of the app's rules; @param observed reports of the
+ * hosts about the app's VMs
+ */
 export function ruleView(rule: Rule, version: number, observed: readonly (FirewallObserved | null)[]): SecurityRule {
   return {
     id: rule.id,

@@ -1,4 +1,4 @@
-/** Notifications to accounts, and the mails that go with them. */
+/** Notifications for accounts, and the e-mails that go with them. */
 export type { NotificationKind } from './kinds.ts'
 export { type SendMail, notificationMails, smtpSender } from './mail.ts'
 export { mailBodyPurpose, outgoingMails, queueMail } from './outgoing.ts'

@@ -1,4 +1,4 @@
-/** E-mails of notifications: rows with a due e-mail are the queue, and a sweep sends them. */
+/** E-mails of notifications. Notification rows with a due e-mail are the queue, and a sweep sends them. */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { once } from '../../lib/once.ts'
@@ -7,7 +7,7 @@ import type { Deps } from '../base/deps.ts'
 import { type DueMail, due, postponed, settled } from './mail-store.ts'
 
 const batch = 100
-/** Delays before retries. After the last one, about two days, the mail has failed. */
+/** Delays before retries. After the last one, about two days after the first attempt, the e-mail counts as failed. */
 export const retryMs = [minutes(1), minutes(5), minutes(30), hours(2), hours(6), hours(12), hours(24)]
 
 /** Sends one mail; resolves when the server has accepted it. */
@@ -18,7 +18,10 @@ export type SendMail = (mail: {
   readonly messageId: string
 }) => Promise<void>
 
-/** Sends by SMTP, with one connection per sweep: mails are rare, and a permanent connection would need monitoring. */
+/**
+ * Sends over SMTP, with a new connection for each mail: mails are rare, and a permanent connection would need
+ * monitoring.
+ */
 export function smtpSender(url: string, from: string): SendMail {
   const transport = once(async () => {
     const { createTransport } = await import('nodemailer')
@@ -34,9 +37,9 @@ export function configuredSender({ smtpUrl, mailFrom }: Deps['config']): SendMai
 }
 
 /**
- * Sends at least once: after a crash between the server's OK and our commit the mail is sent again with the same
- * Message-ID, which lets mail programs drop the duplicate. Without a mail server, mails are marked as failed, so that
- * the queue does not grow.
+ * The sweep that sends the e-mails of notifications, at least once: after a crash between the server's OK and our
+ * commit the mail is sent again with the same Message-ID, so that mail programs can drop the duplicate. Without a mail
+ * server, e-mails are marked as failed, so that the queue does not grow.
  */
 export function notificationMails(
   deps: Pick<Deps, 'db' | 'config' | 'log'>,
@@ -87,16 +90,18 @@ async function deliver(
   }
 }
 
-/** Replaces line breaks: a title may contain user input, and a line break in a header would start another header. */
+/**
+ * Replaces line breaks. A title may contain user input, and a line break in a mail header would start another header.
+ */
 export const oneLine = (text: string) => printableLine(text.replace(/\s+/g, ' ')).slice(0, 200)
 
-/** 5xx (RFC 5321, 4.2.1): a permanent error. */
+/** Returns true for SMTP codes 5xx, which mean a permanent error (RFC 5321, 4.2.1). */
 export function isFinal(cause: unknown): boolean {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'responseCode') : undefined
   return typeof code === 'number' && code >= 500
 }
 
-/** The server's error code, without addresses or credentials that the full error may contain. */
+/** Returns the error's code only, because the full error may contain addresses or credentials. */
 export function messageOf(cause: unknown): string {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined
   return typeof code === 'string' ? code : 'refused'

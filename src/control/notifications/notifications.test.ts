@@ -34,7 +34,7 @@ describeEachPostgres('notifications', which => {
   })
   afterAll(async () => api[Symbol.asyncDispose]())
 
-  it('lists newest first, counts unread ones, marks one or all as read', async () => {
+  it('are listed newest first with a count of unread ones, and can be marked as read one by one or all at once', async () => {
     const person = await api.person()
     const projectId = await projectOf(api, person)
     for (const title of ['a', 'b', 'c']) await api.deps.db.tx(tx => notify(tx, notice(projectId, { title })))
@@ -55,7 +55,7 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token })).body['unread_count']).toBe(0)
   })
 
-  it('hides notifications of other users', async () => {
+  it('are hidden from other users', async () => {
     const [owner, stranger] = [await api.person(), await api.person()]
     const projectId = await projectOf(api, owner)
     await api.deps.db.tx(tx => notify(tx, notice(projectId)))
@@ -66,12 +66,12 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(1)
   })
 
-  it('notifies a project about a reached plan limit once per hour and limit', async () => {
+  it('report a reached plan limit to a project once per hour and limit', async () => {
     const { db, clock, log } = api.deps
     const owner = await api.person()
     const projectId = await projectOf(api, owner)
     const refuse = planLimitNotices({ db, clock, log })
-    // A second control plane, without the first one's cache.
+    // Stands for a second control plane, which does not have the cache of the first one.
     const other = planLimitNotices({ db, clock, log })
     const refusal = (limit: string) => ({
       error: new ApiError('plan_limit_exceeded', 'Too many.', { extra: { limit, used: 3, max: 3 } }),
@@ -92,7 +92,7 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(3)
   })
 
-  it('notifies although the refused request is rolled back', async () => {
+  it('are written although the refused request is rolled back', async () => {
     const owner = await api.person()
     const projectId = await projectOf(api, owner)
     await api.deps.db.run(statement('test.freePlan', `UPDATE project SET plan = 'free' WHERE id = $1`), [projectId])
@@ -111,7 +111,7 @@ describeEachPostgres('notifications', which => {
     ])
   })
 
-  it('publishes one event per recipient in the same transaction', async () => {
+  it('publish one event per recipient in the same transaction', async () => {
     const person = await api.person()
     const projectId = await projectOf(api, person)
     await api.deps.db.tx(tx => notify(tx, notice(projectId)))
@@ -128,7 +128,7 @@ describeEachPostgres('notifications', which => {
 interface Mailbox extends AsyncDisposable {
   readonly url: string
   readonly mails: string[]
-  /** If set, the next mails are refused with this code. */
+  /** If set, the server refuses mails with this SMTP code. */
   refuseWith: number | undefined
 }
 
@@ -161,8 +161,8 @@ async function startMailbox(): Promise<Mailbox> {
   return box
 }
 
-describe('mails', () => {
-  it('are sent to a real SMTP server once, respecting the user settings', async () => {
+describe('e-mails of notifications', () => {
+  it("are sent once by SMTP, and only if the user's settings allow it", async () => {
     await using box = await startMailbox()
     await using api = await startIdentity()
     const person = await api.person('reader@example.com')
@@ -188,7 +188,7 @@ describe('mails', () => {
     expect(box.mails[1]).toMatch(/^Subject: News/m)
   })
 
-  it('of announcements respect marketing_emails, while every account gets the notification', async () => {
+  it('for announcements respect marketing_emails, while every account gets the notification', async () => {
     await using box = await startMailbox()
     await using api = await startIdentity()
     const admin = await api.person('admin@example.com')

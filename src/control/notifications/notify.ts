@@ -12,17 +12,17 @@ export interface Notice {
   readonly kind: NotificationKind
   readonly title: string
   readonly body: string
-  /** Display name of the resource. */
+  /** Display name of the resource that the notification is about. */
   readonly entityName: string
   readonly resourceId: string
-  /** Path in the dashboard. */
+  /** Path of the dashboard page to open. */
   readonly route: string
   readonly metadata?: Record<string, unknown>
 }
 
 /**
- * Writes, in the caller's transaction, one row per recipient with its e-mail (sent by a sweep), and an event
- * `notification` with the notification as data. Streams must send it only to the user in `data.user_id`.
+ * Writes, in the caller's transaction, one notification per recipient with its e-mail (sent by a sweep), and one event
+ * `notification` per recipient. Streams must send that event only to the user in `data.user_id`.
  */
 export async function notify(tx: Tx, notice: Notice): Promise<void> {
   const { projectId, accountId, ...content } = notice
@@ -37,7 +37,7 @@ export async function notify(tx: Tx, notice: Notice): Promise<void> {
   }
 }
 
-/** Whether this user may receive an event of a project: notifications are only for their recipient. */
+/** Returns whether a user may receive an event of a project. Notifications are only for their recipient. */
 export function isFor(
   event: { readonly kind: string; readonly data: Record<string, unknown> },
   userId: string,
@@ -54,8 +54,8 @@ export interface AccountNotice {
 }
 
 /**
- * Notifies about the account itself: filed under its default project, visible only to it. An account without a default
- * project gets none.
+ * Notifies an account about the account itself. The notification belongs to the account's default project, but only the
+ * account sees it. An account without a default project gets none.
  */
 export async function notifyAccount(tx: Tx, notice: AccountNotice): Promise<void> {
   const home = await homeProject(tx, notice.accountId)
@@ -64,7 +64,10 @@ export async function notifyAccount(tx: Tx, notice: AccountNotice): Promise<void
   await notify(tx, { ...about, ...notice, projectId: home.projectId })
 }
 
-/** Notifies all operators (role Admin): filed under each one's default project, visible only to them. */
+/**
+ * Notifies all operators (accounts with the role Admin). Each notification belongs to the operator's default project,
+ * but only the operator sees it.
+ */
 export async function notifyOperators(tx: Tx, notice: Omit<Notice, 'projectId' | 'accountId'>): Promise<void> {
   for (const accountId of await operatorIds(tx)) {
     const home = await homeProject(tx, accountId)

@@ -1,4 +1,7 @@
-/** Mails to an address: verification links, and notices to addresses that no account has any more. */
+/**
+ * E-mails to an address instead of an account: verification links, and notices to an address that an account no longer
+ * has.
+ */
 import { type Db, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -28,8 +31,8 @@ export const mailBodyPurpose = 'mail.body'
 const batch = 100
 
 /**
- * Queues a mail in the caller's transaction. Without a mail server nothing is queued: an operator can print the link
- * (`mote admin link`).
+ * Queues an e-mail in the caller's transaction. Without a mail server nothing is queued; an operator can then print the
+ * link (`mote admin link`).
  */
 export function queueMail(
   tx: Tx,
@@ -41,7 +44,7 @@ export function queueMail(
   tx.atCommit(insert, [newId(), mail.to, oneLine(mail.subject), body, clock.now()])
 }
 
-/** Sends at least once, with a stable Message-ID, like notifications (mail.ts). */
+/** The sweep that sends queued e-mails, at least once and with a stable Message-ID, as in mail.ts. */
 export function outgoingMails(
   deps: Pick<Deps, 'db' | 'config' | 'vault' | 'log'>,
   send: SendMail | undefined = configuredSender(deps.config),

@@ -4,11 +4,11 @@ import type { Deps } from '../base/deps.ts'
 import type { Refusal } from '../http/ports.ts'
 import { notify, notifyAccount } from './notify.ts'
 
-/** Interval of notifications per project and limit, regardless of the number of refused requests. */
+/** Minimum time between two notifications per project and limit, regardless of the number of refused requests. */
 const onceMs = hours(1)
 const mostCached = 10_000
 
-// If another process holds the lock, it is writing the same notification, so there is no need to wait.
+// False if another process holds the lock. It is writing the same notification, so there is no need to wait.
 const alone = statement<{ alone: boolean }>(
   'notifications.planLimitTurn',
   `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS alone`,
@@ -21,12 +21,13 @@ const reported = statement<{ reported: boolean }>(
 )
 
 /**
- * Notifies the members of a project (or an account, for limits of its own) that a request was refused because of the
- * plan. Uses its own transaction, since that of the request is rolled back. Never throws, because the refusal itself
- * must still be answered.
+ * Returns a function that notifies the members of a project (or an account, for limits of its own) that a request was
+ * refused because of the plan. It uses a transaction of its own, because that of the request is rolled back. It never
+ * throws, because the request must still get its error response.
  */
 export function planLimitNotices(deps: Pick<Deps, 'db' | 'clock' | 'log'>): (refusal: Refusal) => Promise<void> {
-  // Saves queries; the database coordinates several control planes.
+  // Time of the last notification per project and limit. Only saves queries; several control planes coordinate through
+  // the database.
   const recent = new Map<string, number>()
   return async refusal => {
     const { error, projectId, userId } = refusal

@@ -59,7 +59,7 @@ const markAllRead = statement(
    WHERE account_id = $1 AND ($2::uuid IS NULL OR project_id = $2) AND read_at IS NULL`,
 )
 
-/** Recipient of notifications; a token bound to a project can access only those of that project. */
+/** The user who reads notifications. A token that is bound to a project can access only those of that project. */
 export interface Reader {
   readonly userId: string
   readonly boundProjectId: string | null
@@ -85,16 +85,20 @@ export const notificationsOf = (db: Db, who: Reader, unreadOnly: boolean, { take
   db.rows(unreadOnly ? listUnread : listAll, [who.userId, who.boundProjectId, take, skip, before])
 export const unreadCount = async (sql: Sql, who: Reader) =>
   (await sql.one(countUnread, [who.userId, who.boundProjectId])).count
-/** Returns false if it does not exist or belongs to another account. Marking it again keeps the first time. */
+/**
+ * Marks a notification as read. Returns false if it does not exist or belongs to another account. A repetition keeps
+ * the first time.
+ */
 export const read = async (tx: Tx, who: Reader, id: string) =>
   (await tx.maybe(markRead, [id, who.userId, who.boundProjectId])) !== undefined
 export const readAll = (tx: Tx, who: Reader) => tx.run(markAllRead, [who.userId, who.boundProjectId])
 
+/** The default project of an account, to which notifications about the account itself belong. */
 const homeOf = statement<{ projectId: string | null; email: string }>(
   'notifications.homeOf',
   `SELECT default_project_id AS "projectId", email FROM account WHERE id = $1`,
 )
-/** The project under which notifications about the account itself are filed. */
+/** Accounts that operate the installation. */
 const operators = statement<{ id: string }>(
   'notifications.operators',
   `SELECT id FROM account WHERE role = 'Admin' ORDER BY id`,
@@ -103,7 +107,7 @@ const everybody = statement<{ id: string }>(
   'notifications.everybody',
   `SELECT id FROM account WHERE default_project_id IS NOT NULL ORDER BY id`,
 )
-// One statement for all accounts: single inserts would keep the transaction open for too long.
+// One statement for all accounts, because single inserts would keep the transaction open for too long.
 const insertForAccounts = statement<NotificationRow>(
   'notifications.insertForAccounts',
   `INSERT INTO notification AS n
@@ -112,11 +116,11 @@ const insertForAccounts = statement<NotificationRow>(
    FROM unnest($1::uuid[], $2::uuid[]) AS t (id, account_id) JOIN account a ON a.id = t.account_id
    WHERE a.default_project_id IS NOT NULL RETURNING ${columns}`,
 )
-/** Every account with a project for its notifications. */
+/** Returns every account that has a default project, to which its notifications can belong. */
 export const everyAccountId = async (tx: Tx) => (await tx.rows(everybody)).map(row => row.id)
 /**
- * Inserts one notification per account, with an e-mail to those who want news. @param ids of the notifications, one per
- * account
+ * Inserts one notification per account, with an e-mail for accounts that want news. @param ids ids of the new
+ * notifications, one per account
  */
 export const addNews = (
   tx: Tx,

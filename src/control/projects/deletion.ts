@@ -6,12 +6,12 @@ import type { MemberRole } from '../http/operation.ts'
 import { type Member, dropMember, lockedMemberships, membersOf, setRole } from './member-store.ts'
 import { moveDefaultsAway, wantDeleted } from './store.ts'
 
-/** Deleting all resources may wait for slow hosts; an alert is raised after this time. */
+/** Time after which an alert opens: deleting all resources may have to wait for slow hosts. */
 const deadlineMs = hours(1)
 
 /**
- * Marks the project as deleted, which makes it inaccessible from the commit on; a workflow deletes its resources.
- * Returns false if it was marked before.
+ * Marks the project as deleted, which makes it inaccessible as soon as the transaction commits. A workflow then deletes
+ * its resources. Returns false if the project was already marked.
  */
 export async function deleteProject(tx: Tx, projectId: string): Promise<boolean> {
   if (!(await wantDeleted(tx, projectId))) return false
@@ -26,8 +26,8 @@ export interface Left {
 }
 
 /**
- * Removes an account from all its projects. A project that it owned alone is deleted if it has no other members, else
- * the member with the highest role, the longest-standing first, becomes owner.
+ * Removes an account from all its projects. A project without other members is deleted. If the account was the only
+ * owner, the member with the highest role becomes owner (among equal roles the longest-standing member).
  */
 export async function leaveAllProjects(tx: Tx, accountId: string): Promise<Left> {
   const deleted: string[] = []
@@ -49,7 +49,10 @@ export async function leaveAllProjects(tx: Tx, accountId: string): Promise<Left>
   return { deleted, handedOver }
 }
 
-/** Undefined if there is another owner. Members are sorted oldest first. */
+/**
+ * Returns the member who becomes owner; undefined if there is another owner. `others` is sorted by the time of joining,
+ * oldest first.
+ */
 function successor(others: readonly Member[]): Member | undefined {
   if (others.some(member => member.role === 'owner')) return undefined
   const order: readonly MemberRole[] = ['admin', 'member', 'viewer']

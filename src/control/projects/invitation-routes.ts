@@ -88,14 +88,14 @@ export const invitationHandlers = (deps: InvitationDeps): InvitationHandlers => 
         const id = params.invitation_id.toLowerCase()
         const invitation = await members.invitationFor(tx, id, who, now)
         if (!invitation) throw notFound()
-        // Lock the project first, as when inviting: different orders could deadlock.
+        // Locks the project before the invitation, as the handler that invites does: different orders could deadlock.
         const limits = await lockProject(tx, invitation.projectId)
         const current = await members.membersOf(tx, invitation.projectId)
         if (current.some(member => member.accountId === caller.userId))
           throw invalidState('You are a member of this project already.')
         const taken = await members.acceptInvitation(tx, id, who, now)
         if (!taken) throw notFound()
-        // The place was counted when the invitation was created, but the plan may be smaller now.
+        // The member was counted when the invitation was created, but the plan may be smaller by now.
         assertWithin(limits, 'maxTeamMembers', current.length)
         const joined = await project(tx, taken.projectId)
         if (!joined) throw notFound()
@@ -126,7 +126,10 @@ interface InvitationMail {
   readonly link: string
 }
 
-/** Mails the link. The dashboard shows the invitation only to an account that has verified the address. */
+/**
+ * Mails the link of the invitation. The dashboard shows the invitation only to an account that has verified the invited
+ * address.
+ */
 async function notifyInvited(
   tx: Tx,
   deps: InvitationDeps,

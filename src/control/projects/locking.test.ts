@@ -28,7 +28,7 @@ const waiting = statement<{ n: number }>(
 )
 const somebodyWaits = () => until(async () => (await db.one(waiting)).n === 1, { what: 'a transaction that waits' })
 
-/** A transaction that has run `first` and stays open until the test ends it. */
+/** Begins a transaction, waits until `first` has run in it, and returns a function that ends the transaction. */
 async function open<T>(first: (tx: Tx) => Promise<T>): Promise<{ value: T; end(): Promise<void> }> {
   const began = Promise.withResolvers<T>()
   const ended = Promise.withResolvers<void>()
@@ -56,7 +56,7 @@ describe('the limits of a plan', () => {
     await Promise.all([one.end(), two.end()])
   })
 
-  it.each(['free', 'pro', 'business'] as const)('are read one at a time in the plan %s', async plan => {
+  it.each(['free', 'pro', 'business'] as const)('are read by one transaction at a time in the plan %s', async plan => {
     const id = await projectOf(plan)
     const one = await open(tx => lockLimits(tx, id))
     const order: string[] = []
@@ -72,7 +72,7 @@ describe('the limits of a plan', () => {
     ['unlimited', 'free'],
     ['free', 'unlimited'],
     ['free', 'pro'],
-  ] as const)('are read after a concurrent change from %s to %s', async (before, after) => {
+  ] as const)('are those of the new plan after a concurrent change from %s to %s', async (before, after) => {
     const id = await projectOf(before)
     const change = await open(async tx => {
       await lockedPlan(tx, id)

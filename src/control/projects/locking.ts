@@ -4,9 +4,9 @@ import { type PlanLimits, planLimits, uncountedPlans } from './plans.ts'
 import { isCapped, lockedLimits, lockedPlan } from './store.ts'
 
 /**
- * Returns the limits of the plan, locked until the transaction ends. Counts made after this call cannot be outdated,
- * because every create counts under the same lock, and a project that is being deleted gets no new resources. If the
- * plan has no numeric limits, creates do not wait for each other.
+ * Returns the limits of the project's plan and locks them until the transaction ends. Counts made after this call
+ * cannot be outdated, because every create counts under the same lock, and a project that is being deleted gets no new
+ * resources. If the plan has no numeric limits, creates do not wait for each other.
  * @throws ApiError 404 if the project is deleted or being deleted
  */
 export async function lockLimits(tx: Tx, projectId: string): Promise<PlanLimits> {
@@ -16,7 +16,7 @@ export async function lockLimits(tx: Tx, projectId: string): Promise<PlanLimits>
 }
 
 /**
- * Locks the project exclusively until the transaction ends and returns the limits of its plan: for changes that must be
+ * Locks the project exclusively until the transaction ends and returns the limits of its plan. For changes that must be
  * serialized in every plan.
  * @throws ApiError 404 if the project is deleted or being deleted
  */
@@ -26,7 +26,10 @@ export async function lockProject(tx: Tx, projectId: string): Promise<PlanLimits
   return planLimits(plan)
 }
 
-/** @throws ApiError 403 `plan_limit_exceeded` if the monthly budget is used up */
+/**
+ * Checks that the project may run something new. @throws ApiError 403 `plan_limit_exceeded` if its monthly budget is
+ * used up
+ */
 export async function assertNotCapped(tx: Tx, projectId: string): Promise<void> {
   if (!(await isCapped(tx, projectId))) return
   throw new ApiError(

@@ -62,7 +62,10 @@ const putInvitation = statement<{ id: string }>(
    VALUES ($1, $2, $3, $4, $5, $6, $7)
    ON CONFLICT (project_id, email) DO UPDATE SET role = $4, invited_by = $5, expires_at = $6, secret_hash = $7 RETURNING id`,
 )
-/** Condition for an open invitation: the secret of its link, or an account that has verified the invited address. */
+/**
+ * SQL condition for a caller who may accept an open invitation: with the secret of its link, or with an account that
+ * has verified the invited address.
+ */
 const mayTake = `i.id = $1 AND i.expires_at > $3 AND (i.secret_hash = $4 OR EXISTS (SELECT FROM account a
   WHERE a.id = $2 AND a.email = i.email AND a.email_verified_at IS NOT NULL))`
 const openInvitation = statement<{ projectId: string }>(
@@ -82,7 +85,7 @@ const verifiedAccount = statement<{ id: string }>(
   'projects.verifiedAccount',
   `SELECT id FROM account WHERE email = $1 AND email_verified_at IS NOT NULL`,
 )
-// The same channel as for revoked credentials: open streams of the account are checked again.
+// Uses the channel for revoked credentials, so that open streams of the account check its access again.
 const announce = statement('projects.announceChange', `SELECT pg_notify('account_revoked', $1)`)
 
 export const announceChange = (tx: Tx, accountId: string) => tx.atCommit(announce, [accountId])
@@ -91,7 +94,7 @@ export const setRole = async (tx: Tx, projectId: string, accountId: string, role
   (await tx.run(changeRole, [projectId, accountId, role])) === 1
 export const dropMember = async (tx: Tx, projectId: string, accountId: string) =>
   (await tx.run(removeMember, [projectId, accountId])) === 1
-/** Every live project of an account, locked until the transaction ends. */
+/** Returns the account's memberships in projects that are not deleted, locked until the transaction ends. */
 export const lockedMemberships = (tx: Tx, accountId: string) => tx.rows(lockMemberships, [accountId])
 
 export const invitationsOf = (sql: Sql, projectId: string, now: Date) => sql.rows(invitations, [projectId, now])
@@ -106,7 +109,7 @@ export interface NewInvitation {
   readonly expiresAt: Date
   readonly secretHash: Buffer
 }
-/** Inserts or renews an invitation and returns its id. */
+/** Inserts an invitation, or renews the one for the same address, and returns its id. */
 export const invite = async (tx: Tx, i: NewInvitation) =>
   (await tx.one(putInvitation, [i.id, i.projectId, i.email, i.role, i.invitedBy, i.expiresAt, i.secretHash])).id
 /** Proof for accepting an invitation: the secret of its link, or an account with the verified address. */

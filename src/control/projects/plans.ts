@@ -7,7 +7,7 @@ export interface PlanLimits {
   readonly maxApps: number
   readonly maxDatabases: number
   readonly maxDeploymentsPerApp: number
-  /** Total of all running VMs of the project. */
+  /** Total memory of all running VMs of the project. */
   readonly maxMemoryMibTotal: number
   readonly maxStorageGibTotal: number
   readonly maxTeamMembers: number
@@ -15,7 +15,7 @@ export interface PlanLimits {
   readonly maxVolumes: number
 }
 
-/** Stands for "no limit", which must be an integer in the API; no project reaches it. */
+/** Stands for "no limit", because a limit must be an integer in the API. No project reaches this number. */
 const plenty = 1_000_000_000
 
 export const plans = {
@@ -73,7 +73,10 @@ export type Plan = keyof typeof plans
 
 export const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
 
-/** Plans without reachable numeric limits: their creates need not wait for each other's counts. */
+/**
+ * Plans without numeric limits that a project could reach. Creates in such projects need not wait for each other's
+ * counts.
+ */
 export const uncountedPlans: readonly Plan[] = Object.entries<PlanLimits>(plans)
   .filter(([, limits]) => Object.values(limits).every(limit => typeof limit === 'boolean' || limit === plenty))
   .flatMap(([name]) => (isPlan(name) ? [name] : []))
@@ -96,7 +99,7 @@ const limitText = {
   maxVolumes: 'volumes',
 } as const satisfies Record<CountedLimit, string>
 
-/** Names of the limits in the billing summary. */
+/** Names of the limits in API responses. */
 const wireName = {
   maxApps: 'max_apps',
   maxDatabases: 'max_databases',
@@ -109,7 +112,8 @@ const wireName = {
 } as const satisfies Record<CountedLimit, string>
 
 /**
- * Call it with numbers counted after `lockLimits`; otherwise two requests could both get the last place.
+ * Checks that the limit allows `adding` more. `used` must be counted after `lockLimits`; otherwise two requests could
+ * both get the last place.
  * @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`
  */
 export function assertWithin(limits: PlanLimits, limit: CountedLimit, used: number, adding = 1): void {
@@ -131,7 +135,10 @@ const permissionText = {
   customDomains: { wire: 'custom_domains', text: 'custom domains' },
 } as const satisfies Record<Permission, { readonly wire: string; readonly text: string }>
 
-/** @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`, both numbers 0 */
+/**
+ * Checks that the plan includes a feature. @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`, both
+ * numbers 0
+ */
 export function assertAllowed(limits: PlanLimits, permission: Permission): void {
   if (limits[permission]) return
   const { wire, text } = permissionText[permission]

@@ -23,8 +23,8 @@ const dropThing = statement(
   `DELETE FROM thing WHERE ctid IN (SELECT ctid FROM thing WHERE project_id = $1 LIMIT 1)`,
 )
 
-describe('rules', () => {
-  it('makes slugs that are DNS labels', () => {
+describe('rules for projects', () => {
+  it('make slugs that are DNS labels', () => {
     const cases = { "Jürgen's Shop": 'jurgens-shop', 'a.b_c+d': 'a-b-c-d', 日本: 'project', '--x--': 'x' }
     for (const [name, slug] of Object.entries(cases)) expect(slugify(name)).toBe(slug)
     expect(slugify('x'.repeat(100))).toHaveLength(20)
@@ -32,13 +32,13 @@ describe('rules', () => {
     expect(nextSlug('abcdefghijklmnopqrst', Buffer.from('00ff', 'hex'))).toBe('abcdefghijklmno-00ff')
   })
 
-  it('makes prefixes in fd00::/8', () => {
+  it('make IPv6 prefixes in fd00::/8', () => {
     expect(subnetOf('fdab:102:304::/48', Buffer.from('00000000000005fe', 'hex'))).toBe('fdab:102:304:5ff::/64')
     expect(subnetOf('fdab:102:304::/48', Buffer.alloc(8, 0xff))).toMatch(/^fdab:102:304:[0-9a-f]+::\/64$/)
     expect(subnetOf('2001:db8:0:fff0::/60', Buffer.alloc(8))).toBe('2001:db8:0:fff1::/64')
   })
 
-  it('lets admins manage members and viewers, owners all members, and others none', () => {
+  it('let admins manage members and viewers, owners all members, and others none', () => {
     expect(canManage('admin', ['member', 'viewer'])).toBe(true)
     expect(canManage('admin', ['member', 'admin'])).toBe(false)
     expect(canManage('admin', ['owner'])).toBe(false)
@@ -46,7 +46,7 @@ describe('rules', () => {
     expect(canManage('member', ['viewer'])).toBe(false)
   })
 
-  it('refuses more than the plan allows, and names the limit', () => {
+  it('refuse more than the plan allows, and name the limit', () => {
     expect(() => assertWithin(plans.free, 'maxApps', 2)).not.toThrow()
     expect(() => assertWithin(plans.free, 'maxApps', 3)).toThrow(
       expect.objectContaining({
@@ -60,7 +60,7 @@ describe('rules', () => {
   })
 })
 
-describeEachPostgres('projects', which => {
+describeEachPostgres('a project', which => {
   let api: Identity
   beforeAll(async () => {
     api = await startIdentity({ postgres: which })
@@ -69,7 +69,7 @@ describeEachPostgres('projects', which => {
 
   const create = async (person: Person, name: string) =>
     (await api.call('POST', '/v1/projects', { token: person.token, body: { name } })).body
-  /** Invites a user, who joins. */
+  /** Invites a new user to the project, who accepts. */
   async function join(owner: Person, slug: string, role: string): Promise<Person> {
     const person = await api.person()
     const invited = await api.call('POST', `/v1/projects/${slug}/members`, {
@@ -82,7 +82,7 @@ describeEachPostgres('projects', which => {
     return person
   }
 
-  it('creates, lists, gets, renames', async () => {
+  it('can be created, listed, read and renamed', async () => {
     const person = await api.person()
     const project = await create(person, 'My Shop')
     expect(project).toMatchObject({ name: 'My Shop' })
@@ -94,7 +94,7 @@ describeEachPostgres('projects', which => {
     expect(list.body.map((p: { name: string }) => p.name)[0]).toBe('Our Shop')
   })
 
-  it('is not found by strangers, whichever operation they call', async () => {
+  it('is not found by accounts that are not members, whichever operation they call', async () => {
     const [owner, stranger] = [await api.person(), await api.person()]
     const project = await create(owner, 'Secret')
     const missing = await api.call('GET', '/v1/projects/no-such-project', { token: stranger.token })
@@ -108,7 +108,7 @@ describeEachPostgres('projects', which => {
     }
   })
 
-  it('selects by header, by query, by slug and by id, and falls back to the default', async () => {
+  it('is selected by a header or a query parameter, by slug or id; otherwise the default project is used', async () => {
     const person = await api.person()
     const project = await create(person, 'Chosen')
     const count = async (query: string, headers = {}) =>
@@ -161,7 +161,7 @@ describeEachPostgres('projects', which => {
     expect(await statusOf(owner, 'DELETE', `/members/${member.id}`)).toBe(404)
   })
 
-  it('keeps an owner even if two leave concurrently', async () => {
+  it('keeps an owner even if both owners leave concurrently', async () => {
     const owner = await api.person()
     const { tenant_id: slug } = await create(owner, 'Two Owners')
     const second = await join(owner, String(slug), 'admin')
@@ -174,7 +174,7 @@ describeEachPostgres('projects', which => {
     expect(replies.map(r => r.status).sort()).toEqual([200, 409])
   })
 
-  it('never has more members than its plan allows with concurrent invitations', async () => {
+  it('never has more members than its plan allows, even with concurrent invitations', async () => {
     const owner = await api.person()
     const { id, tenant_id: slug } = await create(owner, 'Small Team')
     await api.deps.db.run(setPlanTo, [String(id), 'pro'])
@@ -191,7 +191,7 @@ describeEachPostgres('projects', which => {
     expect(refused?.body).toMatchObject({ code: 'plan_limit_exceeded', limit: 'max_team_members', used: 10, max: 10 })
   })
 
-  it('never exceeds a limit counted under the lock with two hundred concurrent creates', async () => {
+  it('never exceeds a limit counted under the project lock, even with two hundred concurrent creates', async () => {
     const { db } = api.deps
     await db.run(statement('test.thing', 'CREATE TABLE IF NOT EXISTS thing (project_id uuid)'))
     const owner = await api.person()
@@ -209,7 +209,7 @@ describeEachPostgres('projects', which => {
     expect((await db.one(countThings, [projectId])).n).toBe(plans.free.maxApps)
   })
 
-  it('is inaccessible at once when deleted, and removed after its resources', async () => {
+  it('is inaccessible as soon as it is deleted, and its row is removed after its resources', async () => {
     const { db, log } = api.deps
     await db.run(statement('test.thing', 'CREATE TABLE IF NOT EXISTS thing (project_id uuid)'))
     const owner = await api.person()
@@ -291,7 +291,7 @@ describe('deleting an account', () => {
     expect((await api.call('GET', '/v1/auth/me', { token: admin.token })).status).toBe(200)
   })
 
-  it('is refused for the last Admin while other accounts exist', async () => {
+  it('is refused for the last installation admin while other accounts exist', async () => {
     await using api = await startIdentity()
     const admin = await api.person()
     const other = await api.person()

@@ -1,4 +1,4 @@
-/** Schemas of the answers of project operations. */
+/** Schemas of the responses of project operations. */
 import { type Static, Type } from 'typebox'
 import { dateTime, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 

@@ -1,12 +1,15 @@
-/** Rules for names, slugs, addresses and permissions of projects. Pure; randomness is a parameter. */
+/** Rules for the names, slugs, addresses and permissions of projects. Pure; randomness is a parameter. */
 import type { MemberRole } from '../http/operation.ts'
 import { formatCidr, parseCidr } from '../../lib/cidr.ts'
 import { isUuid } from '../../lib/ids.ts'
 
-/** Limit of slugs, which become part of hostnames (`<app>-<slug>.<domain>`, one label of at most 63 characters). */
+/**
+ * Maximum length of a slug. Slugs become part of hostnames: `<app>-<slug>.<domain>`, where the first label has at most
+ * 63 characters.
+ */
 const slugLength = 20
 
-/** Converts a display name to a slug: "Jürgen's Shop" -> "jurgens-shop". Never empty, never a UUID. */
+/** Converts a display name to a slug: "Jürgen's Shop" -> "jurgens-shop". Never returns an empty text or a UUID. */
 export function slugify(text: string): string {
   const slug = text
     .normalize('NFKD')
@@ -18,13 +21,13 @@ export function slugify(text: string): string {
   return slug === '' || isUuid(slug) ? 'project' : slug
 }
 
-/** An alternative for a taken slug: four random characters are appended. */
+/** Returns an alternative for a slug that is taken: the slug with four random characters appended. */
 export function nextSlug(base: string, random: Buffer): string {
   return `${base.slice(0, slugLength - 5).replace(/(?<!-)-+$/, '')}-${random.toString('hex').slice(0, 4)}`
 }
 
 /**
- * Returns a /64 of the installation's IPv6 prefix, but not the first one, which belongs to the hosts.
+ * Returns a random /64 of the installation's IPv6 prefix, except the first one, which belongs to the hosts.
  * @param random 8 bytes
  */
 export function subnetOf(prefix: string, random: Buffer): string {
@@ -40,7 +43,10 @@ const rank = { viewer: 0, member: 1, admin: 2, owner: 3 } as const satisfies Rec
 
 export const atLeast = (role: MemberRole, wanted: MemberRole) => rank[role] >= rank[wanted]
 
-/** Admins manage members and viewers; only owners appoint, change or remove admins and owners. */
+/**
+ * Returns whether a member may manage members with these roles. Admins manage members and viewers; only owners appoint,
+ * change or remove admins and owners.
+ */
 export function canManage(actor: MemberRole, roles: readonly MemberRole[]): boolean {
   return actor === 'owner' || (actor === 'admin' && roles.every(role => rank[role] < rank.admin))
 }

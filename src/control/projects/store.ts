@@ -44,13 +44,13 @@ const ipv6Prefix = statement<{ prefix: string }>(
 )
 const lock = statement<{ plan: string }>(
   'projects.lock',
-  // NO KEY: inserts that reference the project take a key share lock, which must not conflict with this one.
+  // NO KEY: inserts that reference the project take a key share lock, which must not conflict with this lock.
   `SELECT plan FROM project WHERE id = $1 AND want = 'live' FOR NO KEY UPDATE`,
 )
 const lockLimits = statement<{ plan: string }>(
   'projects.lockLimits',
-  // A plan without numeric limits is only protected against changes. PostgreSQL re-checks conditions after it gets a
-  // lock, so a plan that changes meanwhile matches neither branch.
+  // In a plan without numeric limits the row is only protected against changes (FOR SHARE). PostgreSQL checks
+  // conditions again after it gets a lock, so if the plan changes in the meantime, neither branch returns a row.
   `WITH uncounted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan = ANY($2::text[]) FOR SHARE),
      counted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan <> ALL($2::text[]) FOR NO KEY UPDATE)
    SELECT plan FROM uncounted UNION ALL SELECT plan FROM counted`,
@@ -69,7 +69,7 @@ const markDeleted = statement(
 )
 const remove = statement(
   'projects.remove',
-  // Images of the project are still in the registry below its slug: nobody else may get it.
+  // Retires the slug: images of the project are still in the registry under it, so no other project may get it.
   `WITH removed AS (DELETE FROM project WHERE id = $1 AND want = 'deleted' RETURNING slug)
    INSERT INTO retired_slug (slug_hash) SELECT sha256(slug::bytea) FROM removed ON CONFLICT DO NOTHING`,
 )
@@ -91,7 +91,7 @@ const countOwned = statement<{ count: number }>(
 )
 
 export const project = (sql: Sql, id: string) => sql.maybe(byId, [id])
-/** Projects of a caller; a token bound to a project sees only that one. */
+/** Returns the projects of a caller; for a token that is bound to a project, only that one. */
 export const projectsOf = (db: Db, accountId: string, boundProjectId: string | null) =>
   db.rows(listOf, [accountId, boundProjectId])
 export const renameProject = (tx: Tx, id: string, name: string) => tx.maybe(rename, [id, name])
@@ -99,25 +99,30 @@ export const addMember = async (tx: Tx, projectId: string, accountId: string, ro
   (await tx.run(insertMember, [projectId, accountId, role])) === 1
 /** Returns the plan and locks the project until the transaction ends; undefined if it is deleted or being deleted. */
 export const lockedPlan = async (tx: Tx, id: string) => (await tx.maybe(lock, [id]))?.plan
-/** Whether its budget is used up, so that nothing new may run. */
+/** Returns true if the project's budget is used up, so that nothing new may run. */
 export const isCapped = async (tx: Tx, id: string) => (await tx.maybe(capped, [id]))?.isCapped ?? false
 /**
- * Returns the plan, which cannot change until the transaction ends. If the plan has numeric limits, other transactions
- * that count wait. Undefined if the project is deleted or being deleted.
+ * Returns the plan and locks it until the transaction ends. If the plan has numeric limits, other transactions that
+ * call this wait. Undefined if the project is deleted or being deleted.
  * @param uncounted plans without numeric limits
  */
 export async function lockedLimits(tx: Tx, id: string, uncounted: readonly Plan[]): Promise<string | undefined> {
   const plan = (await tx.maybe(lockLimits, [id, uncounted]))?.plan
-  // A plan that has just changed matches neither branch; this reads it in any case.
+  // `lockLimits` returns no row if the plan has just changed; this reads it in any case.
   return plan ?? lockedPlan(tx, id)
 }
 
-/** Call it while `lockedPlan` holds the project. A smaller plan deletes nothing, but refuses more. */
+/**
+ * Changes the plan; returns false if the project already has it. The caller must hold the lock of `lockedPlan`. A
+ * smaller plan deletes nothing, but refuses new resources.
+ */
 export const changePlan = async (tx: Tx, id: string, plan: Plan) => (await tx.run(setPlan, [id, plan])) === 1
-/** Returns false if it was marked before. */
+/** Marks the project as deleted. Returns false if it was already marked. */
 export const wantDeleted = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const removeProject = (tx: Tx, id: string) => tx.run(remove, [id])
-/** Accounts with this default project (or only `accountId`) get their oldest other project as default, or none. */
+/**
+ * Gives accounts with this default project (or only `accountId`) their oldest other project as the default, or none.
+ */
 export const moveDefaultsAway = (tx: Tx, projectId: string, accountId: string | null = null) =>
   tx.run(moveDefaults, [projectId, accountId])
 export async function countOwnedLocked(tx: Tx, accountId: string): Promise<number> {
@@ -134,12 +139,12 @@ export interface NewProject {
 }
 
 /**
- * A try has 16 random bits in the slug and about 16 in the subnet: twenty collisions in a row mean that the prefix is
- * full.
+ * Number of attempts to find a free slug and subnet. An attempt has 16 random bits in the slug and about 16 in the
+ * subnet: twenty collisions in a row mean that the prefix is full.
  */
 const tries = 20
 
-/** Creates the project with its owner; it becomes the owner's default project if there is none. */
+/** Creates the project with its owner. It becomes the owner's default project if the owner has none. */
 export async function createProject(tx: Tx, desired: NewProject): Promise<Project> {
   const { prefix } = await tx.one(ipv6Prefix)
   for (let i = 0; i < tries; i++) {

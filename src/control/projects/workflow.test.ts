@@ -1,4 +1,4 @@
-/** The deletion of a project, interrupted in every way in every phase. */
+/** Crash matrix of deleting a project: every phase is interrupted by every fault. */
 import { afterAll, expect, it } from 'vitest'
 import { crashMatrix } from '../../../test/support/crash-matrix.ts'
 import { startIdentity } from '../../../test/support/identity.ts'
@@ -36,7 +36,7 @@ const contents = (kind: string): ProjectContents => ({
   remaining: async (db, projectId) => (await db.one(count, [projectId, kind])).n,
 })
 
-// Runs during collection, because the names of the cases come from the definition.
+// Started while vitest collects the tests, because the names of the cases come from the workflow definition.
 const api = await startIdentity()
 afterAll(async () => api[Symbol.asyncDispose]())
 const { db } = api.deps

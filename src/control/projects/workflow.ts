@@ -1,11 +1,11 @@
-/** Deletes a project: first its resources, kind by kind in the given order, then its row. */
+/** The workflow that deletes a project: first its resources, kind by kind in a given order, then its row. */
 import type { Db, Tx } from '../../db/db.ts'
 import { done, go, workflow, wait } from '../../engine/workflow.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 import { type Project, project, removeProject } from './store.ts'
 
-/** A kind of resource in projects, and how to delete it. Later kinds may require that earlier ones are deleted. */
+/** A kind of resource in projects, and how to delete it. A later kind may rely on the earlier ones being deleted. */
 export interface ProjectContents {
   readonly name: string
   /** Marks all resources of the project for deletion. Runs repeatedly until none remain, so it must be idempotent. */

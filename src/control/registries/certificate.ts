@@ -1,4 +1,4 @@
-/** Certificates of a token key, the form in which distribution takes keys that it trusts. */
+/** Certificates of token keys: the form in which the registry program (distribution) gets the keys that it trusts. */
 import { createPublicKey, type KeyObject, sign } from 'node:crypto'
 
 const tags = {
@@ -14,7 +14,7 @@ const tags = {
   extensions: 0xa3,
 } as const
 
-/** DER (X.690): tag, length, content. */
+/** Encodes a value in DER (X.690): tag, length, content. */
 function der(tag: keyof typeof tags, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const size = content.length
@@ -34,8 +34,9 @@ const nameOf = (text: string) =>
   der('sequence', der('set', der('sequence', oid(commonName), der('text', Buffer.from(text)))))
 
 /**
- * Returns an X.509 certificate (RFC 5280) in DER. It never expires, because it follows the installation's secret.
- * @param key on the curve P-256: it signs, and it is what is certified
+ * Returns an X.509 certificate (RFC 5280) of a key, signed with the same key, in DER. It never expires: the key changes
+ * only with the installation's secret.
+ * @param key a private key on the curve P-256
  */
 export function certificateOf(subject: string, issuer: string, key: KeyObject): Buffer {
   const time = (text: string) => der('time', Buffer.from(text))

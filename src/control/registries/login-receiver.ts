@@ -1,4 +1,4 @@
-/** Gives hosts the credential that they pull the image of one of their VMs with. */
+/** Gives hosts the credentials with which they pull the images of their VMs. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { type RegistryLoginAnswer, RegistryLoginRequest, subjects } from '../../contract/agent.ts'
@@ -12,21 +12,22 @@ import { ticketUser, writeTicket } from './ticket.ts'
 
 type LoginDeps = Pick<Deps, 'db' | 'bus' | 'vault' | 'config' | 'clock'>
 
-/** As long as a pull may take. */
+/** Lifetime of a ticket: longer than a pull or push takes. */
 const ticketMs = minutes(10)
 
 export const startRegistryLogins = (deps: LoginDeps): Promise<Subscription> =>
   deps.bus.serve(
     subjects.allRegistryLogins,
-    // The bus ensures that a host publishes only under its own subject.
+    // The host id in the subject is reliable, because the bus lets a host publish only under its own subject.
     (data, subject) => loginFor(deps, subject.split('.')[1] ?? '', Value.Parse(RegistryLoginRequest, data)),
     { group: 'control' },
   )
 
 /**
- * Only for a VM or build of that host. A VM gets that for the registry of its image only. A build names the image: its
- * Dockerfile is on the host, and may name any. Images of the project in the installation's own
- * registry need no stored credential, nor do those that are built for its apps; a build pushes that of its app.
+ * Returns the credential for an image, only for a VM or build of that host. For a VM that is the image of its
+ * deployment; a build names the image, because its Dockerfile may use any. In the installation's own registry the host
+ * gets a ticket: to pull images of the project and images built for its apps, and, for a build, to push that of its
+ * app.
  */
 async function loginFor(
   deps: LoginDeps,

@@ -3,7 +3,7 @@ import { ownRegistryHost } from '../vms/index.ts'
 import type { ControlConfig } from '../base/config.ts'
 
 export interface OwnRegistry {
-  /** As image references name it. */
+  /** Host and port of the registry, as in image references. */
   readonly host: string
   readonly plainHttp: boolean
 }

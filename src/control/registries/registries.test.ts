@@ -1,4 +1,4 @@
-/** Credentials of projects for registries, through the whole control plane and the command line. */
+/** Registry credentials of projects, from the API and the command line to the hosts. */
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ const insertBuild = statement(
    SELECT $1, p.id, a.id, gen_random_uuid(), $2, $4, 1, 1024, 1024, '', '', '' FROM project p JOIN app a ON a.project_id = p.id
    WHERE p.slug = $3 LIMIT 1`,
 )
-/** Deploys the image and returns the VM. */
+/** Deploys an image and returns the VM. */
 async function deployed(user: TestUser, app_name: string, image: string): Promise<VmOfHost> {
   await until(async () => (await user.post('/v1/deploy', { app_name, image })).status === 200, { what: 'a host' })
   let vm: VmOfHost | undefined
@@ -49,12 +49,12 @@ async function deployed(user: TestUser, app_name: string, image: string): Promis
   if (!vm) throw new Error('BUG: the VM is placed')
   return vm
 }
-/** As the host asks. */
+/** Requests the credential for a VM's image, in the way a host does. */
 const loginOf = ({ id: vmId, hostId }: VmOfHost) =>
   system.bus.request(subjects.registryLogin(hostId), { vmId }, { timeoutMs: 5000 })
 
-describe('credentials for registries', { timeout: 60_000 }, () => {
-  it('are stored encrypted and listed without passwords, in one spelling of the registry', async () => {
+describe('registry credentials', { timeout: 60_000 }, () => {
+  it("are stored encrypted, and listed without passwords under one spelling of the registry's name", async () => {
     const set = await put(ann, 'GHCR.io', 'ghp-never-shown')
     expect(set.body).toEqual({ host: 'ghcr.io', username: 'ada', updated_at: expect.any(String) })
     expect((await put(ann, 'index.docker.io')).body.host).toBe('docker.io')
@@ -74,11 +74,11 @@ describe('credentials for registries', { timeout: 60_000 }, () => {
     expect((await ann.delete(path('localhost:5000'))).status).toBe(404)
   })
 
-  it.each(['ghcr', 'a b.example', 'ghcr.io/ada', 'https:', 'user@ghcr.io'])('no registry is called %s', async host => {
+  it.each(['ghcr', 'a b.example', 'ghcr.io/ada', 'https:', 'user@ghcr.io'])('are refused for host %s', async host => {
     expect((await put(ann, host)).status).toBe(400)
   })
 
-  it('are given to the host of a VM, for the registry of its image and for no other', async () => {
+  it("are given to the host of a VM only for the registry of the VM's image", async () => {
     await put(ann, 'ghcr.io', 'ghp-for-pulls')
     const own = await deployed(ann, 'own', 'ghcr.io/team/app:1')
     expect(await loginOf(own)).toEqual({ login: { host: 'ghcr.io', username: 'ada', password: 'ghp-for-pulls' } })
@@ -86,16 +86,17 @@ describe('credentials for registries', { timeout: 60_000 }, () => {
     expect(await loginOf({ ...own, id: newId() })).toEqual({ login: null })
     expect(await loginOf(await deployed(ann, 'elsewhere', 'quay.io/team/app:1'))).toEqual({ login: null })
     expect(await loginOf(await deployed(ann, 'hub', 'team/app'))).toMatchObject({ login: { host: 'docker.io' } })
-    // The host stores that there is a credential, not the credential.
+    // The host's files record only that there is a credential, not the credential itself.
     const wishes = await Promise.all(
       globSync(`${system.dir}/**/wish.json`).map(file => readFile(file, 'utf8').then(wish => JSON.parse(wish))),
     )
     expect(wishes.find(({ vmId }) => vmId === own.id)).toMatchObject({ spec: { signIn: true } })
     expect(JSON.stringify(wishes)).not.toContain('ghp-for-pulls')
     expect(wishes.find(({ spec }) => spec.image === 'quay.io/team/app:1').spec).not.toHaveProperty('signIn')
-    // The image of another project, which has no credential.
+    // Another project deploys the same image, but has no credential.
     expect(await loginOf(await deployed(bob, 'foreign', 'ghcr.io/team/app:1'))).toEqual({ login: null })
-    // A build names images of its Dockerfile. It gets credentials while it holds its room, on its host only.
+    // A build may request credentials for all images that its Dockerfile names. It gets them only on its own host, and
+    // only while it holds resources there.
     const buildOf = async (user: TestUser, holds = true): Promise<VmOfHost> => {
       const id = newId()
       await system.database.db.run(insertBuild, [id, own.hostId, user.project, holds])
@@ -117,7 +118,7 @@ describe('credentials for registries', { timeout: 60_000 }, () => {
     expect(await loginOf(own)).toEqual({ login: null })
   })
 
-  it('are set, listed and deleted on the command line', async () => {
+  it('can be set, listed and deleted on the command line', async () => {
     const mote = cli({
       home: join(system.dir, 'home'),
       env: { MOTE_URL: system.control.url, MOTE_TOKEN: bob.token ?? '' },

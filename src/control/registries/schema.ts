@@ -1,4 +1,4 @@
-/** Operations on the credentials of a project for image registries. */
+/** Operations on the registry credentials of a project, and on the installation's own registry. */
 import { type Static, Type } from 'typebox'
 import { registryHostPattern } from '../../lib/registry-host.ts'
 import { operations } from '../http/operation.ts'

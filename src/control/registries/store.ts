@@ -1,8 +1,10 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** Credential of a project for one registry. The secret is encrypted (`registry.credential`) and never listed. */
+/**
+ * A project's credential for one registry. The secret is encrypted (purpose `registry.credential`) and never listed.
+ */
 export interface RegistryCredentialRow {
-  /** The only registry that the credential is sent to, as `registryHost` spells it. */
+  /** The registry, in the form that `registryHost` returns. The credential is sent to no other registry. */
   readonly host: string
   readonly username: string
   readonly updatedAt: Date
@@ -27,7 +29,7 @@ const sealedOfProject = statement<{ username: string; secret: Buffer }>(
   'registries.sealedCredential',
   `SELECT username, secret FROM registry_credential WHERE project_id = $1 AND host = $2`,
 )
-// During a move, the target host has to have the image before the VM is its own.
+// Includes the target host of a migration, which must have the image before the VM belongs to it.
 const pulledBy = statement<{ projectId: string; slug: string; appId: string; image: string }>(
   'registries.vmOnHost',
   `SELECT v.project_id AS "projectId", p.slug, v.app_id AS "appId", d.image FROM vm v JOIN deployment d ON d.id = v.deployment_id
@@ -36,7 +38,7 @@ const pulledBy = statement<{ projectId: string; slug: string; appId: string; ima
      SELECT FROM migration m WHERE m.vm_id = v.id AND m.target_host_id = $2 AND m.ended_at IS NULL))`,
 )
 
-// While the build holds its room on the host.
+// Finds a build only while it holds resources on the host.
 const builtBy = statement<{ projectId: string; slug: string; appId: string; image: null }>(
   'registries.buildOnHost',
   `SELECT b.project_id AS "projectId", p.slug, b.app_id AS "appId", NULL AS image FROM build b JOIN project p ON p.id = b.project_id
@@ -54,14 +56,14 @@ export const putCredential = (
   projectId: string,
   one: { readonly host: string; readonly username: string; readonly secret: Buffer },
 ) => tx.one(putOne, [projectId, one.host, one.username, one.secret])
-/** Returns false if there was none. */
+/** Deletes a credential. Returns false if there was none. */
 export const removeCredential = async (tx: Tx, projectId: string, host: string) =>
   (await tx.run(removeOne, [projectId, host])) === 1
 export const sealedCredential = (sql: Sql, projectId: string, host: string) =>
   sql.maybe(sealedOfProject, [projectId, host])
 export const isAppOf = async (sql: Sql, appId: string, projectId: string) =>
   (await sql.one(appOfProject, [appId, projectId])).ok
-/** The image and project of a VM, if the host may pull the image for it. */
+/** Returns the image and project of a VM, if the host may pull the image for it. */
 export const vmOnHost = (sql: Sql, vmId: string, hostId: string) => sql.maybe(pulledBy, [vmId, hostId])
-/** The project of a build that runs on the host. */
+/** Returns the project and app of a build that runs on the host. */
 export const buildOnHost = (sql: Sql, buildId: string, hostId: string) => sql.maybe(builtBy, [buildId, hostId])

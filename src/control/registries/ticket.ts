@@ -1,4 +1,6 @@
-/** Tickets: short-lived passwords with which a host pulls one repository of the installation's own registry. */
+/**
+ * Tickets: short-lived passwords with which a host pulls or pushes one repository of the installation's own registry.
+ */
 import { type Static, Type } from 'typebox'
 import type { Vault } from '../../lib/vault.ts'
 import { readSigned, sign } from '../bastion/index.ts'
@@ -13,7 +15,7 @@ export const ticketUser = 'mote-host'
 
 export const writeTicket = (vault: Vault, ticket: Ticket): string => `${prefix}${sign(vault, purpose, ticket)}`
 
-/** Undefined if it is forged or has expired. */
+/** Verifies a ticket. Undefined if it is forged or has expired. */
 export function readTicket(vault: Vault, text: string, nowMs: number): Ticket | undefined {
   if (!text.startsWith(prefix)) return undefined
   const ticket = readSigned(vault, purpose, Ticket, text.slice(prefix.length))

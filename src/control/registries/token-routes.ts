@@ -1,4 +1,6 @@
-/** The token server of the installation's own registry. */
+/**
+ * The token server of the installation's own registry: clients get the tokens here with which they access the registry.
+ */
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
 import { notFound, unauthenticated } from '../http/errors.ts'
@@ -48,7 +50,7 @@ export function tokenHandlers(deps: TokenDeps, security: Security): Handlers<Tok
   }
 }
 
-/** @throws ApiError `unauthenticated` */
+/** Parses a Basic authorization header (RFC 7617). @throws ApiError `unauthenticated` */
 function basicOf(header: string | readonly string[] | undefined) {
   const [, text = ''] = /^Basic +([A-Za-z0-9+/=_-]{1,8192})$/i.exec(typeof header === 'string' ? header : '') ?? []
   const [, user = '', password = ''] = /^([^:]*):(.+)$/s.exec(Buffer.from(text, 'base64').toString('utf8')) ?? []
@@ -64,8 +66,8 @@ function ofTicket(ticket: { readonly repository: string; readonly push: boolean 
 }
 
 /**
- * Grants what both the access token and the role in the project allow. For a project of others the answer is the same
- * as for one that does not exist: nothing is granted.
+ * Grants the actions that both the access token and the account's role in the project allow. For a project of others,
+ * the response is the same as for a project that does not exist: nothing is granted.
  * @throws ApiError `unauthenticated`
  */
 async function ofToken(
@@ -80,7 +82,7 @@ async function ofToken(
   const grants: RegistryGrant[] = []
   for (const { name, project, actions } of wanted) {
     const found = await security.authenticateInProject(token, project, origin)
-    // A UUID selects a project, too, but is no name of one.
+    // A project can also be selected by its UUID, but a repository is named after the slug.
     if (found.project?.slug !== project) continue
     const { memberRole } = found.project
     const mayDo = (action: RegistryAction) =>

@@ -1,6 +1,6 @@
 /**
- * Tokens for the installation's own registry, in the form of distribution's token authentication: a JWT that the
- * registry verifies with a certificate, and that lists what it allows.
+ * Tokens for the installation's own registry, for the token authentication of the registry program (distribution): a
+ * JWT that the registry verifies with a certificate, and that lists what it allows.
  */
 import { createECDH, createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSigner } from 'fast-jwt'
@@ -22,7 +22,7 @@ export interface RegistryGrant {
 
 const curve = 'prime256v1'
 
-/** Every control plane of the installation derives the same key from its secret. */
+/** Derives a key pair from the installation's secret, so that every control plane has the same one. */
 function keyOf(seed: Buffer): KeyObject {
   const pair = createECDH(curve)
   for (let d = seed; ; d = createHash('sha256').update(d).digest())
@@ -30,7 +30,7 @@ function keyOf(seed: Buffer): KeyObject {
       pair.setPrivateKey(d)
       break
     } catch {
-      // One of 4 billion numbers is too large for the curve.
+      // About one of 4 billion seeds is too large for the curve; the loop tries the next one.
     }
   const point = pair.getPublicKey()
   const text = (bytes: Buffer) => bytes.toString('base64url')
@@ -41,11 +41,11 @@ function keyOf(seed: Buffer): KeyObject {
 
 const keysOf = (vault: Vault) => vault.signingKeys('registry.token').map(({ key }) => keyOf(key))
 
-/** What the registry has to know of the installation's secret. */
+/** What the registry needs for verifying tokens, derived from the installation's secret. */
 export interface RegistryTrust {
-  /** Certificates of all keys that tokens may be signed with, PEM. */
+  /** Certificates of all keys with which tokens may be signed, in PEM. */
   readonly certificates: string
-  /** Protects the state of uploads; the same for all registries that share a storage. */
+  /** Signs the state of uploads. The same for all registries that share one storage. */
   readonly uploadSecret: string
 }
 
@@ -62,13 +62,13 @@ export function tokenSigner(vault: Vault): SignToken {
   const [key] = keysOf(vault)
   if (!key) throw new Error('BUG: the vault has no signing key')
   const pem = key.export({ format: 'pem', type: 'pkcs8' }).toString()
-  // Another subject than that of the root: signatures differ each time, and Go takes two certificates of one subject and
-  // one key for the same.
+  // The subject differs from that of the root certificate for the same key, because Go treats two certificates with the
+  // same subject and key as one, even if their signatures differ.
   const x5c = [certificateOf('mote-token', tokenIssuer, key).toString('base64')]
   const sign = createSigner({ algorithm: 'ES256', key: pem, header: { alg: 'ES256', typ: 'JWT', x5c } })
   return (sub, access, now) => {
     const iat = Math.floor(now.getTime() / 1000)
-    // The clock of the registry may be a little behind.
+    // The registry's clock may be slightly behind.
     const times = { iat, nbf: iat - 60, exp: iat + tokenSeconds }
     return sign({ iss: tokenIssuer, aud: tokenService, sub, jti: newId(), ...times, access })
   }
@@ -82,12 +82,18 @@ export interface WantedAccess {
 
 const known: readonly string[] = ['pull', 'push', 'delete'] satisfies readonly RegistryAction[]
 const isAction = (text: string): text is RegistryAction => known.includes(text)
-/** The grammar of distribution, with a project in front, or the path of built images, which is no slug. */
+/**
+ * A repository name in distribution's grammar, which begins with a project's slug, or with the path of built images
+ * (which is not a valid slug).
+ */
 const repository = /^([a-z0-9][a-z0-9.-]*)\/[a-z0-9]+(?:(?:[._]|__|-+|\/)[a-z0-9]+)*$/
-/** No client asks for more at once. */
+/** Maximum number of scopes per request; no client needs more. */
 const mostScopes = 20
 
-/** Reads `repository:<project>/<name>:<action>,...`. Everything else is not granted to anybody. */
+/**
+ * Parses scopes of the form `repository:<project>/<name>:<action>,...`. Scopes of any other form are ignored, and so
+ * never granted.
+ */
 export function wantedAccess(scopes: readonly string[]): WantedAccess[] {
   const all = scopes.flatMap(text => text.split(' ')).slice(0, mostScopes)
   return all.flatMap(scope => {

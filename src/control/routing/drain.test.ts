@@ -15,11 +15,13 @@ const cases: readonly (readonly [string, Partial<DrainFacts>, 'wait' | 'release'
   ['with a time limit of zero', { heldForMs: 0, boundMs: 0, gateways: [gateway(1)] }, 'release'],
 ]
 
-describe('a VM that waits to leave', () => {
-  it.each(cases)('%s', (_name, change, decision) => expect(drainDecision({ ...usual, ...change })).toBe(decision))
+describe('whether the host may hand over a VM that is about to move', () => {
+  it.each(cases)('is decided correctly %s', (_name, change, decision) =>
+    expect(drainDecision({ ...usual, ...change })).toBe(decision),
+  )
 })
 
-it('stores the last report of each gateway, and drops gateways that stop', () => {
+it('the newest report of each gateway counts, and a gateway that stops is dropped', () => {
   const drains = createDrains(0)
   const report = (gatewayId: string, open: number | undefined, stops = false) => ({
     gatewayId,

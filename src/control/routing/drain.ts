@@ -4,9 +4,9 @@
  */
 import { type TrafficReport, trafficReportMs } from '../../contract/gateway.ts'
 
-/** Three reports: a gateway that is silent for longer counts as gone. */
+/** Silence after which a gateway counts as gone: three missing reports. */
 export const goneMs = 3 * trafficReportMs
-/** After this time every live gateway has reported. */
+/** Time after which every live gateway has reported to this control plane. */
 export const listenMs = trafficReportMs + 500
 
 export interface DrainFacts {
@@ -16,7 +16,7 @@ export interface DrainFacts {
   readonly boundMs: number
   /** Time since this control plane began to receive reports. */
   readonly listeningForMs: number
-  /** `open`: open requests at the VM; undefined: the gateway does not know the move yet. */
+  /** `open`: number of open requests to the VM; undefined: the gateway has not heard of the move yet. */
   readonly gateways: readonly { readonly silentForMs: number; readonly open: number | undefined }[]
 }
 

@@ -1,24 +1,24 @@
 /**
- * Counts the open requests of each app, as reported by gateways. Every control plane keeps the numbers in memory; they
- * are never stored. The autoscaler reads them.
+ * Counts the open requests of each app, from the reports of gateways, for the autoscaler. Every control plane keeps the
+ * numbers in memory; they are never stored.
  */
 import { type TrafficReport, trafficReportMs } from '../../contract/gateway.ts'
 
 export interface RequestLoad {
   record(report: TrafficReport, nowMs: number): void
-  /** Returns the mean number of open requests, from the last report of each gateway. */
+  /** Returns the mean number of an app's open requests, summed over the newest report of each gateway. */
   open(appId: string, nowMs: number): number
 }
 
 const shortMs = trafficReportMs / 2
-/** Three reports. */
+/** Silence after which a gateway counts as gone and its load is no longer added up. */
 const staleMs = 15_000
 
 export function createRequestLoad(): RequestLoad {
   const gateways = new Map<string, { readonly heardMs: number; readonly open: ReadonlyMap<string, number> }>()
   return {
     record({ gatewayId, periodMs, apps }, nowMs) {
-      // A report that a move caused early covers too short a time for a mean.
+      // A move makes gateways report early. Such a report covers too short a time for a mean.
       if (periodMs !== undefined && periodMs < shortMs) return
       const mean = ({ busyMs, open }: TrafficReport['apps'][number]) => (busyMs && periodMs ? busyMs / periodMs : open)
       gateways.set(gatewayId, { heardMs: nowMs, open: new Map(apps.map(app => [app.appId, mean(app)])) })

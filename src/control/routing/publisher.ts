@@ -1,6 +1,6 @@
 /**
- * Publishes routes to gateways: serves the whole table, and publishes changes, triggered by NOTIFY. Every control plane
- * does this; gateways recognize duplicates by the version.
+ * Publishes routes to gateways: serves the whole table, and publishes changes when a NOTIFY arrives. Every control
+ * plane does this; gateways recognize duplicates by the version.
  */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
@@ -46,7 +46,7 @@ export async function startRoutePublisher(deps: Pick<Deps, 'db' | 'bus' | 'log'>
   }
 }
 
-/** Deletes routes that have been gone for an hour, which all gateways know by then. */
+/** The sweep that deletes routes an hour after they were retired. All gateways have learned of that by then. */
 export const goneRoutes = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'gone-routes',
   everyMs: minutes(10),

@@ -3,7 +3,7 @@ import { testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
 import { refresh, since } from './store.ts'
 
-it('a refresh that started before a switch does not undo it', async () => {
+it('a route refresh that started before a switch to another deployment does not undo the switch', async () => {
   await using system = await testSystem()
   const user = await system.user()
   const app = (await user.post('/v1/apps', { name: 'hello', git_url: '' })).body
@@ -25,7 +25,7 @@ it('a refresh that started before a switch does not undo it', async () => {
     await go.promise
   })
   await switched.promise
-  // Its snapshot predates the switch, and it has to wait for the switch to commit.
+  // The snapshot of this transaction predates the switch, and it has to wait until the switch is committed.
   const second = db.tx(tx => refresh(tx, app.id))
   await until(
     async () =>

@@ -1,20 +1,24 @@
 import type { Backend, CanaryRoute, LeavingVm, Route } from '../../contract/gateway.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
-/** Rollouts of an app a that are in progress, and later than its active deployment. */
+/** SQL for rollouts of the app `a` that are in progress and newer than its active deployment. */
 const laterRollouts = `deployment n JOIN machine nm ON nm.kind = 'deployment' AND nm.id = n.id AND nm.phase = 'rolling'
   WHERE n.app_id = a.id AND n.outcome IS NULL AND n.want = 'running'
     AND n.rollout > coalesce((SELECT rollout FROM deployment WHERE id = a.active_deployment_id), 0)`
 
-/** Of a VM, as JSON. */
+/** SQL for a VM as a backend of a route, in JSON. */
 const backendOf = (vm: string) =>
   `jsonb_strip_nulls(jsonb_build_object('vmId', ${vm}.id, 'host', ${vm}.endpoint_host, 'port', ${vm}.endpoint_port,
      'resetsClosed', CASE WHEN ${vm}.hypervisor = 'gvisor' THEN true END))`
 
-/** Of a migration g: its VM gets no new requests until it runs on its new host, or until the migration ends. */
+/**
+ * SQL condition that is true if gateways hold the requests to the VM of the migration `g`: until the VM runs on its new
+ * host, or the migration ends.
+ */
 const isHeld = `g.ended_at IS NULL AND g.held_at IS NOT NULL AND g.state IN ('copying', 'switching')`
 
-// Computes the route of an app, and writes the row only if it differs, in one statement. `NOTIFY` wakes the publishers.
+// Computes the route of an app and writes the row only if it differs, in one statement. A NOTIFY then wakes the
+// publishers.
 const refreshRoute = statement<{ hostname: string }>(
   'routing.refresh',
   `WITH wanted AS (
@@ -38,7 +42,7 @@ const refreshRoute = statement<{ hostname: string }>(
              GROUP BY c.id, c.canary) AS canary
      FROM app a
      LEFT JOIN vm v ON v.app_id = a.id AND (v.deployment_id = a.active_deployment_id OR (a.strategy = 'one-at-a-time' AND v.deployment_id =
-                     -- Its VMs serve beside those of the active version, which leave one after the other.
+                     -- VMs of the rollout serve beside those of the active version, which end one after the other.
                      (SELECT n.id FROM ${laterRollouts} ORDER BY n.rollout DESC LIMIT 1))) AND v.run_id IS NULL AND v.healthy AND v.want = 'running'
                    AND v.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND ${isHeld})
      -- Platform apps and workers have no route.
@@ -48,7 +52,7 @@ const refreshRoute = statement<{ hostname: string }>(
             CASE WHEN want <> 'deleted' AND scale_state = 'active' AND backends <> '[]'::jsonb THEN canary END AS canary,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
             CASE WHEN want = 'deleted' THEN 'gone'
-                 -- From the idle state on: a request either keeps the app awake or wakes it.
+                 -- Includes the state "idle", in which a request keeps the app awake; later it wakes the app.
                  WHEN scale_state <> 'active' THEN 'sleeping'
                  WHEN backends <> '[]'::jsonb THEN 'live'
                  -- The only VM is between two hosts for a moment: gateways hold requests until it runs again.
@@ -67,7 +71,7 @@ const refreshRoute = statement<{ hostname: string }>(
    )
    INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds, leaving, canary)
    SELECT name, project_id, app_id, state,
-          -- The port of the app may be reached at another one of the host.
+          -- The app's own port has the endpoint that the host reports, which may use another port.
           CASE WHEN port IS NULL OR port = app_port THEN backends
                ELSE (SELECT coalesce(jsonb_agg(b || jsonb_build_object('port', port) ORDER BY n), '[]'::jsonb)
                      FROM jsonb_array_elements(backends) WITH ORDINALITY AS e (b, n)) END,
@@ -85,7 +89,7 @@ const refreshRoute = statement<{ hostname: string }>(
    RETURNING hostname`,
 )
 const hasTls = `EXISTS (SELECT FROM tls_service WHERE app_id = $1)`
-// Retires names that no longer belong to the app.
+// Retires routes of names that no longer belong to the app.
 const retireRoutes = statement<{ hostname: string }>(
   'routing.retire',
   `UPDATE route r SET state = 'gone', backends = '[]', leaving = '[]', canary = NULL, version = nextval('route_version'), xid = pg_current_xact_id(),
@@ -97,14 +101,16 @@ const retireRoutes = statement<{ hostname: string }>(
      AND NOT EXISTS (SELECT FROM tcp_service s WHERE s.app_id = $1 AND 'tcp/' || s.public_port = r.hostname)
    RETURNING hostname`,
 )
-// Without this lock, a statement that started before another transaction switched the route would wait for that commit
-// and then write a state computed before it (observed under load: a live app whose route stayed down).
+// Serializes refreshes of one app. Without this lock, a statement that started before another transaction switched the
+// route would wait for that commit and then write a state computed before it (observed under load: a live app whose
+// route stayed down).
 const lockRoute = statement('routing.lock', `SELECT pg_advisory_xact_lock(hashtextextended('route ' || $1::text, 0))`)
 const notifyRoute = statement('routing.notify', `SELECT pg_notify('route', '')`)
 
 /**
- * Updates the routes of an app (its hostname and verified domains) to match its VMs, in the transaction that changed
- * them. Call it after the changes and as late as possible, because refreshes of one app wait for each other's commits.
+ * Updates the routes of an app (its hostname, verified domains and TCP services) to match its VMs, in the transaction
+ * that changed the VMs. Call it after the changes and as late as possible, because refreshes of one app wait for each
+ * other's commits.
  */
 export async function refresh(tx: Tx, appId: string): Promise<void> {
   const [, refreshed, retired] = await Promise.all([
@@ -129,7 +135,8 @@ interface RouteRow {
 const routeColumns = `hostname, project_id AS "projectId", app_id AS "appId", state, backends,
   drain_seconds AS "drainSeconds", leaving, canary, version`
 
-// Rows written by transactions that a reader at `$1` could not see yet. Some are returned twice; none is missed.
+// Selects rows whose transactions may have been invisible to a reader at `$1`. Some rows are returned twice; none is
+// missed.
 const routesSince = statement<RouteRow>(
   'routing.since',
   `SELECT ${routeColumns} FROM route WHERE xid >= ($1::text)::xid8 AND (state <> 'gone' OR $1::text <> '0')`,
@@ -141,8 +148,8 @@ const horizon = statement<{ horizon: string }>(
 const forgetGone = statement('routing.forgetGone', `DELETE FROM route WHERE state = 'gone' AND changed_at < $1`)
 
 /**
- * Returns the routes changed since an earlier answer's `version` (0: all), and the version to continue from. The
- * version is a transaction horizon, read before the rows, so a commit in between is returned again.
+ * Returns the routes that changed since an earlier result's `version` (0: all), and the version to continue from. The
+ * version is the oldest running transaction, read before the rows, so a commit in between is returned again.
  */
 export async function since(db: Db, after: number): Promise<{ version: number; routes: Route[] }> {
   const next = await db.one(horizon)

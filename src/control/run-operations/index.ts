@@ -1,4 +1,4 @@
-/** Operations on runs: commands in separate VMs. */
+/** Operations on runs, which are commands in separate VMs. */
 import type { Sql } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { claimVm, findActive, findApp, findDeployment, type Deployment, lockDeployment } from '../deployments/index.ts'
@@ -8,7 +8,7 @@ import { cancelRun, createRun, lastLines, openRuns, type Run as StoredRun, runIn
 import { defaultTimeoutSeconds, type Run } from './resources.ts'
 import { runOperations } from './schema.ts'
 
-/** Runs of one project that have not ended. */
+/** Maximum number of runs of one project that have not ended. */
 const mostOpen = 20
 
 type RunDeps = Pick<Deps, 'db' | 'bus' | 'log'>
@@ -42,7 +42,7 @@ const handlers = (deps: RunDeps): Handlers<typeof runOperations> => ({
           action: 'run.start',
           resourceType: 'app',
           resourceId: d.appId,
-          // Arguments may contain secrets.
+          // Only the program is logged, because arguments may contain secrets.
           details: { run_id: id, app: d.appName, program: command?.[0] ?? null },
         })
         const run = await runInApp(tx, project.id, params.app_name, id)

@@ -23,7 +23,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => system[Symbol.asyncDispose]())
 
-/** The newest deployment of the app, once it has the status. */
+/** Waits until the app's newest deployment has the status, and returns the deployment. */
 const latest = (status: string, app = 'web') =>
   until(
     async () => {
@@ -55,7 +55,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect([...fake.vms.values()].filter(vm => vm.hostname === 'web')).toHaveLength(1)
   })
 
-  it('a failure has its exit code and its last lines', async () => {
+  it('that fails has its exit code and its last lines', async () => {
     const run = await start({ command: ['sh', '-c', 'no such table; exit 3'] })
     expect(await ended(run.id)).toMatchObject({
       status: 'failed',
@@ -64,7 +64,7 @@ describe('a run', { timeout: 60_000 }, () => {
     })
   })
 
-  it('gets no requests, is no replica, and changes nothing about the deployment', async () => {
+  it('gets no requests, does not count as a replica, and does not change the deployment', async () => {
     const before = (await ann.get(`/v1/apps/web/deployments/${job}`)).body
     const run = await start({ command: ['sleep', '1000'] })
     await until(async () => (await read(run.id)).status === 'running', { what: 'the run' })
@@ -76,12 +76,12 @@ describe('a run', { timeout: 60_000 }, () => {
     expect(await ended(run.id)).toMatchObject({ status: 'cancelled', exit_code: null })
   })
 
-  it('ends when its time is over', async () => {
+  it('ends when its time limit is exceeded', async () => {
     const run = await start({ command: ['sleep', '1000'], timeout_seconds: 1 })
     expect(await ended(run.id)).toMatchObject({ status: 'timed_out', error: 'It ran longer than 1 s.' })
   })
 
-  it('waits for sessions without a command, and mote run uses one', async () => {
+  it('without a command waits for sessions; `mote run` starts one with its command', async () => {
     await using dir = await testDir()
     const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
     const mote = (...args: string[]) => cli({ home: dir.path, env }).run(args)
@@ -96,7 +96,7 @@ describe('a run', { timeout: 60_000 }, () => {
       { command: unknown; status: string; exit_code: number | null; ended_at: unknown }[]
     > => (await ann.get('/v1/apps/web/runs')).body
     await until(async () => (await all()).every(run => run.ended_at), { what: 'all runs to end' })
-    // The client removes the VM once its session has ended, which does not cancel the run.
+    // The client removes the VM after its session has ended, which must not count as cancelling the run.
     const attended = (await all()).filter(run => run.command === null).slice(0, 2)
     expect(attended.map(run => [run.status, run.exit_code])).toEqual([
       ['failed', 9],
@@ -104,7 +104,7 @@ describe('a run', { timeout: 60_000 }, () => {
     ])
   })
 
-  it('mote restart replaces the VMs by new ones of the same image', async () => {
+  it('`mote restart` replaces the VMs of the deployment with new ones of the same image', async () => {
     await using dir = await testDir()
     const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
     const before = (await ann.get(`/v1/apps/web/deployments/${job}`)).body
@@ -114,7 +114,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect(after.vm_id).not.toBe(before.vm_id)
   })
 
-  it('a lost host is a lost run, which is not repeated', async () => {
+  it('is lost together with its host, and is not repeated', async () => {
     const run = await start({ command: ['sleep', '1000'] })
     await until(async () => (await read(run.id)).status === 'running', { what: 'the run' })
     const { vm_id } = await read(run.id)
@@ -122,7 +122,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect(await ended(run.id)).toMatchObject({ status: 'lost' })
   })
 
-  it('refuses what cannot run', async () => {
+  it('is refused for an unknown app or deployment, an invalid command, or beyond the maximum number of open runs', async () => {
     expect((await ann.post('/v1/apps/none/runs', {})).status).toBe(404)
     expect((await ann.get('/v1/apps/none/runs')).status).toBe(404)
     expect((await ann.post('/v1/apps/web/runs', { command: [] })).status).toBe(400)
@@ -138,7 +138,7 @@ describe('a run', { timeout: 60_000 }, () => {
     for (const { status, body } of many) if (status === 200) await ann.delete(`/v1/apps/web/runs/${body.id}`)
   })
 
-  it('is forgotten after a month', async () => {
+  it('is deleted after a month', async () => {
     const run = await start({ command: ['true'] })
     await ended(run.id)
     await system.database.db.run(age, [run.id])
@@ -153,7 +153,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(answer.status, JSON.stringify(answer.body)).toBe(200)
   }
 
-  it('runs before the new version serves, once', async () => {
+  it('runs once, before the new version serves', async () => {
     await ann.post('/v1/apps', { name: 'shop', git_url: '', release_command: ['sh', '-c', 'migrate'] })
     expect((await deploy('shop')).status).toBe(200)
     const d = await latest('running', 'shop')
@@ -162,7 +162,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(Date.parse(runs[0].started_at)).toBeLessThan(Date.parse(d.scheduled_at ?? d.updated_at))
   })
 
-  it('a failure leaves the old version serving, and says why', async () => {
+  it('that fails leaves the old version serving, and the deployment shows the reason', async () => {
     const before = (await ann.get('/v1/apps/shop')).body.active_deployment_id
     await set(['sh', '-c', 'column exists already; exit 1'])
     await deploy('shop')
@@ -174,7 +174,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(await runningVms('shop')).toBe(1)
   })
 
-  it('runs again when a deployment is activated whose release command has failed', async () => {
+  it('that failed runs again when its deployment is activated', async () => {
     const { id, job_id } = await latest('failed', 'shop')
     expect((await ann.post(`/v1/apps/shop/deployments/${id}/activate`)).status).toBe(200)
     const ofIt = async () =>
@@ -186,7 +186,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(await runningVms('shop')).toBe(1)
   })
 
-  it('a stop during the command cancels it', async () => {
+  it('is cancelled when its deployment is stopped', async () => {
     await set(['sleep', '1000'])
     const { job_id } = (await deploy('shop')).body
     const release = () =>
@@ -198,7 +198,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(await runningVms('shop')).toBe(1)
   })
 
-  it('without it, and after a rollback, no command runs', async () => {
+  it('does not run any more once it is removed from the app', async () => {
     await set([])
     expect((await ann.get('/v1/apps/shop')).body.release_command).toBeNull()
     const count = async () => (await ann.get('/v1/apps/shop/runs')).body.length
@@ -208,7 +208,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(await count()).toBe(before)
   })
 
-  it('an app with a running release command is deleted completely', async () => {
+  it('that is running does not prevent the deletion of its app', async () => {
     await set(['sleep', '1000'])
     await deploy('shop')
     await until(async () => (await ann.get('/v1/apps/shop/runs')).body[0].status === 'running', { what: 'the command' })

@@ -6,13 +6,13 @@ import { createVm, type NewVm } from '../vms/index.ts'
 import * as store from './store.ts'
 
 export interface NewRun extends Pick<store.Run, 'accountId' | 'purpose' | 'command' | 'timeoutSeconds'> {
-  /** The job that it belongs to. */
+  /** The job to which the run belongs, if any. */
   readonly job?: store.JobOfRun
-  /** The deployment whose image and environment the VM gets, and its size. */
+  /** The deployment whose image and environment the VM gets, and the size of the VM. */
   readonly of: Pick<NewVm, 'projectId' | 'appId' | 'deploymentId' | 'vcpus' | 'memoryMib' | 'diskMib' | 'ipv6Prefix'>
 }
 
-/** Creates the run with its VM. The transaction holds the deployment. @returns its id */
+/** Creates a run with its VM. The caller must hold the lock on the deployment. @returns the id of the run */
 export async function createRun(tx: Tx, { of, ...run }: NewRun): Promise<string> {
   const id = newId()
   const { projectId, appId, deploymentId } = of
@@ -22,18 +22,18 @@ export async function createRun(tx: Tx, { of, ...run }: NewRun): Promise<string>
   return id
 }
 
-/** Asks for the end of a run. Does nothing if it has ended. */
+/** Requests that a run ends. Has no effect on a run that has ended. */
 export async function cancelRun(tx: Tx, id: string): Promise<void> {
   await store.cancel(tx, id)
   await poke(tx, 'run', id)
 }
 
-/** Ends the release command of a deployment that will not serve. */
+/** Cancels the release command of a deployment that will not serve. */
 export async function cancelRelease(tx: Tx, deploymentId: string): Promise<void> {
   for (const id of await store.openReleases(tx, deploymentId)) await cancelRun(tx, id)
 }
 
-/** Wakes the runs of a deployment that is being deleted. */
+/** Wakes the run workflows of a deployment that is being deleted. */
 export async function pokeRuns(tx: Tx, deploymentId: string): Promise<void> {
   for (const id of await store.openIds(tx, deploymentId)) await poke(tx, 'run', id)
 }

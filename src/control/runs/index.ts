@@ -1,4 +1,6 @@
-/** One-off VMs with the image and environment of a deployment: commands of people, and release commands. */
+/**
+ * Runs: one-off VMs with the image and environment of a deployment, for commands of users, release commands and jobs.
+ */
 export { cancelRelease, cancelRun, createRun, pokeRuns } from './create.ts'
 export { runRetention } from './sweep.ts'
 export {

@@ -1,4 +1,4 @@
-/** Rows of runs: one-off VMs with the image and environment of a deployment. */
+/** Database rows of runs, which are one-off VMs with the image and environment of a deployment. */
 import type { VmObserved } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
@@ -13,12 +13,12 @@ export interface Run {
   readonly jobId: string
   readonly accountId: string | null
   readonly purpose: Purpose
-  /** Name of the job that it belongs to; null: of none, or the job was deleted. */
+  /** Name of the job to which the run belongs; null if it belongs to none, or the job was deleted. */
   readonly jobName: string | null
-  /** The time of the job's schedule; null: it was started by hand. */
+  /** Time of the job's schedule at which the run was due; null if it was started by hand. */
   readonly dueAt: Date | null
   readonly attempt: number
-  /** Null: the VM waits for sessions. */
+  /** Command to run; null: the VM waits for sessions. */
   readonly command: readonly string[] | null
   readonly timeoutSeconds: number
   readonly want: 'finished' | 'cancelled'
@@ -29,23 +29,26 @@ export interface Run {
   readonly createdAt: Date
   readonly startedAt: Date | null
   readonly endedAt: Date | null
-  /** Its deployment or app is being deleted. */
+  /** True if the deployment or app of the run is being deleted. */
   readonly isOrphan: boolean
   readonly vm: RunVm | null
-  /** Sessions in the VM, if it waits for them. */
+  /** Sessions in the VM, which matter only if the run has no command. */
   readonly sessions: SessionsOfRun
 }
 
 interface SessionsOfRun {
   readonly open: number
   readonly lastEndedAt: Date | null
-  /** Result of the session that ended last, as of a shell: an exit code, or 128 plus the signal. Null: unknown. */
+  /**
+   * Exit status of the session that ended last, as in a shell: its exit code, or 128 plus the number of the signal.
+   * Null: unknown.
+   */
   readonly lastCode: number | null
 }
 
 export interface JobOfRun {
   readonly id: string
-  /** The time of the schedule; null: started by hand. */
+  /** Time of the schedule at which the run was due; null if it was started by hand. */
   readonly dueAt: Date | null
   readonly attempt: number
 }
@@ -137,7 +140,7 @@ export async function byId(sql: Sql, id: string): Promise<Run | undefined> {
 export const inApp = (sql: Sql, projectId: string, appName: string, id: string) =>
   sql.maybe(runOfApp, [projectId, appName, id])
 export const ofApp = (sql: Sql, projectId: string, appName: string) => sql.rows(runsOfApp, [projectId, appName])
-/** The release run of a deployment, if it has one. */
+/** Returns the run of a deployment's release command, if it has one. */
 export const release = (sql: Sql, deploymentId: string) => sql.maybe(releaseOf, [deploymentId])
 
 export const insert = (
@@ -179,6 +182,6 @@ export const openIds = async (sql: Sql, deploymentId: string) =>
 export const openReleases = async (sql: Sql, deploymentId: string) =>
   (await sql.rows(openReleaseOf, [deploymentId])).map(row => row.id)
 export const removeOld = (sql: Sql, before: Date) => sql.run(deleteOld, [before])
-/** Whether the VM belongs to a run of the deployment. */
+/** Returns whether the VM belongs to a run of the deployment. */
 export const isRunVm = async (sql: Sql, deploymentId: string, vmId: string) =>
   (await sql.maybe(vmOfRun, [deploymentId, vmId])) !== undefined

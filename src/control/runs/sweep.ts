@@ -5,7 +5,7 @@ import * as store from './store.ts'
 
 const historyMs = 30 * hours(24)
 
-/** Forgets runs that ended a month ago. */
+/** The sweep that deletes runs a month after they ended. */
 export const runRetention = ({ db }: Pick<Deps, 'db'>): Sweep => ({
   name: 'run-retention',
   everyMs: hours(1),

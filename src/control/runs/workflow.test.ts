@@ -1,4 +1,4 @@
-/** Crash matrix of the run workflow: every run ends, and leaves no VM and no reserved capacity. */
+/** Crash matrix of the run workflow: every run ends, and leaves neither a VM nor reserved capacity. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -55,7 +55,7 @@ const cases = crashMatrix<Subject>({
 })
 
 describe('crash matrix of a run', () => {
-  it('covers every phase with every fault', () =>
+  it('contains each phase with each fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.run.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })

@@ -1,6 +1,6 @@
 /**
- * The workflow of a run: waits until its VM has run the command, records the result and the last lines of output, and
- * removes the VM.
+ * The run workflow: waits until the run's VM has executed the command, records the result and the last lines of output,
+ * and removes the VM.
  */
 import { poke } from '../../engine/runner.ts'
 import { done, go, type Step, wait, workflow } from '../../engine/workflow.ts'
@@ -11,11 +11,11 @@ import { setVmWant } from '../vms/index.ts'
 import type { Outcome, Run } from './store.ts'
 import * as store from './store.ts'
 
-/** Every relevant change pokes the workflow; this poll covers lost pokes. */
+/** Interval of polls, for lost pokes; every relevant change pokes the workflow. */
 const pollMs = seconds(30)
-/** For a host with room, the image and the start. */
+/** Time limit for finding a host, pulling the image and starting the VM. */
 const startMs = minutes(15)
-/** A VM that waits for sessions ends when it has had none for this time. */
+/** A run without a command ends when its VM has had no session for this time. */
 const unusedMs = minutes(2)
 const keptLines = 1000
 const keptChars = 64 * 1024
@@ -73,7 +73,10 @@ export const runWorkflow = (deps: RunDeps) =>
     },
   })
 
-/** A client that ends a run after its session has ended, as mote run does, does not cancel it. */
+/**
+ * Records the result of the last session for a run without a command. A client such as `mote run` removes the run after
+ * its session has ended, which must not count as cancelling it.
+ */
 async function decideBySession(tx: Parameters<typeof store.started>[0], run: Run): Promise<void> {
   const { open, lastCode } = run.sessions
   if (run.outcome !== null || run.want !== 'cancelled' || open > 0 || lastCode === null) return
@@ -87,7 +90,7 @@ function unusedSinceMs({ sessions }: Run, enteredAt: Date, now: Date): number {
   return now.getTime() - Math.max(enteredAt.getTime(), sessions.lastEndedAt?.getTime() ?? 0)
 }
 
-/** The program has ended, or could not be started. */
+/** Ends a run whose program has exited or could not be started. */
 function exited(deps: RunDeps, run: Run) {
   const { exitCode = null, error = null } = run.vm ?? {}
   if (exitCode === 0) return end(deps, run, 'succeeded', null, 0)
@@ -108,7 +111,10 @@ async function end(deps: RunDeps, run: Run, outcome: Outcome, reason: string | n
   )
 }
 
-/** Returns null when the host does not answer: the result is worth more than its log. */
+/**
+ * Returns the last lines of output; null when the host does not respond, because the result of a run must not depend on
+ * its log.
+ */
 export async function lastLines({ bus, log }: Pick<RunDeps, 'bus' | 'log'>, run: Pick<Run, 'command' | 'vm'>) {
   if (run.command === null || !run.vm?.hostId) return null
   try {

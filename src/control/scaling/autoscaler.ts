@@ -1,4 +1,4 @@
-/** Runs the autoscaler on the numbers that hosts measure, and writes its decisions. */
+/** Runs the autoscaler on the load that hosts report, and writes its decisions. */
 import { pokeMany } from '../../engine/runner.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -13,7 +13,10 @@ type AutoscalerDeps = Pick<Deps, 'db'> & {
   readonly config: Pick<Deps['config'], 'requestsPerReplica'>
 }
 
-/** The history is in memory: a control plane that takes over the sweep collects samples for a while before it acts. */
+/**
+ * The autoscaler sweep. Keeps its samples in memory, so a control plane that takes over the sweep collects samples for
+ * a while before it acts.
+ */
 export const autoscaler = (deps: AutoscalerDeps): Sweep => {
   const { requestsPerReplica } = deps.config
   const history = new Map<string, LoadSample[]>()
@@ -36,7 +39,10 @@ export const autoscaler = (deps: AutoscalerDeps): Sweep => {
   }
 }
 
-/** Returns undefined while any VM has no numbers, because a partial mean would mislead. */
+/**
+ * Returns the mean load of an app's VMs. Undefined while any of them has no metrics, because a mean over some VMs would
+ * be misleading.
+ */
 function measure(live: LiveStats, app: store.ScaledApp, atMs: number): LoadSample | undefined {
   const stats = app.vmIds.flatMap(id => live.get(id) ?? [])
   if (stats.length === 0 || stats.length < app.vmIds.length) return undefined
@@ -58,7 +64,10 @@ function remember(
   return kept
 }
 
-/** Returns false when the plan has no room, or the desired number was changed in the meantime. */
+/**
+ * Writes the desired number of replicas. Returns false when the plan does not allow it, or the number was changed in
+ * the meantime.
+ */
 const apply = (deps: AutoscalerDeps, app: store.ScaledApp, wanted: number): Promise<boolean> =>
   deps.db.tx(async tx => {
     if (wanted > app.desired && !(await replicasFit(tx, app.projectId, app.deploymentId, wanted - app.desired)))

@@ -5,7 +5,10 @@ import { autoscale, type LoadSample } from './decide.ts'
 const limits = { min: 1, max: 10, cpuThreshold: 80, memThreshold: 80 }
 const stepMs = 5000
 
-/** Runs an app under a total load (in units of one full VM) that changes over time; returns the replicas after each step. */
+/**
+ * Runs an app under a total load that changes over time, in units of one fully used VM. Returns the number of replicas
+ * after each step.
+ */
 function simulate(
   loadAt: (second: number) => number,
   seconds: number,
@@ -28,8 +31,8 @@ function simulate(
 }
 const changes = (replicas: readonly number[]) => replicas.filter((n, at) => at > 0 && n !== replicas[at - 1]).length
 
-describe('autoscaler', () => {
-  it('does not change under a load that fits', () => {
+describe('the autoscaler', () => {
+  it('changes nothing while the load is below the threshold', () => {
     expect(new Set(simulate(() => 1.5, 1200, 2))).toEqual(new Set([2]))
   })
   it('follows a sudden increase within two minutes', () => {
@@ -54,11 +57,11 @@ describe('autoscaler', () => {
   it('ignores a short spike', () => {
     expect(changes(simulate(second => (second > 300 && second < 308 ? 3 : 1.4), 900, 2))).toBe(0)
   })
-  it('does not flap under a wave around the threshold', () => {
+  it('does not flap when the load oscillates around the threshold', () => {
     expect(changes(simulate(second => 1.6 + 0.3 * Math.sin(second / 7), 3600, 2))).toBeLessThanOrEqual(2)
   })
-  it('follows a day with its peak at noon, and scales down at night', () => {
-    // Hourly means of a web shop, in fully used VMs; linear in between.
+  it('follows the load of a day with its peak at noon, and scales down at night', () => {
+    // Load of a web shop by hour, as a number of fully used VMs. Interpolated linearly between the hours.
     const hours = [
       1, 0.8, 0.6, 0.5, 0.5, 0.8, 1.5, 2.8, 4, 4.8, 5.4, 5.8, 6, 5.6, 5.2, 4.9, 4.6, 4.8, 5, 4.4, 3.4, 2.5, 1.8, 1.3,
     ]
@@ -74,7 +77,7 @@ describe('autoscaler', () => {
     expect(Math.max(...replicas)).toBeLessThanOrEqual(9)
     expect(replicas.at(-1)).toBeLessThanOrEqual(3)
   })
-  it('ignores a threshold of 0, and keeps the number without samples', () => {
+  it('ignores a threshold of 0, and changes nothing without samples', () => {
     const samples = Array.from({ length: 10 }, (_, n) => ({ atMs: n * stepMs, cpu: 100, memory: 100 }))
     expect(
       autoscale({
@@ -89,7 +92,7 @@ describe('autoscaler', () => {
     ).toBe(3)
     expect(autoscale({ ...limits, nowMs: 50_000, samples: [], desired: 3, lastChangeMs: undefined })).toBe(3)
   })
-  it('never leaves its bounds', () => {
+  it('never goes below the minimum or above the maximum', () => {
     fc.assert(
       fc.property(
         fc.record({

@@ -1,14 +1,14 @@
 /**
- * Decides how many replicas an app should have. Pure. Load is the mean over its VMs, and should stay below the
- * thresholds. Scaling up is quick (a short window, at most doubling); scaling down is slow (the highest load of a long
+ * Decides how many replicas an app should have. Pure. The load is the mean over the app's VMs and should stay below the
+ * thresholds. Scaling up is quick (a short window, at most doubling). Scaling down is slow (the highest load of a long
  * window, one replica at a time, and only if the load would stay well below the threshold), which prevents flapping.
  */
 export interface LoadSample {
   readonly atMs: number
-  /** Mean over the VMs, percent 0..100. */
+  /** Mean over the VMs, in percent (0 to 100). */
   readonly cpu: number
   readonly memory: number
-  /** Open requests per replica; absent when unknown. */
+  /** Mean number of open requests per replica; absent if unknown. */
   readonly requests?: number
 }
 
@@ -19,10 +19,10 @@ export interface AutoscaleInput {
   readonly desired: number
   readonly min: number
   readonly max: number
-  /** Percent; 0 disables the threshold. */
+  /** Threshold in percent; 0 disables it. */
   readonly cpuThreshold: number
   readonly memThreshold: number
-  /** Maximum of open requests per replica; absent or 0 disables it. */
+  /** Threshold of open requests per replica; absent or 0 disables it. */
   readonly requestsPerReplica?: number
   readonly lastChangeMs: number | undefined
 }
@@ -31,9 +31,9 @@ const upWindowMs = 30_000
 const downWindowMs = 120_000
 const upPauseMs = 30_000
 const downPauseMs = 60_000
-/** No change within this distance of the threshold. */
+/** Share by which the load may exceed the threshold without a change. */
 const tolerance = 0.1
-/** With one replica less, the load must be below this share of the threshold. */
+/** A replica is removed only if the load would then stay below this share of the threshold. */
 const downShare = 0.8
 const fewestSamples = 3
 
@@ -56,12 +56,12 @@ export function autoscale(input: AutoscaleInput): number {
   return afterwards < downShare ? input.desired - 1 : input.desired
 }
 
-/** Returns the load of each sample in the window, as a share of the threshold it is closest to. */
+/** Returns the load of each sample in the window, as a share of the threshold that it is closest to. */
 function ratios(
   { nowMs, samples, cpuThreshold, memThreshold, requestsPerReplica = 0, lastChangeMs }: AutoscaleInput,
   windowMs: number,
 ): number[] {
-  // Samples measured with another number of replicas do not apply.
+  // Excludes samples that were measured with another number of replicas.
   const fromMs = Math.max(nowMs - windowMs, lastChangeMs ?? 0)
   const share = (load: number, threshold: number) => (threshold > 0 ? load / threshold : 0)
   return samples

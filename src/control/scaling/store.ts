@@ -3,12 +3,12 @@ import type { Bed } from '../deployments/index.ts'
 
 export interface Traffic {
   readonly appId: string
-  /** Age of its last request in ms. */
+  /** Time since the app's last request, in ms. */
   readonly ageMs: number
 }
 
-// A request during the idle state keeps the app awake. Rows are locked in id order (docs/engine.md), because the plan
-// of an UPDATE may use another order.
+// A request in the state "idle" keeps the app awake. Rows are locked in id order (docs/engine.md), because the plan of
+// an UPDATE may use another order.
 const recordTraffic = statement<{ id: string; idle: boolean }>(
   'fleet.recordTraffic',
   `WITH held AS (
@@ -51,8 +51,8 @@ const holdActive = statement<{ id: string }>(
   'fleet.holdActive',
   `SELECT d.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id WHERE a.id = $1 FOR NO KEY UPDATE OF d`,
 )
-// $2: timeout of silent hosts in seconds. A separate statement after the locks: one that waits for a lock sees other
-// rows as they were before the wait.
+// $2: seconds of silence after which a host is not used. Runs as a separate statement after the one that locks: a
+// statement that waits for a lock reads other rows as they were before the wait.
 const bedOfApp = statement<Bed>(
   'fleet.bed',
   `SELECT d.project_id AS "projectId", d.app_id AS "appId", d.id AS "deploymentId", d.vcpus, d.memory_mib AS "memoryMib",
@@ -101,27 +101,27 @@ const setDesired = statement(
      AND $3 BETWEEN greatest(min_replicas, 1) AND max_replicas`,
 )
 
-/** Returns the ids of apps that were about to scale to zero, in id order. */
+/** Records the times of requests. Returns the ids of apps that were about to scale to zero, in id order. */
 export const recordRequests = async (tx: Tx, traffic: readonly Traffic[]) =>
   (await tx.rows(recordTraffic, [traffic.map(t => t.appId), traffic.map(t => t.ageMs)]))
     .filter(app => app.idle)
     .map(app => app.id)
     .toSorted()
-/** Returns the apps in id order. */
+/** Marks apps without recent requests as idle and returns them in id order. */
 export const idle = async (tx: Tx, idleSeconds: number) =>
   (await tx.rows(fallIdle, [idleSeconds])).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-/** Returns undefined when the app is not asleep. */
+/** Wakes the app. Returns undefined when it is not asleep. */
 export const wakeUp = (tx: Tx, appId: string) => tx.maybe(wake, [appId])
 /**
- * Wakes the app, holds its deployment, and returns the snapshot to start from at once; without `bed` the workflows
- * start the VM.
+ * Wakes the app, locks its deployment, and returns the snapshot from which a VM can start at once (`bed`). Without one,
+ * the workflows start the VM.
  */
 export async function wakeUpWithBed(
   tx: Tx,
   appId: string,
   hostTimeoutSeconds: number,
 ): Promise<(Woken & { readonly bed: Bed | undefined }) | undefined> {
-  // The statements are pipelined and run in this order.
+  // The statements are sent together and run in this order.
   const [woken, , bed] = await Promise.all([
     wakeUp(tx, appId),
     tx.rows(holdActive, [appId]),
@@ -130,6 +130,6 @@ export async function wakeUpWithBed(
   return woken && { ...woken, bed }
 }
 export const scaled = (sql: Sql | Db) => sql.rows(scaledApps)
-/** Returns false when the desired number was changed in the meantime. */
+/** Sets the desired number of replicas. Returns false when it was changed in the meantime. */
 export const scale = async (tx: Tx, appId: string, from: number, to: number) =>
   (await tx.run(setDesired, [appId, from, to])) === 1

@@ -1,4 +1,4 @@
-/** Handles messages of gateways: traffic reports, and requests to wake apps. */
+/** Handles messages of gateways: traffic reports, and requests to wake sleeping apps. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { TrafficReport, WakeRequest, gatewaySubjects } from '../../contract/gateway.ts'
@@ -14,22 +14,23 @@ import { refreshRoute } from '../routing/index.ts'
 import { type PlacedVm, desiredVms } from '../vms/index.ts'
 import * as store from './store.ts'
 
-/** Idempotent: of many concurrent requests for a sleeping app only one changes something. */
+/** Wakes a sleeping app. Idempotent: of many concurrent calls only one changes something. */
 export async function wakeApp(tx: Tx, appId: string): Promise<void> {
   const woken = await store.wakeUp(tx, appId)
   if (woken) await follow(tx, appId, woken)
 }
 
 async function follow(tx: Tx, appId: string, { deploymentId, state }: store.Woken): Promise<void> {
-  // An app that warms up has no VM yet, and its route stays that of a sleeping app.
+  // A warming-up app has no VM yet, so its route remains that of a sleeping app.
   if (state === 'active') await refreshRoute(tx, appId)
   if (deploymentId) await poke(tx, 'deployment', deploymentId)
 }
 
 /**
- * Wakes an app for a waiting request. If its snapshot host is usable, this transaction does everything that the
- * workflows would do one after another. It needs its own transaction, because it locks a host and a VM after the app.
- * @param afterMs delay before the workflows run; the caller contacts the host meanwhile
+ * Wakes an app for a waiting request. If the host of its sleep snapshot is usable, this transaction does everything
+ * that the workflows would otherwise do one after another. It must be a transaction of its own, because it locks a host
+ * and a VM after the app.
+ * @param afterMs delay before the workflows run; in the meantime the caller contacts the host
  * @returns the VM to start
  */
 export async function wakeAppNow(
@@ -44,11 +45,11 @@ export async function wakeAppNow(
   return vm
 }
 
-/** How long the workflows leave a wake to the caller that began it. */
+/** Delay before the workflows continue a wake-up that the caller has begun. */
 const workflowsAfterMs = seconds(1)
 const reportTimeoutMs = seconds(5)
 
-/** Records requests; apps that were about to scale to zero stay awake. */
+/** Records requests. Apps that were about to scale to zero stay awake. */
 export async function recordTraffic(tx: Tx, traffic: readonly store.Traffic[]): Promise<void> {
   for (const appId of await store.recordRequests(tx, traffic)) await wakeApp(tx, appId)
 }
@@ -59,7 +60,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
   const { hostTimeoutSeconds } = deps.config
   const desiredStates = desiredVms(deps)
   const stopping = new AbortController()
-  /** If this fails, the VM's workflow contacts the host a moment later. */
+  /** Sends the VM to its host. If that fails, the VM's workflow does it a moment later. */
   const notify = (vm: PlacedVm) =>
     desiredStates
       .put(vm, AbortSignal.any([stopping.signal, AbortSignal.timeout(reportTimeoutMs)]))
@@ -79,7 +80,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
     gatewaySubjects.traffic,
     async message => {
       const { atMs, apps, leaving = [] } = Value.Parse(TrafficReport, message.data)
-      // Uses ages, so that the gateway's clock does not matter. Open requests are being served now.
+      // Converts times to ages, so that the gateway's clock does not matter. An app with open requests has the age 0.
       const asked = apps
         .filter(app => isUuid(app.appId) && (app.requests > 0 || app.open > 0))
         .map(app => ({ appId: app.appId, ageMs: app.open > 0 ? 0 : Math.max(0, atMs - app.lastRequestAtMs) }))
@@ -89,7 +90,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
     },
     { group: 'control' },
   )
-  // Every control plane keeps the live numbers.
+  // Every control plane keeps the live metrics of all gateways.
   const numbers = await deps.bus.subscribe(gatewaySubjects.traffic, message => {
     const report = Value.Parse(TrafficReport, message.data)
     const nowMs = deps.clock.now().getTime()
@@ -107,8 +108,8 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
 }
 
 /**
- * Marks apps without recent requests as idle if they may scale to zero, and removes them from routing; their
- * deployments do the rest.
+ * The sweep that marks apps without recent requests as idle, if they may scale to zero, and stops routing to them.
+ * Their deployment workflows then stop the VMs.
  */
 export const idleApps = (deps: Pick<Deps, 'db' | 'config'>): Sweep => ({
   name: 'idle-apps',

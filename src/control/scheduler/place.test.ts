@@ -28,19 +28,19 @@ const request = (change: Partial<PlacementRequest> = {}): PlacementRequest => ({
 })
 
 describe('place', () => {
-  it('spreads by default and packs on request', () => {
+  it('spreads VMs by default, and packs them on request', () => {
     const hosts = [host('a', { usedMemoryMib: 8192 }), host('b')]
     expect(place(hosts, request()).host?.id).toBe('b')
     expect(place(hosts, request(), 'bin-pack').host?.id).toBe('a')
   })
 
-  it('avoids a host with a sibling, unless there is no other', () => {
+  it('avoids a host with another replica of the deployment, unless there is no other host', () => {
     const siblings = new Set(['b'])
     expect(place([host('a', { usedVcpus: 15 }), host('b')], request({ siblings })).host?.id).toBe('a')
     expect(place([host('b')], request({ siblings })).host?.id).toBe('b')
   })
 
-  it('places a database on a host that has its image, or that does not report images', () => {
+  it('places a database on a host that has its image or does not report its images', () => {
     const hosts = [
       host('a', { databaseImages: [] }),
       host('b', { databaseImages: ['postgres:16'] }),
@@ -52,7 +52,7 @@ describe('place', () => {
     expect(place([host('d', { databaseImages: null })], request({ databaseImage })).host?.id).toBe('d')
     const nowhere = place(hosts.slice(0, 2), request({ databaseImage }))
     expect(explain(nowhere)).toContain('2 hosts: lacks the database image')
-    // The image may be built there later.
+    // The image may still be built on these hosts later.
     expect(nowhere.couldFit).toBe(true)
   })
 
@@ -87,7 +87,7 @@ describe('place', () => {
     expect(explain(result)).toContain('1 host: cordoned')
   })
 
-  it('reports what can never fit', () => {
+  it('reports requests that would not fit even on empty hosts', () => {
     expect(place([host('a')], request({ memoryMib: 20_000 })).couldFit).toBe(false)
     expect(place([host('a')], request({ hypervisor: 'firecracker' })).couldFit).toBe(false)
     expect(place([], request()).couldFit).toBe(false)
@@ -112,7 +112,7 @@ describe('place', () => {
     expect(offers(['fake'])).toBe('fake')
   })
 
-  it('prefers everything at native speed to emulation, and KVM to gVisor; a request for a VM excludes gVisor', () => {
+  it('prefers native speed to emulation, and KVM to gVisor; a request for a VM excludes gVisor', () => {
     const [emulated, kvm, sandbox, fake] = [
       { name: 'qemu', available: true, emulated: true },
       { name: 'qemu', available: true },
@@ -131,7 +131,7 @@ describe('place', () => {
     expect(explainNever(never, request({ hypervisor: 'vm' }))).toContain('No host offers virtual machines')
   })
 
-  it('waits on a host that has just started for something faster than emulation', () => {
+  it('waits for a host that has just started, if it may offer something faster than emulation', () => {
     const hypervisors = [
       { name: 'qemu', available: true, emulated: true },
       { name: 'gvisor', available: false, probing: true },
@@ -160,11 +160,11 @@ describe('place', () => {
     expect(build.rejected).toMatchObject([{ id: 'b', reason: 'hypervisor lacks a needed feature' }])
     const never = place([small], request({ needs: ['raw-drives'] }))
     expect(never).toMatchObject({ host: undefined, couldFit: false })
-    // Volumes are encrypted on host b only.
+    // The volumes would be encrypted on host b only.
     const secret = place([both, small], request({ needs: ['volumes'], encryptedOn: new Set(['b']) }))
     expect([secret.host?.id, secret.rejected[0]?.id]).toEqual(['a', 'b'])
     expect(place([both], request({ needs: ['volumes'], encryptedOn: new Set(['a']) })).host?.hypervisor).toBe('qemu')
-    // An agent that does not report features counts as having all.
+    // An agent that does not report features counts as having all of them.
     expect(place([host('c')], request({ needs: ['raw-drives'] })).host?.id).toBe('c')
   })
 
@@ -174,7 +174,7 @@ describe('place', () => {
     expect(place([closed, host('b', { usedVcpus: 16 })], request()).host?.id).toBe('a')
   })
 
-  it('never proposes a host without enough capacity, for any numbers', () => {
+  it('never proposes a host without enough capacity, for random hosts and requests', () => {
     const arbitraryHost = fc.record({
       used: fc.nat(20),
       memory: fc.nat(20_000),
@@ -195,7 +195,7 @@ describe('place', () => {
     )
   })
 
-  it('chooses the best host regardless of their order, and gives a reason for each rejected one', () => {
+  it('chooses the best host in any order of hosts, and gives a reason for each rejected one', () => {
     const arbitraryHost = fc.record({
       used: fc.nat(18),
       cordoned: fc.boolean(),
@@ -213,7 +213,7 @@ describe('place', () => {
           }),
         )
         const siblings = new Set(list.flatMap((h, i) => (h.sibling ? [String(i)] : [])))
-        // A sibling costs more than a missing private network, which costs more than any load.
+        // Another replica on the host costs more than a missing private network, which costs more than any load.
         const cost = (at: number) => {
           const { used = 0, sibling = false, closed = false } = list[at] ?? {}
           return (sibling ? 10_000 : 0) + (closed ? 5000 : 0) + used

@@ -1,6 +1,6 @@
 /**
- * Chooses a host for a VM: filter, then score. Pure. The result is only a proposal; the reservation (a conditional
- * UPDATE) decides, so stale numbers can never oversell a host.
+ * Chooses a host for a VM: filters, then scores. Pure. The result is only a proposal: the reservation (a conditional
+ * UPDATE) decides, so outdated numbers can never oversell a host.
  */
 import type { HypervisorFeature, HypervisorName } from '../../contract/agent.ts'
 import { labelsText } from '../../lib/labels.ts'
@@ -11,7 +11,7 @@ interface Offered {
   readonly available: boolean
   readonly probing?: boolean
   readonly emulated?: boolean
-  /** Absent: not reported; all features are assumed. */
+  /** Absent if the agent does not report features; then all features are assumed. */
   readonly features?: readonly string[]
 }
 
@@ -26,36 +26,39 @@ export interface HostView extends Labeled {
   readonly usedVcpus: number
   readonly usedMemoryMib: number
   readonly usedDiskMib: number
-  /** Images of database engines on the host; null or absent: not reported, all images are assumed. */
+  /**
+   * Images of database engines on the host. Null or absent if the agent does not report them; then all images are
+   * assumed.
+   */
   readonly databaseImages?: readonly string[] | null
   readonly cordoned: boolean
-  /** False when the host has been silent for too long. */
+  /** False if the host has been silent for too long. */
   readonly up: boolean
 }
 
 export interface PlacementRequest {
-  /** Undefined: the best that the host offers. */
+  /** The requested hypervisor; undefined: the best one that the host offers. */
   readonly hypervisor: WantedHypervisor | undefined
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
   /** Hosts that already run a replica of the same deployment: avoided while others have capacity. */
   readonly siblings: ReadonlySet<string>
-  /** Hosts to exclude (for example after a refusal). */
+  /** Hosts to exclude, for example because they refused the VM. */
   readonly excluded?: ReadonlySet<string>
-  /** Hosts that cannot store or reach its volumes. */
+  /** Hosts that cannot store or reach the VM's volumes. */
   readonly withoutStorage?: ReadonlySet<string>
   /** Features that the hypervisor must have. */
   readonly needs?: readonly HypervisorFeature[]
-  /** The image of a database, such as `postgres:15`, which hosts do not fetch themselves. */
+  /** Image of a database engine, such as `postgres:15`. Hosts do not pull these images by themselves. */
   readonly databaseImage?: string
-  /** The only host with its image, which a build without a registry has made there. */
+  /** Host that built the VM's image. Set if the image is in no registry, so that no other host has it. */
   readonly builtOn?: string
-  /** Hosts where its volumes are encrypted: the hypervisor there must be able to open them. */
+  /** Hosts where the VM's volumes would be encrypted. The hypervisor there must be able to open them. */
   readonly encryptedOn?: ReadonlySet<string>
-  /** Labels of hosts that its app requires and prefers. */
+  /** Host labels that the app requires or prefers. */
   readonly wishes?: HostWishes | undefined
-  /** When set, only this host is possible (a volume is stored there, or a migration names it). */
+  /** If set, only this host is possible, because a volume is stored there or a migration names it. */
   readonly pinnedTo?: string
 }
 
@@ -80,13 +83,13 @@ export type Rejection =
 export interface Placement {
   readonly host: { readonly id: string; readonly name: string; readonly hypervisor: HypervisorName } | undefined
   readonly rejected: readonly { readonly id: string; readonly name: string; readonly reason: Rejection }[]
-  /** Labels that the app requires, as text; empty: none. */
+  /** Labels that the app requires, as text; empty if it requires none. */
   readonly required: string
-  /** True when a host could take the VM once others leave. False: it would not fit even on empty hosts. */
+  /** True if a host could take the VM once others leave. False if the VM would not fit even on empty hosts. */
   readonly couldFit: boolean
 }
 
-/** Best first. `fake` is chosen only if nothing else is offered or if it is requested. */
+/** Hypervisors, best first. `fake` is chosen only if nothing else is offered or if it is requested. */
 const preference = [
   'firecracker',
   'cloud-hypervisor',
@@ -95,10 +98,13 @@ const preference = [
   'fake',
 ] as const satisfies readonly HypervisorName[]
 
-/** `vm`: any hypervisor with a virtual machine and a kernel for each guest, which gVisor is not. */
+/**
+ * A hypervisor that a request may name. `vm` stands for any that runs each guest with a kernel of its own, which gVisor
+ * does not.
+ */
 export type WantedHypervisor = HypervisorName | 'vm'
 
-/** Best first; emulation comes after everything that runs at native speed. */
+/** Returns the host's hypervisors, best first. Emulation comes after everything that runs at native speed. */
 function ranked(host: HostView): readonly Offered[] {
   const byName = preference.flatMap(name => host.hypervisors.filter(one => one.name === name))
   const last = ({ emulated, name }: Offered) => (name === 'fake' ? 2 : emulated === true ? 1 : 0)
@@ -122,7 +128,10 @@ export function offered(
   return ranked(host).find(one => suitable(one) && one.available && able(one.features))?.name
 }
 
-/** Whether a faster hypervisor may become available within seconds: the agent has just started. */
+/**
+ * Returns whether a faster hypervisor may become available within seconds, because the agent has just started and still
+ * probes it.
+ */
 function mayGetFaster(host: HostView, { hypervisor }: PlacementRequest): boolean {
   if (hypervisor !== undefined) return false
   const usable = ranked(host).filter(one => one.available || one.probing === true)
@@ -130,7 +139,7 @@ function mayGetFaster(host: HostView, { hypervisor }: PlacementRequest): boolean
   return first?.probing === true && usable.find(one => one.available)?.emulated === true
 }
 
-/** Reasons that waiting for capacity does not resolve. */
+/** Reasons that do not go away when other VMs leave. */
 const permanent: ReadonlySet<Rejection> = new Set([
   ...([
     'volume elsewhere',
@@ -142,7 +151,7 @@ const permanent: ReadonlySet<Rejection> = new Set([
   ] as const),
 ])
 
-/** Returns the chosen host, and the reasons against each rejected one. */
+/** Returns the chosen host, and the reason why each other one was rejected. */
 export function place(hosts: readonly HostView[], request: PlacementRequest, policy: Policy = 'spread'): Placement {
   const host = pick(hosts, request, policy)
   const rejected: { id: string; name: string; reason: Rejection }[] = []
@@ -157,8 +166,8 @@ export function place(hosts: readonly HostView[], request: PlacementRequest, pol
 }
 
 /**
- * Returns only the chosen host. Faster than `place`: of a thousand hosts nearly all score no better than an earlier one
- * and need no further checks.
+ * Returns only the chosen host. Faster than `place`: of a thousand hosts, nearly all have no better score than an
+ * earlier one and need no further checks.
  */
 export function pick(
   hosts: readonly HostView[],
@@ -174,7 +183,7 @@ export function pick(
     if (!isBetter(host, most)) continue
     const hypervisor = reject(host, request) ? undefined : offered(host, request)
     if (!hypervisor) continue
-    // Hosts without private networks are chosen only if there is no alternative.
+    // A host without private networks is chosen only if there is no other.
     const score = most - (offered(host, open) ? 0 : 5)
     if (isBetter(host, score)) best = { host, hypervisor, score }
   }
@@ -211,8 +220,8 @@ export function fitsEmpty(host: HostView, request: PlacementRequest): boolean {
 }
 
 /**
- * Higher is better. A preferred label counts more than a sibling on the host, which costs more than any load; the rest
- * is the share used after placement.
+ * Returns the score of a host; higher is better. A preferred label counts more than another replica on the host, which
+ * counts more than any load. The rest is the share of the host that is used after the placement.
  */
 function rate(host: HostView, request: PlacementRequest, policy: Policy): number {
   const share = Math.max(
@@ -240,7 +249,7 @@ function reasonsOf({ rejected, required }: Placement): string {
   return [...counts].map(([reason, n]) => `${n} ${n === 1 ? 'host' : 'hosts'}: ${shown(reason)}`).join('; ')
 }
 
-/** Explains why waiting is pointless, and what to change. @param placement among hosts as if they were empty */
+/** Explains why the VM will never fit, and what to change. @param placement computed as if all hosts were empty */
 export function explainNever(placement: Placement, request: PlacementRequest, hosts: readonly HostView[] = []): string {
   const { hypervisor, vcpus, memoryMib, diskMib } = request
   const lacks = (reason: Rejection) => placement.rejected.every(one => one.reason === reason)

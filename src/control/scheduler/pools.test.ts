@@ -13,6 +13,6 @@ it.each<[string, Partial<VolumeNeed>, string, string | undefined]>([
   ['has no pool of that name', { poolName: 'fast' }, 'a', 'no pool'],
   ['is not the host of the volume', { hostId: 'a', bound: true, poolName: 'local' }, 'b', 'elsewhere'],
   ['already stores the volume', { hostId: 'a', bound: true, poolName: 'local', sizeMib: 900 }, 'a', undefined],
-])('gives the one reason why a host cannot have a volume: it %s', (_, change, host, reason) =>
+])('a host that %s has at most one reason why it cannot store a volume', (_, change, host, reason) =>
   expect(poolObstacle(pools, host, { ...volume, ...change })).toBe(reason),
 )

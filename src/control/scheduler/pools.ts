@@ -1,10 +1,10 @@
-/** Decides which host can store which volumes. Pure, like `place.ts`. */
+/** Decides which host can store which volumes. Pure, as `place.ts` is. */
 
-/** A storage pool of a host, and the room that it can still assign. */
+/** A storage pool of a host, and the space that it can still assign. */
 export interface PoolView {
   readonly hostId: string
   readonly name: string
-  /** All hosts with a pool of this name reach the same volumes. */
+  /** True if all hosts with a pool of this name reach the same volumes. */
   readonly shared: boolean
   readonly encrypted: boolean
   readonly roomMib: number
@@ -12,18 +12,18 @@ export interface PoolView {
 
 export interface VolumeNeed {
   readonly volumeId: string
-  /** Empty: any pool. */
+  /** Name of the required pool; empty: any pool. */
   readonly poolName: string
   readonly sizeMib: number
-  /** Current host; null: none yet. */
+  /** Host that stores the volume; null: none yet. */
   readonly hostId: string | null
   readonly bound: boolean
 }
 
-/** The pool for volumes that request none, if the host has it. */
+/** Name of the pool for volumes that do not request one, if the host has such a pool. */
 export const defaultPool = 'local'
 
-/** Returns the host's pool for each volume; undefined when one of them is unreachable or does not fit. */
+/** Returns the host's pool for each volume; undefined when one of the volumes is unreachable or does not fit. */
 export function fitVolumes(
   pools: readonly PoolView[],
   hostId: string,
@@ -44,10 +44,10 @@ export function fitVolumes(
   return found
 }
 
-/** Reasons why a host cannot have the volume. */
+/** Reasons why a host cannot store or reach a volume. */
 export type PoolObstacle = 'elsewhere' | 'no pool' | 'no room'
 
-/** Returns undefined when the host can have the volume. */
+/** Returns why the host cannot store or reach the volume; undefined when it can. */
 export function poolObstacle(pools: readonly PoolView[], hostId: string, volume: VolumeNeed): PoolObstacle | undefined {
   if (fitVolumes(pools, hostId, [volume])) return undefined
   if (volume.hostId !== null && volume.bound && volume.hostId !== hostId) return 'elsewhere'
@@ -56,8 +56,9 @@ export function poolObstacle(pools: readonly PoolView[], hostId: string, volume:
 }
 
 /**
- * Returns a pool of another host for each volume that moves there with its content: of the same name if possible,
- * otherwise with most room; encrypted if the old pool is. Undefined when one of them does not fit.
+ * Returns the target pool on another host for each volume that is copied there: a pool of the same name if possible,
+ * otherwise the one with the most free space; encrypted if the old pool is. Undefined when one of the volumes does not
+ * fit.
  */
 export function fitMoved(
   pools: readonly PoolView[],
@@ -79,7 +80,7 @@ export function fitMoved(
   return found
 }
 
-/** Returns the named pool; without a name the default pool, then those with most room. */
+/** Returns the named pool. Without a name: the default pool, then the others by free space. */
 function candidates(here: readonly PoolView[], name: string): readonly PoolView[] {
   if (name !== '') return here.filter(pool => pool.name === name)
   return here.toSorted(

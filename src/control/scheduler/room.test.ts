@@ -40,11 +40,11 @@ it('ignores hosts that can never take the VM', () => {
   expect(roomFor(hosts, { ...request, pinnedTo: 'c' })).toMatchObject({ now: 0, ever: 0 })
 })
 
-it('sets no limit before the first host has joined', () => {
+it('sets no limit while no host has joined', () => {
   expect(roomFor([], request)).toMatchObject({ now: 0, ever: Number.POSITIVE_INFINITY })
 })
 
-it('says what has to change', () => {
+it('explains what to change when the VM can never run', () => {
   const never = roomFor([host('a'), host('b')], { ...request, hypervisor: 'firecracker' })
   expect(never).toMatchObject({
     ever: 0,

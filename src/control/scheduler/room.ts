@@ -1,14 +1,16 @@
-/** Computes how many VMs of one shape the hosts can run. Pure, and only a proposal, like `place`. */
+/** Computes how many VMs of one size the hosts can run. Pure, and only a proposal, as in `place`. */
 import { explainNever, fitsEmpty, type HostView, type Placement, type PlacementRequest, place } from './place.ts'
 
 export interface Room {
   /** Placement of the first VM. */
   readonly placement: Placement
-  /** VMs that fit in addition to the running ones. */
+  /** Number of VMs that fit in addition to the running ones. */
   readonly now: number
-  /** VMs that would fit on empty hosts. Infinite without hosts, because a joining host may have any size. */
+  /**
+   * Number of VMs that would fit on empty hosts. Infinite without hosts, because a host that joins may have any size.
+   */
   readonly ever: number
-  /** Why there cannot be more than `ever`, as text for users. */
+  /** Explains to users why there cannot be more VMs than `ever`. */
   readonly limit: string
 }
 

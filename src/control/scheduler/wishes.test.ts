@@ -34,12 +34,12 @@ const request = (
   wishes: wishesOf({ require, prefer }, visible),
 })
 
-describe('labels that an app requires', () => {
-  it('choose the only host that has them', () => {
+describe('a VM whose app requires labels', () => {
+  it('is placed on the only host that has them', () => {
     expect(pick(hosts, request({ region: 'eu' }))?.id).toBe('b')
   })
 
-  it('are named when no host has them, at once and while a VM waits', () => {
+  it('is refused with the names of the labels when no host has them', () => {
     const room = roomFor(hosts, request({ region: 'mars' }))
     expect(room.ever).toBe(0)
     expect(room.limit).toBe('No host has region=mars. Labels that hosts have: region (eu, us)')
@@ -48,7 +48,7 @@ describe('labels that an app requires', () => {
     )
   })
 
-  it('wait for room on the hosts that have them', () => {
+  it('waits for room on the hosts that have them', () => {
     const full = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 8 } : one))
     const placement = place(full, request({ region: 'eu' }))
     expect(placement.host).toBeUndefined()
@@ -56,7 +56,7 @@ describe('labels that an app requires', () => {
     expect(roomFor(full, request({ region: 'eu' })).ever).toBe(8)
   })
 
-  it('never match a label that apps may not use, and its values are not named', () => {
+  it('never matches a label that apps may not use, and the values of that label are not shown', () => {
     const room = roomFor(hosts, request({ disk: 'nvme' }))
     expect(room.placement.host).toBeUndefined()
     expect(room.limit).toContain('No host has disk=nvme')
@@ -65,25 +65,25 @@ describe('labels that an app requires', () => {
     expect(none.limit.replace('no-such-value', 'nvme')).toBe(room.limit)
   })
 
-  it('do not match names that objects inherit', () => {
+  it('does not match property names that objects inherit', () => {
     const odd = wishesOf({ require: { constructor: 'x' }, prefer: {} }, ['constructor'])
     expect(pick(hosts, { ...request({}), wishes: odd })).toBeUndefined()
     expect(visibleLabels({}, ['constructor', 'region'])).toEqual({})
   })
 })
 
-describe('labels that an app prefers', () => {
-  it('win against load and against another replica, as long as there is room', () => {
+describe('a VM whose app prefers labels', () => {
+  it('is placed on a host that has them despite load and another replica there', () => {
     const busy = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 7 } : one))
     expect(pick(busy, request({}, { region: 'eu' }, ['b']))?.id).toBe('b')
   })
 
-  it('are given up when the hosts that have them are full', () => {
+  it('is placed on another host when the hosts that have them are full', () => {
     const full = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 8 } : one))
     expect(pick(full, request({}, { region: 'eu' }))?.id).toMatch(/[ac]/)
   })
 
-  it('that apps may not use change nothing', () => {
+  it('is placed as without them if apps may not use these labels', () => {
     expect(pick(hosts, request({}, { disk: 'nvme' }))?.id).toBe(pick(hosts, request({}))?.id)
   })
 })

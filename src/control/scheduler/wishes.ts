@@ -1,16 +1,16 @@
-/** Which labels of hosts an app requires or prefers. Pure. */
+/** Host labels that an app requires or prefers. Pure. */
 import { type Labels, labelsText } from '../../lib/labels.ts'
 
-/** As stored and as in the API. */
+/** The app's requirements for hosts, in the form in which the database and the API have them. */
 export interface HostSettings {
-  /** A host must have all of them. */
+  /** A host must have all of these labels. */
   readonly require: Labels
-  /** Hosts that have more of them are chosen as long as they have room. */
+  /** Hosts with more of these labels are preferred, as long as they have room. */
   readonly prefer: Labels
 }
 
 export interface HostWishes extends HostSettings {
-  /** Labels that apps may use. To apps, hosts have no others. */
+  /** Names of the labels that apps may use. All others are ignored. */
   readonly visible: readonly string[]
 }
 
@@ -18,11 +18,14 @@ export interface Labeled {
   readonly labels?: Labels
 }
 
-/** Undefined if the app wishes nothing. @param visible names of the labels that apps may use */
+/**
+ * Combines the app's requirements with the labels that apps may use; undefined if it has no requirements.
+ * @param visible names of the labels that apps may use
+ */
 export const wishesOf = (settings: HostSettings | null, visible: readonly string[]): HostWishes | undefined =>
   settings === null ? undefined : { ...settings, visible }
 
-/** What apps see of a host. */
+/** Returns the labels of a host that apps may see. */
 export function visibleLabels({ labels = {} }: Labeled, visible: readonly string[]): Labels {
   return Object.fromEntries(visible.flatMap(name => (Object.hasOwn(labels, name) ? [[name, labels[name] ?? '']] : [])))
 }
@@ -33,14 +36,14 @@ const has = ({ labels }: Labeled, [name, value]: readonly [string, string], visi
 export const fulfils = (host: Labeled, wishes: HostWishes | undefined): boolean =>
   wishes === undefined || Object.entries(wishes.require).every(pair => has(host, pair, wishes.visible))
 
-/** From 0 to 1: the share of the preferred labels that the host has. */
+/** Returns the share of the preferred labels that the host has, from 0 to 1. */
 export function liking(host: Labeled, wishes: HostWishes | undefined): number {
   const wanted = wishes ? Object.entries(wishes.prefer) : []
   if (!wishes || wanted.length === 0) return 0
   return wanted.filter(pair => has(host, pair, wishes.visible)).length / wanted.length
 }
 
-/** Says that no host has the labels, and which ones there are, as text for users. */
+/** Explains to users that no host has the required labels, and lists those that hosts have. */
 export function unfulfilled(hosts: readonly Labeled[], { require, visible }: HostWishes): string {
   const values = new Map<string, Set<string>>()
   for (const host of hosts)

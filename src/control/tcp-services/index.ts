@@ -1,4 +1,4 @@
-/** TCP services: public ports of gateways that lead to ports of apps. */
+/** TCP services: public ports of gateways that are forwarded to ports of apps. */
 import type { Deps } from '../base/deps.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
@@ -48,7 +48,7 @@ export const tcpServiceFeature = (deps: Pick<Deps, 'db' | 'config'>) =>
     },
   })
 
-/** Hosts let gateways reach the ports, and gateways listen. */
+/** Applies a change of the app's services: hosts allow gateways to reach the ports, and gateways listen on them. */
 async function apply(tx: Parameters<typeof refreshRoute>[0], appId: string): Promise<void> {
   await changeFirewall(tx, appId)
   await refreshRoute(tx, appId)
@@ -56,7 +56,7 @@ async function apply(tx: Parameters<typeof refreshRoute>[0], appId: string): Pro
 
 type Ports = Pick<Deps['config'], 'tcpPorts' | 'tcpTlsPort'>
 
-/** Creates or changes a service, under the lock of its app. @throws ApiError */
+/** Creates or changes a service. The caller must hold the lock on the app. @throws ApiError */
 async function put(
   tx: Parameters<typeof refreshRoute>[0],
   { tcpPorts, tcpTlsPort }: Ports,
@@ -69,7 +69,7 @@ async function put(
   const kind = tls ?? known?.tls ?? 'none'
   if (!known && all.length >= mostServices)
     throw invalidState(`An app has at most ${mostServices} services. Delete one first.`)
-  // The other kind is another row.
+  // Services with and without TLS are in different tables.
   if (known && known.tls !== kind) await store.remove(tx, appId, name)
   if (kind === 'sni') {
     if (known?.tls !== 'sni' && tcpTlsPort === undefined)

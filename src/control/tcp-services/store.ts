@@ -4,12 +4,12 @@ export interface TcpServiceRow {
   readonly name: string
   readonly port: number
   readonly tls: 'none' | 'sni'
-  /** Null: the shared port of services with TLS. */
+  /** Port on the gateways; null for a service with TLS, which uses the shared port. */
   readonly publicPort: number | null
   readonly createdAt: Date
 }
 
-/** The app of a service. */
+/** The app to which a service belongs. */
 export interface ServedApp {
   readonly id: string
   readonly name: string
@@ -33,13 +33,13 @@ const changePort = statement<TcpServiceRow>(
   'tcpServices.change',
   `UPDATE tcp_service SET port = $3 WHERE app_id = $1 AND name = $2 RETURNING ${columns}`,
 )
-// The primary key is the app.
+// The primary key is the app's id, so an app has at most one service with TLS.
 const putTls = statement<TcpServiceRow>(
   'tcpServices.putTls',
   `INSERT INTO tls_service AS s (app_id, name, port) VALUES ($1, $2, $3)
    ON CONFLICT (app_id) DO UPDATE SET port = excluded.port WHERE s.name = excluded.name RETURNING ${tlsColumns}`,
 )
-// At random, so that a released port is rarely the next one to be used.
+// Chooses a port at random, so that a released port is rarely the next one to be used.
 const insertOne = statement<TcpServiceRow>(
   'tcpServices.insert',
   `INSERT INTO tcp_service (app_id, name, port, public_port)
@@ -51,7 +51,7 @@ const removeOne = statement('tcpServices.remove', `DELETE FROM tcp_service WHERE
 const removeTls = statement('tcpServices.removeTls', `DELETE FROM tls_service WHERE app_id = $1 AND name = $2`)
 
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
-/** Locks the app, to serialize changes of its services. */
+/** Locks the app, which serializes changes of its services. */
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
 export const ofApp = (sql: Sql, appId: string) => sql.rows(allOfApp, [appId])
 export const change = (tx: Tx, appId: string, name: string, port: number) => tx.maybe(changePort, [appId, name, port])
@@ -62,10 +62,10 @@ export interface NewTcpService {
   readonly port: number
 }
 
-/** A port may be taken by another transaction between the choice and the insertion. */
+/** Number of attempts to find a port, because another transaction may take the chosen one first. */
 const tries = 5
 
-/** Returns undefined if no port of the range is free. */
+/** Creates a service on a free public port. Returns undefined if no port of the range is free. */
 export async function insert(
   tx: Tx,
   { appId, name, port }: NewTcpService,
@@ -77,9 +77,9 @@ export async function insert(
   }
   return undefined
 }
-/** Creates or changes the service with TLS. Returns undefined if the app has one of another name. */
+/** Creates or changes the app's service with TLS. Returns undefined if the app already has one with another name. */
 export const putWithTls = (tx: Tx, { appId, name, port }: NewTcpService) => tx.maybe(putTls, [appId, name, port])
-/** Returns false if there was none. */
+/** Deletes a service. Returns false if there was none. */
 export const remove = async (tx: Tx, appId: string, name: string) => {
   const removed = await Promise.all([tx.run(removeOne, [appId, name]), tx.run(removeTls, [appId, name])])
   return removed.includes(1)

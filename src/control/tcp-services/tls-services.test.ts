@@ -1,4 +1,4 @@
-/** TCP services selected by TLS server name, through control plane, gateway and simulated hosts. */
+/** TCP services that clients select by TLS server name, through the control plane, a gateway and simulated VMs. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ const names = async (hostname: string) => {
   )
   return rows.map(row => row.hostname)
 }
-/** The answer to an HTTP request over TLS; empty if there is no connection. */
+/** Sends an HTTP request over TLS and returns the response; empty if there is no connection. */
 const asks = (servername: string) =>
   new Promise<string>(resolve => {
     let all = ''
@@ -62,7 +62,7 @@ const asks = (servername: string) =>
     socket.on('error', () => undefined).write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   })
 
-it('has the address of the app on the shared port, and routes of each hostname', async () => {
+it("a service with TLS has the app's hostname on the shared port as its address, and a route for each hostname", async () => {
   const hostname = await hostnameOf(ann, 'web')
   const made = await put(ann, 'mqtt', { port: 1883, tls: 'sni' })
   expect(made.body).toMatchObject({ tls: 'sni', public_port: shared, address: `${hostname}:${shared}` })
@@ -75,14 +75,14 @@ it('has the address of the app on the shared port, and routes of each hostname',
     ),
     [hostname],
   )
-  // Without `tls`, the service stays as it is.
+  // Without `tls` in the request, the service keeps its kind.
   expect((await put(ann, 'mqtt', { port: 1884 })).body).toMatchObject({ port: 1884, tls: 'sni' })
   expect(await names(hostname)).toEqual(
     [`tls/${hostname}`, 'tls/mqtt.example.com', hostname, 'mqtt.example.com'].sort(),
   )
 })
 
-it('is the only one of its app, and changes its kind', async () => {
+it('an app has at most one service with TLS, and a service can change between with and without TLS', async () => {
   const hostname = await hostnameOf(ann, 'web')
   const second = await put(ann, 'other', { port: 1, tls: 'sni' })
   expect([second.status, second.body.error]).toEqual([409, expect.stringContaining('"mqtt"')])
@@ -92,7 +92,7 @@ it('is the only one of its app, and changes its kind', async () => {
   expect((await put(ann, 'other', { port: 1, tls: 'sni' })).status).toBe(200)
   const full = await put(ann, 'mqtt', { port: 1, tls: 'sni' })
   expect(full.status).toBe(409)
-  // A refused change leaves the service as it was.
+  // A refused change has no effect.
   expect((await ann.get('/v1/apps/web/services')).body).toMatchObject([
     { name: 'mqtt', port: 1883, tls: 'none' },
     { name: 'other', port: 1, tls: 'sni' },
@@ -102,7 +102,7 @@ it('is the only one of its app, and changes its kind', async () => {
   expect((await put(ann, 'mqtt', { port: 1, tls: 'yes' })).status).toBe(400)
 })
 
-it('leads to the VMs of its own app only, and not by the name of another tenant', async () => {
+it("a service with TLS is reached by its own app's names only, not by those of another tenant", async () => {
   await until(async () => (await ann.post('/v1/apps/web/deploy', { image: 'example.com/a:1' })).status === 200, {
     what: 'a host',
   })
@@ -117,14 +117,14 @@ it('leads to the VMs of its own app only, and not by the name of another tenant'
   expect(await asks('stranger.localhost')).toBe('')
   for (const answer of [await bob.get('/v1/apps/web/services/mqtt'), await bob.delete('/v1/apps/web/services/mqtt')])
     expect(answer.status).toBe(404)
-  // A name that bob does not own: his service is at his own hostname only.
+  // Bob does not own mqtt.example.com, so his service gets a route for his own hostname only.
   await put(bob, 'mqtt', { port: 1, tls: 'sni' })
   expect(await names(others)).toEqual([`tls/${others}`, others].sort())
   await ann.delete('/v1/apps/web/services/mqtt')
   await until(async () => (await asks(mine)) === '', { what: 'the service to be closed' })
 })
 
-it('is set on the command line and in a file, which may rename it', async () => {
+it('a service with TLS can be set on the command line and with mote.toml, which may also rename it', async () => {
   const env = { MOTE_URL: system.control.url, MOTE_TOKEN: bob.token ?? '' }
   const mote = cli({ home: join(system.dir, 'home'), env })
   const cwd = join(system.dir, 'folder')
@@ -149,7 +149,7 @@ it('is set on the command line and in a file, which may rename it', async () => 
   expect(await deploy('[services.mqtts]\nport = 1883\n')).toEqual([['mqtts', 1883, 'none']])
 }, 60_000)
 
-it('needs a port of the installation', async () => {
+it('a service with TLS is refused if the installation has no shared port for TLS', async () => {
   await using plain = await testSystem({ agents: 0 })
   const user = await plain.user()
   await user.post('/v1/apps', { name: 'web', git_url: '' })

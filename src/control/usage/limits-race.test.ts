@@ -1,4 +1,4 @@
-/** Of many concurrent requests for the last place of a plan, exactly one succeeds. */
+/** Many concurrent requests compete for what is left of a plan's limits. Together they never exceed the limit. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -20,7 +20,7 @@ const total = statement<{ vcpus: number }>(
      UNION ALL SELECT vcpus FROM deployment WHERE project_id = $1 AND image = '' AND outcome IS NULL) claim`,
 )
 
-it('GiB: three volumes have three of ten, and a hundred want one of them to have eight', async () => {
+it('of 99 concurrent requests to enlarge one of three volumes, exactly one volume grows within the storage limit', async () => {
   const { token } = await owner(api)
   const ids: string[] = []
   for (const name of ['a', 'b', 'c']) {
@@ -34,12 +34,12 @@ it('GiB: three volumes have three of ten, and a hundred want one of them to have
   )
   const { body } = await api.call('GET', '/v1/volumes', { token })
   expect(body.map((one: { size_mib: number }) => one.size_mib).sort()).toEqual([1024, 1024, 8192])
-  // Requests for the current size succeed without a change.
+  // Requests for the size that the volume already has succeed without a change.
   expect(count(statuses, 200) + count(statuses, 403)).toBe(99)
   expect(count(statuses, 403)).toBeGreaterThanOrEqual(66)
 }, 120_000)
 
-it('vCPUs: three of four are used, and a thousand deploys ask for one, half of them of images, half to be built', async () => {
+it('of a thousand concurrent deploys for the last free vCPU, either one image or builds of one app get it', async () => {
   const { token, projectId } = await owner(api)
   for (const [name, git_url] of [
     ['image', ''],
@@ -61,7 +61,8 @@ it('vCPUs: three of four are used, and a thousand deploys ask for one, half of t
   )
   const accepted = (odd: number) => statuses.filter((status, n) => status === 200 && n % 2 === odd).length
   const [builds, images] = [accepted(0), accepted(1)]
-  // A newer build replaces a waiting build of the same app and takes over its vCPU: then builds can win repeatedly.
+  // Either one deploy of an image gets the vCPU, or deploys from source do. Several of those may succeed, because a
+  // newer build supersedes the app's waiting build and takes over its vCPU.
   expect([builds > 0 ? 'builds' : 'none', images]).toEqual(images === 1 ? ['none', 1] : ['builds', 0])
   expect(count(statuses, 200) + count(statuses, 403)).toBe(tries)
   expect(await api.deps.db.one(total, [projectId])).toEqual({ vcpus: 4 })

@@ -1,4 +1,4 @@
-/** Computes costs of usage and states of budgets. Pure. */
+/** Computes the cost of usage and the state of budgets. Pure. */
 import { hours } from '../../lib/duration.ts'
 
 export interface Amounts {
@@ -8,7 +8,7 @@ export interface Amounts {
   readonly egressBytes: number
 }
 
-/** Cents. */
+/** Prices in cents. */
 export interface Prices {
   readonly vcpuHour: number
   readonly gibHour: number
@@ -20,7 +20,7 @@ export const monthSeconds = 30 * 86_400
 const mib = 2 ** 20
 const gb = 1e9
 
-/** 10^9 bytes stored for 30 days. */
+/** Converts to GB months: 10^9 bytes stored for 30 days. */
 export const gbMonths = (mibSeconds: number) => (mibSeconds * mib) / gb / monthSeconds
 
 export const costCents = (used: Amounts, price: Prices): number =>
@@ -34,7 +34,7 @@ export interface Month {
   readonly to: Date
 }
 
-/** The month of `text` (YYYY-MM), UTC; by default the current one. */
+/** Returns the month of `text` (YYYY-MM) in UTC; without a text the current one. */
 export function monthOf(now: Date, text?: string): Month {
   const [year, month] =
     text === undefined
@@ -43,7 +43,7 @@ export function monthOf(now: Date, text?: string): Month {
   return { from: new Date(Date.UTC(year, month)), to: new Date(Date.UTC(year, month + 1)) }
 }
 
-/** Extrapolates the cost of the whole month; not from its first hour. */
+/** Extrapolates the cost to the whole month. In the month's first hour, returns the cost so far. */
 export function estimateCents(costSoFar: number, { from, to }: Month, now: Date): number {
   const passedMs = Math.min(now.getTime(), to.getTime()) - from.getTime()
   if (passedMs < hours(1)) return costSoFar
@@ -56,15 +56,15 @@ export interface BudgetFacts {
   readonly costCents: number
   readonly budgetCents: number
   readonly state: BudgetState
-  /** Time of the last change of state. */
+  /** Time at which the budget entered its state. */
   readonly changedAt: Date
 }
 
 const warnShare = 0.8
 
 /**
- * Returns the next state of a budget. It only improves with a higher budget or a new month; grace is given once per
- * month.
+ * Returns the next state of a budget. The cost of a month only grows, so the state improves only with a higher budget
+ * or a new month; grace is granted once per month.
  */
 export function budgetState(
   { costCents: cost, budgetCents: budget, state, changedAt }: BudgetFacts,

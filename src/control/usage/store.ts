@@ -17,7 +17,7 @@ const lockMark = statement<{ countedUntil: Date }>(
   'usage.lockMark',
   `SELECT counted_until AS "countedUntil" FROM usage_mark FOR UPDATE`,
 )
-// Both changes are in one statement, so that no span is counted twice or missed.
+// Both changes are made in one statement, so that no time span is counted twice or missed.
 const countStorage = statement(
   'usage.countStorage',
   `WITH held AS (
@@ -32,7 +32,7 @@ const countStorage = statement(
    UPDATE usage_mark SET counted_until = $2`,
 )
 const runningVms = statement<{ id: string }>('usage.runningVms', `SELECT id FROM vm WHERE host_id IS NOT NULL`)
-// A counter that is smaller than before has restarted.
+// A counter that is lower than before has restarted from zero.
 const countEgress = statement(
   'usage.countEgress',
   `WITH news AS (
@@ -82,7 +82,7 @@ const setCap = statement(
   `UPDATE project SET capped_at = CASE WHEN $2 THEN coalesce(capped_at, now()) END
    WHERE id = $1 AND (capped_at IS NOT NULL) <> $2`,
 )
-/** Stops routing all active apps; their deployments then scale to zero, like those of any idle app. */
+/** Stops routing to all active apps. Their deployments then scale to zero, like those of any idle app. */
 const putToSleep = statement<{ id: string; deploymentId: string }>(
   'usage.putToSleep',
   `UPDATE app SET scale_state = 'idle', scale_changed_at = now()
@@ -93,13 +93,13 @@ const holdApps = statement<{ id: string }>(
   'usage.holdApps',
   `SELECT id FROM app WHERE project_id = $1 AND want = 'live' ORDER BY id FOR NO KEY UPDATE`,
 )
-/** Apps that were put to sleep by the budget, because they never sleep by themselves. */
+/** Apps that sleep because of the budget: with `min_replicas` above 0 they never sleep for any other reason. */
 const sleepers = statement<{ id: string }>(
   'usage.sleepers',
   `SELECT id FROM app WHERE project_id = $1 AND want = 'live' AND min_replicas > 0 AND scale_state IN ('idle', 'scaled_to_zero') ORDER BY id`,
 )
 
-/** Usage of the project in the month, up to `now`. */
+/** Returns the project's usage in the month, up to `now`. */
 export async function used(sql: Sql, projectId: string, { from, to }: Month, now: Date): Promise<Amounts> {
   const compute = await sql.one(computeUsed, [projectId, from, to, now])
   const sampled = await sql.maybe(sampledOf, [projectId, from])
@@ -109,14 +109,17 @@ export async function used(sql: Sql, projectId: string, { from, to }: Month, now
 export const mark = async (tx: Tx) => (await tx.one(lockMark)).countedUntil
 export const addStorage = (tx: Tx, from: Date, to: Date, month: Date) => tx.run(countStorage, [from, to, month])
 export const vmIds = async (sql: Sql) => (await sql.rows(runningVms)).map(row => row.id)
-/** @param bytes sent by each VM since it started */
+/** Counts egress. @param bytes number of bytes that each VM has sent since it started */
 export const addEgress = (tx: Tx, bytes: ReadonlyMap<string, number>, month: Date) =>
   tx.run(countEgress, [[...bytes.keys()], [...bytes.values()], month])
 export const forget = async (sql: Sql, spansBefore: Date) => {
   await sql.run(forgetEgress)
   await sql.run(forgetSpans, [spansBefore])
 }
-/** Locks the project's apps until the transaction ends, before the project (docs/engine.md, order of locks). */
+/**
+ * Locks the project's apps until the transaction ends. Must come before locking the project (docs/engine.md, order of
+ * locks).
+ */
 export const hold = (tx: Tx, projectId: string) => tx.rows(holdApps, [projectId])
 export const budget = (sql: Sql, projectId: string) => sql.maybe(budgetOf, [projectId])
 export const budgets = (sql: Sql) => sql.rows(allBudgets)
@@ -124,7 +127,7 @@ export const setBudget = (tx: Tx, projectId: string, cents: number | null) =>
   cents === null ? tx.run(dropBudget, [projectId]) : tx.run(putBudget, [projectId, cents])
 export const move = (tx: Tx, projectId: string, state: BudgetState, month: Date) =>
   tx.run(moveBudget, [projectId, state, month])
-/** Returns true if the state changed. */
+/** Marks the project as capped or not. Returns true if that changed anything. */
 export const cap = async (tx: Tx, projectId: string, isCapped: boolean) =>
   (await tx.run(setCap, [projectId, isCapped])) === 1
 export const sleep = (tx: Tx, projectId: string) => tx.rows(putToSleep, [projectId])

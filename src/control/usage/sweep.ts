@@ -12,11 +12,12 @@ import { type BudgetState, budgetState, costCents, monthOf } from './rules.ts'
 import { levelOf } from '../../lib/outage.ts'
 import * as store from './store.ts'
 
-/** Retention of spans: the months that can be queried. */
+/** Retention of compute usage, about 13 months: the months that can be queried. */
 const spansKeptMs = hours(24 * 400)
 
 /**
- * Counts sampled usage: storage over time, and egress by the counters that hosts report. Each run is one transaction.
+ * The sweep that counts sampled usage: storage over time, and egress from the counters that hosts report. Each run is
+ * one transaction.
  */
 export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStats }): Sweep => ({
   name: 'usage-counting',
@@ -28,7 +29,7 @@ export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStat
       if (stats) bytes.set(id, stats.txBytes)
     }
     await deps.db.tx(async tx => {
-      // The lock serializes counters; a second one finds nothing left to count.
+      // The lock serializes concurrent runs; a second one finds nothing left to count.
       let from = await store.mark(tx)
       while (from < now) {
         const { from: month, to } = monthOf(from)
@@ -43,7 +44,10 @@ export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStat
   },
 })
 
-/** Warns, grants grace, then puts all apps of the project to sleep; wakes them when the budget allows it. */
+/**
+ * The sweep that enforces budgets: it warns, grants a grace period, then puts all apps of the project to sleep, and
+ * wakes them when the budget allows it.
+ */
 export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep => ({
   name: 'budgets',
   everyMs: seconds(30),
@@ -62,7 +66,7 @@ export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep 
   },
 })
 
-/** Also called when a budget is changed or removed, in the same transaction. */
+/** Enforces the budget of a project. Also called in the transaction that changes or removes a budget. */
 export async function keepBudget(
   deps: Pick<Deps, 'config'>,
   tx: Tx,
@@ -91,7 +95,10 @@ export async function keepBudget(
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
 
-/** Repeated in each run, to put deployments to sleep that were rolling out before. */
+/**
+ * Puts the project's apps to sleep. Repeated in each run, because deployments that were rolling out may have become
+ * active since.
+ */
 async function capAll(tx: Tx, projectId: string): Promise<void> {
   await store.cap(tx, projectId, true)
   for (const { id, deploymentId } of (await store.sleep(tx, projectId)).toSorted(byId)) {

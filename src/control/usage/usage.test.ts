@@ -1,5 +1,6 @@
 /**
- * Metering on a real database: nothing is counted twice or missed, and a cap puts apps to sleep and wakes them again.
+ * Metering on a real database: nothing is counted twice or missed, and a used-up budget puts apps to sleep until it is
+ * raised.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -29,8 +30,8 @@ const serving = async () => {
 }
 const usedAt = async (now: Date, month = monthOf(now)) => store.used(db, projectId, month, now)
 
-describe('vCPU and memory seconds', () => {
-  it('run from the commit that reserves the capacity of a VM to the one that releases it', async () => {
+describe('metered vCPU and memory seconds', () => {
+  it("run from the commit that reserves a VM's capacity to the commit that releases it", async () => {
     const { app } = await serving()
     const spans = () =>
       world.rows<{ open: boolean; s: number }>(
@@ -48,7 +49,7 @@ describe('vCPU and memory seconds', () => {
     await world.rows(`DELETE FROM usage_span`)
   })
 
-  it('of a span across the end of a month count in both months', async () => {
+  it('count in both months if they span the end of a month', async () => {
     await world.rows(
       `INSERT INTO usage_span VALUES (gen_random_uuid(), $1, 2, 512, '2025-01-31T23:59:00Z', '2025-02-01T00:00:30Z')`,
       projectId,
@@ -60,7 +61,7 @@ describe('vCPU and memory seconds', () => {
   })
 })
 
-describe('storage and egress', () => {
+describe('metered storage and egress', () => {
   const live = createLiveStats({ now: () => new Date() })
   const sweep = usageCounting({ db, live })
   const volume = (mib: number, at: string) =>
@@ -71,7 +72,7 @@ describe('storage and egress', () => {
       at,
     )
 
-  it('storage is counted once per second, across months and with concurrent counters', async () => {
+  it('storage is counted exactly once, across months and with concurrent sweeps', async () => {
     await volume(100, '2025-06-30T23:00:00Z')
     await world.rows(`UPDATE usage_mark SET counted_until = '2025-06-30T22:00:00Z'`)
     const until = new Date('2025-07-01T02:00:00Z')
@@ -121,10 +122,10 @@ describe('a budget that is used up', () => {
     (await world.rows<{ s: string }>(`SELECT scale_state AS s FROM app WHERE id = $1`, id))[0]?.s
   const keep = (now = new Date()) => budgetKeeping(world.deps).run({ ...run, now })
 
-  it('warns, grants grace, puts apps to sleep, refuses more, and wakes them when it is raised', async () => {
+  it('causes a warning, a grace period and sleeping apps, which wake when the budget is raised', async () => {
     const { app } = await serving()
     await db.tx(tx => store.setBudget(tx, projectId, 1000))
-    // In the middle of a month, regardless of the current date.
+    // A time in the middle of a month, so that the test does not depend on the current date.
     const now = new Date('2025-05-15T12:00:00Z')
     await world.rows(`UPDATE usage_span SET started_at = $1::timestamptz - interval '850 seconds'`, now)
     await keep(now)
@@ -149,7 +150,7 @@ describe('a budget that is used up', () => {
     await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE healthy`)).length === 1)
   })
 
-  it('of last month does not affect this month', async () => {
+  it('does not affect the next month', async () => {
     await world.rows(`UPDATE budget SET state = 'capped', month = '2025-01-01T00:00:00Z', monthly_cents = 1000000000`)
     await world.rows(`UPDATE project SET capped_at = now()`)
     await keep()
@@ -157,7 +158,7 @@ describe('a budget that is used up', () => {
     expect(await world.rows(`SELECT capped_at FROM project`)).toEqual([{ capped_at: null }])
   })
 
-  it('continues with other budgets if one fails', async () => {
+  it("is enforced although enforcing another project's budget fails", async () => {
     await world.rows(`INSERT INTO project (id, slug, name, plan, ipv6_prefix)
       VALUES (gen_random_uuid(), 'other', 'other', 'unlimited', 'fd00:1:2:4::/64')`)
     await world.rows(

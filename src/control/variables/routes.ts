@@ -1,4 +1,6 @@
-/** Groups of variables, and versions of variables. Values of secrets are never shown. */
+/**
+ * Handlers for groups of environment variables and for versions of variables. They never return the values of secrets.
+ */
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
@@ -176,7 +178,10 @@ const appHandlers = ({ db }: Pick<Deps, 'db'>): AppHandlers => ({
   },
 })
 
-/** @throws ApiError 404, 409 for a worker with the variables of another app */
+/**
+ * Locks an app that has variables of its own. @throws ApiError 404, or 409 for a worker that uses the variables of
+ * another app
+ */
 async function ownEnvironment(tx: Tx, projectId: string, name: string): Promise<store.EnvApp> {
   const app = await store.lockApp(tx, projectId, name)
   if (!app) throw notFound()
@@ -184,7 +189,10 @@ async function ownEnvironment(tx: Tx, projectId: string, name: string): Promise<
   return app
 }
 
-/** Checks the limits of the group and of its apps, which need a new deployment. */
+/**
+ * Handles a change of a group's variables: checks the size limits of the group and of the apps that it is attached to,
+ * and records that these apps need a new deployment.
+ */
 async function groupChanged(tx: Tx, { id, appIds }: { id: string; appIds: readonly string[] }): Promise<void> {
   checkEnvSize('a group', await store.groupSize(tx, id))
   for (const appId of appIds) {
@@ -194,7 +202,7 @@ async function groupChanged(tx: Tx, { id, appIds }: { id: string; appIds: readon
   if (appIds.length > 0) await store.settingsChanged(tx, appIds)
 }
 
-/** @throws ApiError 404 for what is no number */
+/** Parses a version number. @throws ApiError 404 for any other text */
 function versionIn(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw notFound()
   return Number(text)

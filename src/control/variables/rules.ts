@@ -1,13 +1,16 @@
 import { invalidField } from '../http/errors.ts'
 
 export const maxEnvNames = 200
-/** Fits on the disk that the guest reads it from, with room to spare. */
+/**
+ * Maximum total size of an app's variables. They fit on the disk from which the guest reads them, with room to spare.
+ */
 export const maxEnvBytes = 65_536
 export const maxGroups = 50
 export const maxGroupsOfApp = 10
 
 /**
- * Names may have dots and dashes, which programs such as Elasticsearch read and shells cannot set.
+ * Checks the name of a variable. Names may have dots and dashes: programs such as Elasticsearch read them, although
+ * shells cannot set them.
  * @throws ApiError 400 for other names, and for names that the platform sets itself
  */
 export function checkEnvName(name: string): string {
@@ -20,7 +23,10 @@ export function checkEnvName(name: string): string {
   return name
 }
 
-/** @throws ApiError 400 if an app has too many variables, those of its groups included */
+/**
+ * Checks the number and total size of variables. @throws ApiError 400 if an app has too many, including those of its
+ * groups
+ */
 export function checkEnvSize(app: string, { names, bytes }: { readonly names: number; readonly bytes: number }): void {
   if (names > maxEnvNames) throw invalidField('name', `${app} can have at most ${maxEnvNames} variables`)
   if (bytes > maxEnvBytes)

@@ -21,7 +21,7 @@ const groupByName = statement<Group>(
   'env.group',
   `SELECT ${columns} FROM env_group g WHERE g.project_id = $1 AND g.name = $2`,
 )
-// The apps come first in the order of locks.
+// Locks the apps before the group, because apps come first in the lock order (docs/engine.md).
 const lockAttached = statement<{ id: string }>(
   'env.lockAttached',
   `SELECT a.id FROM app a WHERE a.id IN (SELECT x.app_id FROM app_env_group x JOIN env_group g ON g.id = x.group_id
@@ -74,7 +74,7 @@ const appOf = (lock: string) =>
 export interface EnvApp {
   readonly id: string
   readonly name: string
-  /** Name of the app whose variables it gets. */
+  /** Name of the app whose variables this app uses; null: its own. */
   readonly envOf: string | null
 }
 const appByName = statement<EnvApp>('env.app', appOf(''))
@@ -93,7 +93,7 @@ const attach = statement(
 
 export const list = (sql: Sql, projectId: string) => sql.rows(listGroups, [projectId])
 export const byName = (sql: Sql, projectId: string, name: string) => sql.maybe(groupByName, [projectId, name])
-/** Locks the group and the apps that it is attached to. Returns undefined if there is no such group. */
+/** Locks a group and the apps that it is attached to. Returns undefined if there is no such group. */
 export async function lock(
   tx: Tx,
   projectId: string,
@@ -103,27 +103,29 @@ export async function lock(
   const group = await tx.maybe(lockGroup, [projectId, name])
   return group && { id: group.id, appIds }
 }
-/** Groups of these names, which nothing changes until the transaction ends. */
+/** Returns the groups with these names, locked against changes until the transaction ends. */
 export const hold = (tx: Tx, projectId: string, names: readonly string[]) => tx.rows(holdGroups, [projectId, names])
-/** Apps must be locked. */
+/** Marks the apps as changed since their last deployment. The caller must hold the locks on the apps. */
 export const settingsChanged = (tx: Tx, appIds: readonly string[]) => tx.run(touchApps, [appIds])
-/** Returns false if the project has as many groups as it can. @throws unique violation `env_group_name` */
+/**
+ * Inserts a group. Returns false if the project already has `most` groups. @throws unique violation `env_group_name`
+ */
 export const insert = async (tx: Tx, group: { id: string; projectId: string; name: string }, most: number) =>
   (await tx.run(insertGroup, [group.id, group.projectId, group.name, most])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteGroup, [id])
 export const values = (sql: Sql, groupId: string) => sql.rows(valuesOfGroup, [groupId])
 export const put = (tx: Tx, groupId: string, name: string, value: { sealed: Buffer; isPlain: boolean }) =>
   tx.run(putValue, [groupId, name, value.sealed, value.isPlain])
-/** Returns false if there is no such variable. */
+/** Deletes a variable of a group. Returns false if there is no such variable. */
 export const removeValue = async (tx: Tx, groupId: string, name: string) =>
   (await tx.run(deleteValue, [groupId, name])) === 1
 export const groupSize = (tx: Tx, groupId: string) => tx.one(sizeOfGroup, [groupId])
-/** Size of everything that deployments of the app get. */
+/** Returns number and total size of the variables that deployments of the app get. */
 export const appSize = (tx: Tx, appId: string) => tx.one(sizeOfApp, [appId])
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(appByName, [projectId, name])
 export const lockApp = (tx: Tx, projectId: string, name: string) => tx.maybe(lockedApp, [projectId, name])
 export const attached = (sql: Sql, appId: string) => sql.rows(groupsOfApp, [appId])
-/** Attaches exactly these groups, in this order. */
+/** Attaches exactly these groups to the app, in this order. */
 export async function attachAll(tx: Tx, appId: string, groupIds: readonly string[]): Promise<void> {
   await tx.run(detachAll, [appId])
   await tx.run(attach, [appId, groupIds])

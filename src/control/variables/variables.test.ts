@@ -1,10 +1,10 @@
-/** Groups of variables, which variable wins, and versions that can be restored. */
+/** Environment groups, the precedence of variables, and versions that can be restored. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { statement } from '../../db/db.ts'
 import { createVault } from '../../lib/vault.ts'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 
-/** As `testSystem` configures the control plane. */
+/** Has the same secret as the control plane of `testSystem`. */
 const vault = createVault(['test-'.repeat(8)])
 let system: TestSystem
 let user: TestUser
@@ -23,7 +23,7 @@ const deployedEnv = statement<{ name: string; value: Buffer }>(
   'test.deployed',
   `SELECT name, value FROM deployment_env WHERE deployment_id = $1 ORDER BY name`,
 )
-/** The variables of a new deployment. */
+/** Creates a deployment and returns the variables that it has. */
 const deployed = async (app: string) => {
   const { body } = await user.post(`/v1/apps/${app}/deploy`, { image: 'oci:hello' })
   const rows = await system.database.db.rows(deployedEnv, [body.deployment_id])
@@ -31,7 +31,7 @@ const deployed = async (app: string) => {
 }
 
 describe('environment groups', () => {
-  it('are attached in an order: variables of the app win, then those of later groups', async () => {
+  it('have an order: variables of the app win, then those of the group that was attached last', async () => {
     for (const name of ['base', 'team']) expect((await user.post('/v1/env-groups', { name })).status).toBe(200)
     await put('/v1/env-groups/base/env/A', 'base')
     await put('/v1/env-groups/base/env/B', 'base')
@@ -50,20 +50,20 @@ describe('environment groups', () => {
     expect((await user.get('/v1/env-groups/base')).body).toMatchObject({ variables: 3, apps: ['web'] })
   })
 
-  it('reach workers with the variables of their app', async () => {
+  it("also apply to workers that use the app's variables", async () => {
     await user.post('/v1/apps', { name: 'web-mails', git_url: '', kind: 'worker', env_of: 'web' })
     expect(await deployed('web-mails')).toEqual({ A: 'base', B: 'base', C: 'own' })
     expect((await attach('web-mails', ['base'])).status).toBe(409)
   })
 
-  it('show values of plain variables only', async () => {
+  it('show the values of plain variables, but not of secrets', async () => {
     expect((await user.get('/v1/env-groups/team/env')).body).toMatchObject([
       { name: 'B', secret: false, value: 'team' },
       { name: 'C', secret: true, value: null },
     ])
   })
 
-  it('that change mark their apps as changed, and no others', async () => {
+  it('mark only the apps that they are attached to as changed', async () => {
     const [web, other] = [await changedAt('web'), await changedAt('other')]
     await put('/v1/env-groups/base/env/D', 'base')
     expect(await changedAt('web')).toBeGreaterThan(web)
@@ -71,7 +71,7 @@ describe('environment groups', () => {
     expect(await deployed('web')).toMatchObject({ D: 'base' })
   })
 
-  it('count against the limits of each app', async () => {
+  it('count toward the size limit of each app', async () => {
     const large = 'x'.repeat(32_000)
     await put('/v1/apps/web/env/LARGE', large)
     expect((await put('/v1/env-groups/base/env/LARGER', large)).status).toBe(200)
@@ -83,7 +83,7 @@ describe('environment groups', () => {
     await user.call('DELETE', '/v1/apps/web/env/LARGE')
   })
 
-  it('are refused if they do not exist or are named twice, and kept while they are attached', async () => {
+  it('cannot be attached if they do not exist or are named twice, and cannot be deleted while they are attached', async () => {
     expect(await attach('web', ['none'])).toMatchObject({ status: 400, body: { details: [{ field: 'groups' }] } })
     expect(await attach('web', ['base', 'base'])).toMatchObject({
       status: 400,
@@ -102,7 +102,7 @@ describe('environment groups', () => {
 describe('versions of variables', () => {
   const versions = async (of: string) => (await user.get(of)).body
 
-  it('have names, time and author, and never a value', async () => {
+  it('list names, time and author, but never a value', async () => {
     await put('/v1/apps/other/env/A', 'first value')
     await put('/v1/apps/other/env/A', 'second value')
     await put('/v1/apps/other/env/B', 'plain value', false)
@@ -120,7 +120,7 @@ describe('versions of variables', () => {
     expect(await versions('/v1/apps/other/env-versions/3')).toEqual(listed[1])
   })
 
-  it('can be restored, as a new version; deployments keep the values they were made with', async () => {
+  it('can be restored as a new version, which does not change existing deployments', async () => {
     const before = await deployed('other')
     const changed = await changedAt('other')
     expect((await user.post('/v1/apps/other/env-versions/1/restore')).body).toEqual({ status: 'restored' })
@@ -143,7 +143,7 @@ describe('versions of variables', () => {
     expect((await user.post('/v1/apps/other/env-versions/x/restore')).status).toBe(404)
   })
 
-  it('begin with what was set before they were recorded', async () => {
+  it('start with the variables that existed before versions were recorded', async () => {
     await user.post('/v1/apps', { name: 'old', git_url: '' })
     await put('/v1/apps/old/env/A', 'old value')
     await system.database.db.rows({
@@ -159,7 +159,7 @@ describe('versions of variables', () => {
     expect(await deployed('old')).toEqual({ A: 'old value' })
   })
 
-  it('of a group are restored for its apps', async () => {
+  it('of a group can be restored, which also applies to its apps', async () => {
     await attach('other', ['team'])
     await put('/v1/env-groups/team/env/E', 'one')
     const [{ version }] = await versions('/v1/env-groups/team/versions')
@@ -170,7 +170,7 @@ describe('versions of variables', () => {
     expect(await deployed('other')).toMatchObject({ E: 'one' })
   })
 
-  it('are kept for the newest 50', async () => {
+  it('are limited to the newest 50', async () => {
     for (let n = 0; n < 52; n++) await put('/v1/env-groups/team/env/N', String(n))
     const listed = await versions('/v1/env-groups/team/versions?limit=100')
     expect(listed).toHaveLength(50)

@@ -1,4 +1,7 @@
-/** Versions of the variables of an app or of a group: each has all of them, so that it can be restored. */
+/**
+ * Versions of the variables of an app or a group. Each version has the values of all variables, so that it can be
+ * restored.
+ */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { accountName } from '../http/account-name.ts'
@@ -8,11 +11,11 @@ export type OwnerKind = 'app' | 'group'
 export interface EnvVersion {
   readonly version: number
   readonly createdAt: Date
-  /** Name or e-mail address of the account; null: unknown, or the state before the first change. */
+  /** Name or e-mail address of the account. Null: unknown, or this is the state before the first recorded change. */
   readonly author: string | null
   readonly set: readonly string[]
   readonly removed: readonly string[]
-  /** The version that this one restored. */
+  /** Number of the version that was restored, if this version is the result of a restore. */
   readonly restored: number | null
 }
 
@@ -71,7 +74,7 @@ function statementsOf(kind: OwnerKind) {
 
 const statements = { app: statementsOf('app'), group: statementsOf('group') } as const
 
-/** Earlier ones are deleted. */
+/** Number of versions that are kept; earlier ones are deleted. */
 const keptVersions = 50
 
 export interface EnvChange {
@@ -83,11 +86,14 @@ export interface EnvChange {
 interface Owner {
   readonly kind: OwnerKind
   readonly id: string
-  /** Who changes it. */
+  /** Account that makes the change. */
   readonly authorId: string | undefined
 }
 
-/** Makes the change, and records the result as the next version. The owner must be locked. */
+/**
+ * Runs `change` and records the resulting variables as the next version. The caller must hold the lock on the app or
+ * group.
+ */
 export async function changeVariables<T extends EnvChange | undefined>(
   tx: Tx,
   { kind, id, authorId }: Owner,
@@ -96,7 +102,7 @@ export async function changeVariables<T extends EnvChange | undefined>(
   const { newest, names } = statements[kind]
   let { version } = await tx.one(newest, [id])
   if (version === 0) {
-    // What was set before versions were recorded.
+    // Records the variables that were set before versions existed.
     const set = (await tx.rows(names, [id])).map(({ name }) => name)
     if (set.length > 0) await keepVersion(tx, { kind, id, authorId: undefined }, ++version, { set, removed: [] })
   }
@@ -115,7 +121,10 @@ async function keepVersion(tx: Tx, { kind, id, authorId }: Owner, version: numbe
   await tx.run(prune, [id, version - keptVersions])
 }
 
-/** Makes the variables those of the version. Returns undefined if there is no such version. The owner must be locked. */
+/**
+ * Sets all variables to those of the version. Returns undefined if there is no such version. The caller must hold the
+ * lock on the app or group.
+ */
 export const restoreVersion = (tx: Tx, owner: Owner, version: number): Promise<EnvChange | undefined> =>
   changeVariables(tx, owner, async () => {
     const { find, removeOthers, setKept } = statements[owner.kind]
@@ -127,5 +136,5 @@ export const restoreVersion = (tx: Tx, owner: Owner, version: number): Promise<E
     return { set: names(set), removed: names(removed), restored: version }
   })
 
-/** Newest first. */
+/** Returns the versions, newest first. */
 export const listVersions = (sql: Sql, kind: OwnerKind, id: string) => sql.rows(statements[kind].list, [id])

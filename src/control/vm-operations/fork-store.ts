@@ -6,7 +6,8 @@ const copyProcess = statement(
    WHERE fork.id = $1 AND d.id = $2`,
 )
 
-// A value that is still the plain one of the app can be read in the fork, too. All others are secrets.
+// Copies the variables. A variable that the app still has with the same value, readable, is readable in the fork, too.
+// All others become secrets.
 const copyVariables = statement(
   'forks.copyVariables',
   `INSERT INTO app_env (app_id, name, value, plain_at)
@@ -21,7 +22,10 @@ const copyFiles = statement(
    SELECT $1, path, mode, content, variable, coalesce(octet_length(content) * 3 / 4, 0) FROM deployment_file WHERE deployment_id = $2`,
 )
 
-/** Later replicas of the fork run the program of the deployment that it was made of, with its variables and files. */
+/**
+ * Copies the command, variables and files of a deployment to its fork, so that later replicas of the fork run the same
+ * program.
+ */
 export async function keepProcess(tx: Tx, appId: string, deploymentId: string): Promise<void> {
   const from = [appId, deploymentId]
   await Promise.all([tx.run(copyProcess, from), tx.run(copyVariables, from), tx.run(copyFiles, from)])

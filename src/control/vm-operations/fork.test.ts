@@ -1,5 +1,6 @@
 /**
- * Crash matrices of forks of a VM with a volume: each resumes with the snapshot's content, isolated from all others.
+ * Crash matrices of forks of a VM with a volume: each fork resumes with the snapshot's content, isolated from all
+ * others.
  */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
@@ -13,7 +14,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { startFork } from './index.ts'
 import { deleteSnapshot } from './snapshots.ts'
 
-// Each test runs some hundred workflow steps on shared cores.
+// Each test runs several hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -42,7 +43,7 @@ const volume = host.storage.volumes.get(volumeId)!
 
 let made = 0
 const find = async (id: string) => (await listSnapshots(db, parent.id)).find(one => one.id === id)
-/** Takes a snapshot of the parent while its volume holds `content`; afterwards the volume changes. */
+/** Takes a snapshot of the parent VM while its volume holds `content`; afterwards changes the volume. */
 async function kept(content: string): Promise<string> {
   const vm = (await vms.byId(db, parentVm))!
   const of = { deploymentId: parent.id, vmId: vm.id, hostId: host.id }
@@ -95,8 +96,8 @@ const vmCases = crashMatrix({
   },
 })
 
-describe('crash matrix of the VM of a fork', () => {
-  it('covers every phase with every fault', () =>
+describe("crash matrix of a fork's VM", () => {
+  it('contains each phase with each fault', () =>
     expect(vmCases.length).toBe(Object.keys(world.workflows.vm.phases).length * faults.length))
   it.each(vmCases)('$name', ({ run }) => run())
 })
@@ -111,7 +112,7 @@ const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<R
     await world.hostsMove()
     if (phase === 'keeping' && !s.fork && (await find(s.id))) s.fork = await fork(s.id)
     else if (phase === 'keeping') await db.tx(tx => dropSnapshot(tx, s.id))
-    // By then its host had time to complete every request about the snapshot.
+    // After three rounds the host has had time to complete every request about the snapshot.
     else if (++s.rounds > 3) await world.run('volume', 'vm')
   },
   check: async ({ id, fork: forked }) => {
@@ -122,13 +123,13 @@ const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<R
   },
 })
 
-describe('crash matrix of a snapshot in use by a fork: the snapshot stays until the clone is complete', () => {
-  it('covers every phase of its removal with every fault', () =>
+describe("crash matrix of deleting a snapshot while a fork uses it: the snapshot stays until the fork's volume is complete", () => {
+  it('contains each phase of the deletion with each fault', () =>
     expect(snapshotCases.length).toBe((Object.keys(world.workflows.snapshot.phases).length - 1) * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
 })
 
-describe('a volume that a snapshot of a VM has a copy of', () => {
+describe('a volume that is copied in a VM snapshot', () => {
   it('moves to another host together with the snapshot', async () => {
     const other = await world.addHost()
     const target = (await findHost(db, 3600, other.id))!
@@ -155,13 +156,13 @@ describe('a snapshot that is being forked', () => {
   const drop = async (name: string) => db.tx(tx => deleteSnapshot(tx, parent.id, name))
   const inProgress = { code: 'operation_in_progress' }
 
-  it('is not deleted by a request that waited for the fork', async () => {
+  it("is not deleted by a concurrent request that waited for the fork's transaction", async () => {
     const id = await kept('for one that is late')
     const name = await named(id)
     const app = await alone()
     const late = await db.tx(async tx => {
       const snapshot = (await lockSnapshot(tx, parent.id, name))!
-      // The transaction returns the promise without awaiting it, because the deletion waits for the transaction to end.
+      // Returns the promise without awaiting it, because the deletion waits for this transaction to end.
       const deleted = drop(name).then(
         () => 'deleted',
         (error: unknown) => error,
@@ -181,7 +182,7 @@ describe('a snapshot that is being forked', () => {
     await world.until(async () => !host.snapshots.has(id))
   })
 
-  it("stays until the fork's VM was placed", async () => {
+  it("stays until the fork's VM has been placed on a host", async () => {
     const [id, second] = [await kept('for want of room'), await kept('for want of room, too')]
     const cordon = (is: boolean) => world.rows(`UPDATE host SET cordoned = $1 WHERE id = $2 RETURNING id`, is, host.id)
     await cordon(true)
@@ -190,7 +191,7 @@ describe('a snapshot that is being forked', () => {
     expect(await vms.byId(db, forks[0]!.id)).toMatchObject({ hostId: null, want: 'running' })
     const name = await named(id)
     await expect(drop(name)).rejects.toMatchObject(inProgress)
-    // Deleting it through its deployment must not reach the host either.
+    // A deletion together with the deployment must not reach the host either.
     await db.tx(tx => dropSnapshot(tx, second))
     for (let round = 0; round < 3; round++) await world.run('snapshot', 'vm')
     await world.hostsMove()
@@ -203,14 +204,14 @@ describe('a snapshot that is being forked', () => {
   })
 })
 
-describe('a volume in a snapshot as reported by the host', () => {
+describe('a volume in a snapshot, as a host reported it,', () => {
   it.each([
     [
       'of another project',
       `UPDATE volume SET project_id = (SELECT id FROM project WHERE slug = 'foreign') WHERE id = $1`,
     ],
     ['of the platform', `UPDATE volume SET owner = 'database' WHERE id = $1`],
-  ])('that is %s is hidden from a fork, including its name', async (_whose, change) => {
+  ])('is hidden from a fork, including its name, if it is %s', async (_whose, change) => {
     const { id } = await db.tx(tx => createVolume(tx, { projectId, name: `secret-${++made}`, sizeMib: 64 }))
     await world.rows(`${change} RETURNING id`, id)
     const snapshot = (await find(snapshotId))!
@@ -222,7 +223,7 @@ describe('a volume in a snapshot as reported by the host', () => {
 })
 
 describe('a fork', () => {
-  it('is isolated from other forks and from the snapshot, and a replacement of its VM boots with its volume', async () => {
+  it("is isolated from other forks and the snapshot, and a replacement of its VM boots with the fork's volume", async () => {
     const [one, two] = [await fork(snapshotId), await fork(snapshotId)]
     await world.until(async () => (await isHealthy(one.id)) && (await isHealthy(two.id)))
     expect([one, two].map(({ id }) => host.vms.get(id)?.memory)).toEqual([memory, memory])

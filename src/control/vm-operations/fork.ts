@@ -1,4 +1,7 @@
-/** New apps that go on from a snapshot of a VM, each with volumes of its own. docs/decisions/0048-vm-snapshots-with-volumes.md */
+/**
+ * Creates new apps that continue from a VM snapshot, each with volumes of its own.
+ * docs/decisions/0048-vm-snapshots-with-volumes.md
+ */
 import type { Tx } from '../../db/db.ts'
 import { prepareApp } from '../apps/index.ts'
 import type { Deps } from '../base/deps.ts'
@@ -69,8 +72,8 @@ export interface ForkRequest {
 }
 
 /**
- * Creates volumes, deployment and VMs of a fork for an existing app.
- * @param kept from `lockRetained`
+ * Creates the volumes, the deployment and the VMs of a fork. The fork's app already exists.
+ * @param kept volumes of the snapshot, from `lockRetained`
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
  */
 export async function startFork(
@@ -101,7 +104,10 @@ export async function startFork(
   return { ...made, volumes }
 }
 
-/** @throws ApiError 409 `invalid_state`: replicas of one app share its volumes, and only one VM may write to them */
+/**
+ * Replicas of one app share its volumes, and only one VM may write to a volume. @throws ApiError 409 `invalid_state`
+ * for several replicas of a snapshot with a writable volume
+ */
 function assertOneWriter({ name, disks }: Snapshot, replicas: number): void {
   const writable = disks.find(disk => !disk.readOnly)
   if (!writable || replicas === 1) return

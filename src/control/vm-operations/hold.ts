@@ -1,13 +1,12 @@
-/** Locks a snapshot of a VM together with the volumes that its guest has mounted. */
+/** Locks a VM snapshot together with the volumes that its guest has mounted. */
 import type { Tx } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { lockVolumes } from '../moves/index.ts'
 import { findSnapshot, lockSnapshot, type Snapshot } from '../vms/index.ts'
 
 /**
- * Locks the volumes of the snapshot and then the snapshot itself, until the transaction ends (docs/engine.md, order of
- * locks). The volumes are read before the lock and compared afterwards. Returns undefined when there is no such
- * snapshot.
+ * Locks the snapshot's volumes and then the snapshot, until the transaction ends (docs/engine.md, order of locks). The
+ * list of volumes is read before the locks and checked afterwards. Returns undefined when there is no such snapshot.
  * @throws ApiError 409 `operation_in_progress` when the snapshot was replaced in the meantime
  */
 export async function holdSnapshot(tx: Tx, deploymentId: string, name: string): Promise<Snapshot | undefined> {

@@ -1,5 +1,5 @@
 /**
- * Common start of the operations on running VMs: finds the deployment and its VM, and checks the hypervisor's
+ * Common first steps of the operations on running VMs: find the deployment and its VM, and check the hypervisor's
  * capabilities.
  */
 import { BusError } from '../../bus/bus.ts'
@@ -22,7 +22,7 @@ export async function jobOf(sql: Sql, { project, params }: JobCall): Promise<Dep
   return d
 }
 
-/** Like `jobOf`, with the deployment locked until the transaction ends. */
+/** Like `jobOf`, but locks the deployment until the transaction ends. */
 export async function lockedJob(tx: Tx, { project, params }: JobCall): Promise<Deployment> {
   const d = await lockDeployment(tx, project.id, params.app_name, params.job_id)
   if (!d) throw notFound()
@@ -40,7 +40,7 @@ export interface Placed {
  * Returns the oldest VM that runs or is paused, with its host. @throws ApiError 409 `invalid_state` when there is none
  */
 export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployment): Promise<Placed> {
-  // A healthy VM counts, even if its state is not reported as running yet.
+  // A healthy VM counts as running, even if its state has not been reported yet.
   const live = (one: DeploymentVm) => one.healthy || one.observedState === 'running' || one.observedState === 'paused'
   const vm = d.vms.find(one => one.want !== 'absent' && live(one))
   const host = vm?.hostId ? await findHost(sql, deps.config.hostTimeoutSeconds, vm.hostId) : undefined
@@ -55,7 +55,7 @@ export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployme
   }
 }
 
-/** @throws ApiError 409 `unsupported_by_hypervisor` */
+/** Checks that the VM's hypervisor has the capability. @throws ApiError 409 `unsupported_by_hypervisor` */
 export function requireCapability(
   { vm, capabilities }: Placed,
   name: 'snapshot' | 'balloon' | 'migrate' | 'hotplugDisk',
@@ -65,8 +65,8 @@ export function requireCapability(
 }
 
 /**
- * @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its hypervisor cannot include them in a
- * snapshot
+ * Checks that a snapshot of the VM can include its volumes. @throws ApiError 409 `unsupported_by_hypervisor` when the
+ * VM has volumes and its hypervisor cannot include them
  */
 export async function requireRetainedVolumes(sql: Sql, { vm, offer }: Placed): Promise<void> {
   if (offersFeature(offer, 'kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return

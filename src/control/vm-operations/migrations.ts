@@ -65,8 +65,8 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
 })
 
 /**
- * Plans the migration. @throws ApiError 409 `unsupported_by_hypervisor`, `invalid_state`: the reason why the VM cannot
- * move with its volumes
+ * Returns the plan of the migration. @throws ApiError 409 `unsupported_by_hypervisor` or `invalid_state`, with the
+ * reason why the VM cannot move with its volumes
  */
 function planOf(placed: Placed, target: HostRow, coMoved: CoMoved): MovePlan {
   const choice = chooseMove(placed.vm, placed.host, target, coMoved)
@@ -76,10 +76,10 @@ function planOf(placed: Placed, target: HostRow, coMoved: CoMoved): MovePlan {
   throw new ApiError('unsupported_by_hypervisor', choice.why)
 }
 
-/** @throws ApiError 400 or 409: the reason why the VM cannot move to the host */
+/** Checks that the VM can move to the host. @throws ApiError 400 or 409 with the reason */
 function assertTarget({ host }: Placed, target: HostRow, uri: string): void {
   if (target.id === host.id) throw invalidField('target_host', `the VM is already on ${host.name}`)
-  // The target chooses its listening address. The caller may only name the target itself.
+  // The target chooses the address at which it listens. A URI of the caller may only name the target itself.
   const named = /^[a-z+-]+:(?:\/\/)?([^/:]+)/.exec(uri)?.[1]
   if (uri !== '' && named !== target.name && named !== target.id)
     throw invalidField('target_uri', 'must be empty, or name the target host itself')

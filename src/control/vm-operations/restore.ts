@@ -1,4 +1,4 @@
-/** A VM goes back to a snapshot of it, with its volumes. docs/decisions/0048-vm-snapshots-with-volumes.md */
+/** Returns a VM and its volumes to the state of a snapshot. docs/decisions/0048-vm-snapshots-with-volumes.md */
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError, invalidState } from '../http/errors.ts'
@@ -6,8 +6,8 @@ import { disksOf, pokeVm, restoreVm, type Snapshot } from '../vms/index.ts'
 import { createVolumeSnapshot } from '../volumes/index.ts'
 
 /**
- * Requests the restore of the snapshot's VM. The current content of its volumes is saved as snapshots first. The caller
- * holds the snapshot (`holdSnapshot`), and has checked that it is ready and on the VM's host.
+ * Requests that the snapshot's VM is restored. The current content of its volumes is first saved as volume snapshots.
+ * The caller has locked the snapshot (`holdSnapshot`), and has checked that it is ready and on the VM's host.
  * @throws ApiError 409 `invalid_state`, `operation_in_progress`
  */
 export async function requestRestore(tx: Tx, snapshot: Snapshot): Promise<void> {
@@ -23,7 +23,10 @@ export async function requestRestore(tx: Tx, snapshot: Snapshot): Promise<void> 
 export const movingError = ({ name }: Pick<Snapshot, 'name'>) =>
   new ApiError('operation_in_progress', `Snapshot ${name} is moving to another host. Wait until the move has ended.`)
 
-/** @throws ApiError 409 `invalid_state` when the snapshot is not usable, `operation_in_progress` while it moves */
+/**
+ * Checks that the snapshot can be used. @throws ApiError 409 `invalid_state` if it is not ready,
+ * `operation_in_progress` while it moves
+ */
 export function assertReady(snapshot: Pick<Snapshot, 'name' | 'state' | 'error' | 'movingTo'>): void {
   if (snapshot.movingTo !== null) throw movingError(snapshot)
   if (snapshot.state !== 'ready')
@@ -31,7 +34,8 @@ export function assertReady(snapshot: Pick<Snapshot, 'name' | 'state' | 'error' 
 }
 
 /**
- * The snapshot's guest has volumes mounted and can only resume with the same ones. @throws ApiError 409 `invalid_state`
+ * Checks that the VM has the same volumes as in the snapshot: the guest has them mounted, and can resume only with
+ * them. @throws ApiError 409 `invalid_state`
  */
 async function assertVolumesThere(tx: Tx, { name, vmId, disks }: Snapshot): Promise<void> {
   if (disks.length === 0) return

@@ -24,7 +24,7 @@ type SnapshotOperations = Pick<
   'createVmSnapshot' | 'listVmSnapshots' | 'restoreVmSnapshot' | 'deleteVmSnapshot'
 >
 
-/** Limit of snapshots, because each is as large as the VM's memory and disk. */
+/** Maximum number of snapshots per deployment, because each is as large as the VM's memory and disk. */
 const mostSnapshots = 20
 
 export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
@@ -39,7 +39,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       if (known.length >= mostSnapshots)
         throw invalidState(`A deployment has at most ${mostSnapshots} snapshots. Delete one first.`)
       const { vm } = placed
-      // The start of a migration locks this row, too.
+      // Starting a migration locks this row, too, so neither can begin during the other.
       await lockVm(tx, vm.id)
       const moving = await newestMigration(tx, d.id)
       if (moving && !moving.endedAt && moving.vmId === vm.id)
@@ -97,11 +97,15 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
   },
 })
 
-/** @throws ApiError 404, 409 `operation_in_progress` while a fork or a restore needs the snapshot */
+/**
+ * Marks a snapshot for deletion. @throws ApiError 404, 409 `operation_in_progress` while a fork or a restore needs the
+ * snapshot
+ */
 export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string): Promise<void> {
   const snapshot = await lockSnapshot(tx, deploymentId, name)
   if (!snapshot) throw notFound()
-  // A snapshot that already belongs to its new host can be deleted, because that host may never report it complete.
+  // A snapshot that already belongs to its new host may be deleted, although that host has not reported it complete: it
+  // may never do so.
   if (snapshot.movingTo !== null && snapshot.movingTo !== snapshot.hostId) throw movingError(snapshot)
   if (await isBeingForked(tx, snapshot.id))
     throw new ApiError(

@@ -1,6 +1,6 @@
 /**
- * Runs every verb of snapshots of VMs in every state: before a step, during one, and while the host is unreachable. The
- * verb takes effect eventually, or is refused with a reason.
+ * Runs every operation on VM snapshots in every state of the snapshot: before a step of its workflow, during one, and
+ * while the host is unreachable. The operation takes effect eventually, or is refused with a reason.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
@@ -27,11 +27,11 @@ interface Subject {
   readonly deploymentId: string
   readonly jobId: string
   readonly vmId: string
-  /** The guest's memory when the snapshot `one` was taken. */
+  /** The guest's memory at the time of the snapshot `one`. */
   readonly memory: string
 }
 
-/** Calls a write handler like the HTTP server does. */
+/** Calls a write handler in the way the HTTP server does. */
 async function ask(operation: SnapshotVerb & keyof typeof vmOperations, s: Subject, body: object = {}) {
   const work = await Object(handlers[operation]).write({
     project: { id: projectId, slug: 'test', name: 'test', memberRole: 'owner' },
@@ -60,7 +60,7 @@ const creating = async () => {
   await ask('createVmSnapshot', s, { snapshot_name: 'one' })
   return s
 }
-/** A ready snapshot whose guest has continued since then. */
+/** Creates a VM with a ready snapshot, and lets the guest continue. */
 const ready = async () => {
   const s = await creating()
   await world.until(async () => (await named(s, 'one'))?.state === 'ready')
@@ -133,7 +133,7 @@ const verbs: Readonly<Record<string, Verb>> = {
   'take another snapshot': {
     operation: 'createVmSnapshot',
     body: () => ({ snapshot_name: 'two' }),
-    // The host may refuse with a reason: the VM is stopped while it is being restored.
+    // The host may refuse this with a reason: the VM is stopped while it is being restored.
     hasEffect: async s => {
       const two = await named(s, 'two')
       return two?.state === 'ready' || (two?.state === 'failed' && two.error !== null)
@@ -162,7 +162,7 @@ const apply = ({ operation, body }: Verb, s: Subject): Promise<Outcome> =>
     (refused: unknown) => ({ refused }),
   )
 
-/** Runs the verb between the load and the commit of a step of the snapshot's workflow. */
+/** Runs the operation between the load and the commit of a step of the snapshot's workflow. */
 async function during(verb: Verb, s: Subject): Promise<Outcome> {
   const workflow: AnyWorkflow = world.workflows.snapshot
   const one = await world.rows<{ id: string }>(`SELECT id FROM vm_snapshot WHERE deployment_id = $1`, s.deploymentId)
@@ -180,7 +180,7 @@ async function during(verb: Verb, s: Subject): Promise<Outcome> {
   return outcome ?? apply(verb, s)
 }
 
-/** The host stops answering before the verb and comes back a few rounds later. */
+/** Runs the operation while the host is unreachable; the host comes back a few rounds later. */
 async function whileAway(verb: Verb, s: Subject): Promise<Outcome> {
   host.reachable = false
   try {
@@ -197,12 +197,12 @@ async function whileAway(verb: Verb, s: Subject): Promise<Outcome> {
 const moments = { 'before a step': apply, 'during a step': during, 'while its host is unreachable': whileAway }
 const reasons = ['not_found', 'operation_in_progress', 'invalid_state', 'name_taken']
 
-describe.each(Object.entries(states))('%s', (state, bring) => {
+describe.each(Object.entries(states))('operations on a snapshot in the state "%s"', (state, bring) => {
   it.each(
     Object.entries(moments).flatMap(([when, how]) =>
       Object.entries(verbs).map(([what, verb]) => ({ when, how, what, verb })),
     ),
-  )('$what, $when', async ({ how, verb }) => {
+  )('$what $when: takes effect or is refused with a reason', async ({ how, verb }) => {
     const s = await bring()
     const outcome = await how(verb, s)
     if (outcome === 'accepted') await world.until(() => verb.hasEffect(s), 40)
@@ -210,7 +210,7 @@ describe.each(Object.entries(states))('%s', (state, bring) => {
       expect(outcome.refused).toBeInstanceOf(ApiError)
       expect(reasons).toContain(Object(outcome.refused).code)
     }
-    // Earlier accepted verbs take effect, too.
+    // Operations that were accepted earlier must still take effect.
     if (state.endsWith('restored from it') && verb.operation !== 'restoreVmSnapshot')
       await world.until(() => wentBack(s), 40)
     if (/a fork/.test(state)) await world.until(() => everyForkRuns(s), 40)
@@ -223,7 +223,7 @@ const everyForkRuns = async (s: Subject) => {
   return forks.length > 0 && forks.every(vm => vm.healthy && host.vms.get(vm.id)?.memory === s.memory)
 }
 
-it('covers every phase', () => {
+it('the tested states include every phase of the snapshot workflow', () => {
   const phases = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(phases).toEqual(expect.arrayContaining(Object.keys(world.workflows.snapshot.phases)))
 })

@@ -51,7 +51,7 @@ export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<Volu
   },
 })
 
-/** The reason why the VM cannot attach the volume, and what to do about it. */
+/** Messages for users: why the VM cannot attach the volume, and what to do about it. */
 const obstacles = {
   elsewhere: volume =>
     `Volume ${volume} is on another host than the VM. Move the volume there, or attach it to the app: its next VM starts where the volume is.`,
@@ -62,8 +62,8 @@ const obstacles = {
 } as const satisfies Record<ClaimObstacle, (volume: string) => string>
 
 /**
- * @throws ApiError 400 when the request names nothing, 404 when the deployment has no such volume, 409 for a volume of
- * the app
+ * Finds the attachment that the request names. @throws ApiError 400 when the request names nothing, 404 when the
+ * deployment has no such volume, 409 when the volume belongs to the app
  */
 async function named(
   tx: Tx,

@@ -1,6 +1,6 @@
 /**
- * Chooses the account of the private server. PostgreSQL refuses to run as root, so root starts it under an unprivileged
- * account; other users start it as themselves.
+ * Chooses the account under which the embedded server runs. PostgreSQL refuses to run as root, so root starts it under
+ * an unprivileged account; other users start it as themselves.
  */
 import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
@@ -16,13 +16,16 @@ export interface Account {
   readonly gid: number
 }
 
-/** Created if the host has no `postgres`. initdb requires a passwd entry, so a bare uid is not enough. */
+/**
+ * Account that is created if the host has no `postgres` account. initdb requires a passwd entry, so a bare uid is not
+ * enough.
+ */
 const ownAccount = 'mote-postgres'
 
 /**
- * Returns undefined if the server runs as the current user. As root: the owner of an existing cluster (so that a later
- * installation of PostgreSQL does not change who may read it), else `postgres`, else `mote-postgres`, created by
- * useradd.
+ * Returns the account for the server; undefined for the current user. For root: the owner of an existing cluster (so
+ * that a later installation of PostgreSQL does not change who may read it), else `postgres`, else `mote-postgres`,
+ * which useradd creates.
  */
 export async function serverAccount(clusterDir: string): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined
@@ -53,9 +56,9 @@ export interface Launch {
 }
 
 /**
- * Returns the command that starts `program` under `account`. A checkout below /root (mode 0700) hides binaries and data
- * from an unprivileged account. Opening the parent directories, or moving the data away from `--data`, would be worse,
- * so the program then gets one additional capability, to pass directories.
+ * Returns the command that starts `program` under `account`. If a parent directory of a path in `mustReach` is closed
+ * to the account (for example a checkout below /root, mode 0700), the program gets one additional capability that lets
+ * it pass directories. Opening the directories, or moving the data out of `--data`, would be worse.
  */
 export async function launchAs(
   account: Account | undefined,
@@ -89,7 +92,7 @@ async function firstClosedParent(path: string, account: Account): Promise<string
   return undefined
 }
 
-// linux/capability.h; containers often keep only the second of these, which is the stronger one.
+// Bits of linux/capability.h. Containers often keep only `dac_override`, the stronger one.
 const capabilities = [
   { name: 'dac_read_search', bit: 2n },
   { name: 'dac_override', bit: 1n },

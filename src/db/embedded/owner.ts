@@ -1,6 +1,6 @@
 /**
- * Ensures that only one program at a time owns a data directory, with a kernel lock on a file, which a killed owner
- * cannot leave locked.
+ * Ensures that only one program at a time owns a data directory, with a kernel lock on a file, which the kernel
+ * releases even if the owner is killed.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,9 +17,9 @@ export class DataDirInUse extends Error {
 
 /**
  * Takes the lock. Node has no flock(2), so the `flock` program (util-linux, on every Debian) locks the open file
- * description that it inherits. The lock lasts as long as our handle, and the kernel releases it when we die. Other
- * children do not inherit the handle (Node opens files with O_CLOEXEC). @throws DataDirInUse naming the pid of the
- * owner.
+ * description that it inherits. The lock lasts until our handle is closed or our process ends. Other children do not
+ * inherit the handle (Node opens files with O_CLOEXEC).
+ * @throws DataDirInUse naming the pid of the owner
  */
 export async function takeOwnership(lockFile: string): Promise<{ release(): Promise<void> }> {
   const handle = await open(lockFile, constants.O_RDWR | constants.O_CREAT, 0o600)

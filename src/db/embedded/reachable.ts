@@ -1,6 +1,6 @@
 /**
- * Provides programs that the server's account can start, wherever the checkout is and under whatever umask it was
- * created.
+ * Provides PostgreSQL programs that the server's account can start, regardless of the checkout's location and the umask
+ * under which it was created.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -16,9 +16,9 @@ const run = promisify(execFile)
 const sharedDirs = ['/var/lib/mote', '/opt/mote', '/usr/local/lib/mote'] as const
 
 /**
- * Returns the same programs, or a copy that `account` can start. A checkout in /root is closed to other accounts, and a
- * capability to pass its directories is not enough: initdb calls access(2), which ignores the capabilities of other
- * accounts than root. The copy (60 MB, 0.2 s, made once per version) is shared by all checkouts on the host.
+ * Returns the given programs, or a copy that `account` can start. A checkout in /root is closed to other accounts, and
+ * a capability to pass its directories is not enough: initdb calls access(2), which ignores the capabilities of
+ * accounts other than root. The copy (60 MB, 0.2 s, made once per version) is shared by all checkouts on the host.
  * @throws Error that says what to do when no directory can hold the copy
  */
 export async function reachableBinaries(
@@ -43,8 +43,8 @@ export async function reachableBinaries(
 }
 
 /**
- * Runs the program, which checks the permissions of all parent directories, mount options such as noexec, and missing
- * libraries at once. 8 ms.
+ * Returns whether the account can run `postgres --version` (8 ms). That checks the permissions of all parent
+ * directories, mount options such as noexec, and missing libraries at once.
  */
 async function canStart({ binDir }: PostgresBinaries, { uid, gid }: Account): Promise<boolean> {
   return run(join(binDir, 'postgres'), ['--version'], { uid, gid, env: {}, cwd: '/' }).then(

@@ -20,9 +20,9 @@ export interface Cluster {
 }
 
 /**
- * Creates the cluster. Locale: sorted by code point with Unicode case rules, identical on every host (built into
- * PostgreSQL 17 and later, from the C library before). Access: local connections are trusted and the socket's directory
- * is 0700; there is no other way to connect.
+ * Creates the cluster. Locale: sorts by code point with Unicode case rules, identically on every host (built into
+ * PostgreSQL 17 and later; earlier versions use the C library). Access: local connections are trusted, and the socket's
+ * directory has mode 0700; there is no other way to connect.
  */
 export async function initCluster(cluster: Cluster, options: { sync: boolean }): Promise<void> {
   const locale =
@@ -30,7 +30,7 @@ export async function initCluster(cluster: Cluster, options: { sync: boolean }):
       ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C']
       : ['--locale=C.UTF-8']
   const access = ['--username', superuser, '--auth-local=trust', '--auth-host=reject', '--encoding=UTF8']
-  // initdb refuses a nonempty directory; a half-made one of a killed run contains no data.
+  // initdb refuses a nonempty directory; what a killed run left there contains no data.
   await rm(cluster.clusterDir, { recursive: true, force: true })
   await privateDir(cluster.clusterDir, cluster.account)
   const args = ['-D', cluster.clusterDir, ...access, ...locale, ...(options.sync ? [] : ['--no-sync'])]
@@ -47,12 +47,12 @@ export async function privateDir(path: string, account: Account | undefined): Pr
   if (account !== undefined) await chown(path, account.uid, account.gid)
 }
 
-/** `sun_path` holds 107 bytes; PostgreSQL appends `/.s.PGSQL.5432`. */
+/** The field `sun_path` of a socket address holds 107 bytes; PostgreSQL appends `/.s.PGSQL.5432` to the directory. */
 const maxSocketDirBytes = 107 - '/.s.PGSQL.5432'.length
 
 /**
- * Returns a directory next to the data if its path is short enough, else one in the temporary directory with a name
- * derived from the path.
+ * Returns the socket directory: next to the data if its path is short enough, else in the temporary directory, with a
+ * name derived from the path.
  */
 export function socketDirFor(dataDir: string): string {
   const beside = join(dataDir, 'socket')
@@ -60,7 +60,7 @@ export function socketDirFor(dataDir: string): string {
   return join(tmpdir(), `mote-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`)
 }
 
-/** Creates the socket directory. Refuses one below /tmp that another user may have created first. */
+/** Creates the socket directory. Refuses a directory below /tmp that another user has created first. */
 export async function prepareSocketDir(path: string, account: Account | undefined): Promise<void> {
   await mkdir(path, { mode: 0o700 }).catch(() => undefined)
   const { uid } = await stat(path)
@@ -84,14 +84,18 @@ export async function runningPostmaster(clusterDir: string): Promise<Postmaster 
   return { pid, socketDir: lines[4]?.trim() ?? '', ready: lines[7]?.trim() === 'ready' }
 }
 
-/** Checks the working directory, which is the cluster for a postmaster: a pid may be reused after a reboot. */
+/**
+ * Returns whether the process is a postmaster of this cluster, because a pid may be reused after a reboot. The working
+ * directory of a postmaster is its cluster.
+ */
 async function isPostmasterOf(pid: number, clusterDir: string): Promise<boolean> {
   const [theirs, ours] = await Promise.all([
     stat(`/proc/${pid}/cwd`).catch(() => undefined),
     stat(clusterDir).catch(() => undefined),
   ])
   if (theirs !== undefined && ours !== undefined) return theirs.dev === ours.dev && theirs.ino === ours.ino
-  // Root in a container may be unable to inspect processes of other users; their arguments are readable by all.
+  // Root in a container may be unable to read the working directory of other users' processes, but everybody can read
+  // their arguments.
   const args = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined)
   if (ours !== undefined && args !== undefined) return args.includes(`\0-D\0${clusterDir}\0`)
   return (await stat('/proc/self').catch(() => undefined)) === undefined && isAlive(pid)
@@ -107,14 +111,18 @@ export function isAlive(pid: number): boolean {
 }
 
 const pollMs = 4
-/** Crash recovery of a large cluster takes a while; a server that is neither ready nor gone by then is stuck. */
+/**
+ * Crash recovery of a large cluster takes a while. A server that is neither ready nor gone after this time is stuck.
+ */
 const startTimeoutMs = 120_000
 
-/** The processes of a killed server take a moment to exit, and PostgreSQL refuses to start until then. */
+/**
+ * PostgreSQL's messages while processes of a killed server are still exiting; it refuses to start until they are gone.
+ */
 const stillGoing = /lock file "postmaster.pid" already exists|pre-existing shared memory block/
 const goneTimeoutMs = 10_000
 
-/** Like `startServer`, but waits for remaining processes of a killed predecessor. */
+/** Like `startServer`, but waits until the remaining processes of a killed server have exited. */
 export async function startAfterCrash(
   cluster: Cluster,
   settings: Readonly<Record<string, string>>,
@@ -132,7 +140,8 @@ export async function startAfterCrash(
 }
 
 /**
- * Starts the server in its own session, so that it outlives this program and Ctrl-C in the terminal does not reach it.
+ * Starts the server in a process session of its own, so that it outlives this program and Ctrl-C in the terminal does
+ * not reach it.
  */
 export async function startServer(cluster: Cluster, settings: Readonly<Record<string, string>>): Promise<Postmaster> {
   const program = join(cluster.binaries.binDir, 'postgres')
@@ -148,7 +157,7 @@ export async function startServer(cluster: Cluster, settings: Readonly<Record<st
   const child = spawn(command, [...argv], {
     ...identity,
     cwd: '/',
-    // Not our environment, which may contain secrets and PG* variables for other servers.
+    // Does not pass on our environment, which may contain secrets and PG* variables for other servers.
     env: { PATH: process.env['PATH'], TZ: 'UTC' },
     detached: true,
     stdio: ['ignore', output.fd, output.fd],
@@ -178,8 +187,8 @@ export async function untilReady(clusterDir: string): Promise<Postmaster> {
 }
 
 /**
- * Stops the server with a fast shutdown: sessions end, all data is written, the process exits. After `timeoutMs` with
- * an immediate shutdown, from which WAL recovers.
+ * Stops the server with a fast shutdown: sessions end, all data is written, the process exits. If that takes longer
+ * than `timeoutMs`, uses an immediate shutdown, after which the next start recovers from the WAL.
  */
 export async function stopServer(clusterDir: string, pid: number, timeoutMs: number): Promise<void> {
   for (const [signal, patienceMs] of [

@@ -39,15 +39,15 @@ const pax = (...records: ReadonlyArray<readonly [string, string]>) =>
   rawEntry('pax', { flag: 'x', data: paxData(records) })
 const file = rawEntry('file', { data: 'hello' })
 
-describe('an archive', () => {
-  it('with a long name that its header cuts after a slash has that file', async () => {
+describe('a tar archive', () => {
+  it('has the full name of a file whose header cuts the name after a slash', async () => {
     const long = `${'deep/'.repeat(20)}file`
     const longName = rawEntry('././@LongLink', { flag: 'L', data: `${long}\0` })
     const entries = await read(of(longName, rawEntry(long.slice(0, 100), { data: 'hello' })))
     expect(entries).toEqual([{ name: long, linkname: '', type: 'file', size: 5, text: 'hello' }])
   })
 
-  it('with long names and links is read correctly, however its chunks are split', async () => {
+  it('has the full names and links of its entries, however the stream is split into chunks', async () => {
     const long = `${'deep/'.repeat(60)}file`
     const data = of(
       rawEntry('././@LongLink', { flag: 'L', data: `${long}\0` }),
@@ -68,7 +68,7 @@ describe('an archive', () => {
       expect(await read(data, {}, chunkBytes)).toEqual(expected)
   })
 
-  it('is traversed even if its entries are not read', async () => {
+  it('is read to the end even if the contents of entries are not read', async () => {
     const names: string[] = []
     const data = of(rawEntry('a', { data: 'a'.repeat(5000) }), rawEntry('b', { data: 'b' }), file)
     for await (const { name, body } of tarEntries(cut(data, 100), limits)) {
@@ -128,7 +128,7 @@ const hostile: Readonly<
   'too many bytes behind its end': [of(file, Buffer.alloc(9000)), 'too_large', { maxBytes: 8000 }],
 }
 
-describe('an archive is refused', () => {
+describe('a malformed or hostile archive is refused', () => {
   it.each(Object.entries(hostile))('for %s', async (_, [data, code, change]) => {
     await expect(read(data, change)).rejects.toMatchObject({ name: 'ArchiveFault', code })
   })
@@ -146,7 +146,7 @@ const packed = async (list: ReadonlyArray<{ readonly name: string; readonly text
   return buffer(tar)
 }
 
-/** Inputs that a reader of this project once misread, crashed on, or took too long for: gzipped, in base64. */
+/** Archives that an earlier version misread, crashed on, or took too long for: gzip in base64, by description. */
 const Corpus = Type.Record(Type.String(), Type.String())
 const corpus = Object.entries(
   Value.Parse(Corpus, JSON.parse(readFileSync(new URL('./corpus.json', import.meta.url), 'utf8'))),
@@ -156,8 +156,8 @@ const isFault = (error: unknown) => {
   if (!(error instanceof ArchiveFault)) throw error
 }
 
-describe('any bytes', () => {
-  it('of an archive written by a library are read back unchanged', async () => {
+describe('a random archive', () => {
+  it('that a library wrote is read back unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(entries, fc.integer({ min: 1, max: 2000 }), async (list, chunkBytes) => {
         const observed = await read(await packed(list), {}, chunkBytes)
@@ -167,7 +167,7 @@ describe('any bytes', () => {
     )
   })
 
-  it('are read, or refused with an ArchiveFault, and another reader reads the same entries', async () => {
+  it('with some changed bytes is refused with an ArchiveFault, or has the same entries as for another reader', async () => {
     const changes = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { maxLength: 6 })
     await fc.assert(
       fc.asyncProperty(entries, changes, async (list, bytes) => {
@@ -184,7 +184,7 @@ describe('any bytes', () => {
             entry.resume()
           }
         } catch {
-          return // it refuses more unknown input
+          return // the other reader refuses more kinds of input
         }
         expect(observed.map(({ name }) => name)).toEqual(others.slice(0, observed.length))
       }),
@@ -192,7 +192,7 @@ describe('any bytes', () => {
     )
   })
 
-  it('of random data are refused', async () => {
+  it('of random bytes causes no other error than an ArchiveFault', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 3000 }), async noise => {
         await read(Buffer.from(noise)).catch(isFault)
@@ -201,17 +201,17 @@ describe('any bytes', () => {
     )
   })
 
-  it.each(corpus)('of earlier failures are refused: %s', async (_, packedText) => {
+  it.each(corpus)('that once broke the reader is refused: %s', async (_, packedText) => {
     const data = gunzipSync(Buffer.from(packedText, 'base64'))
     await expect(read(data)).rejects.toMatchObject({ name: 'ArchiveFault' })
   })
 })
 
-describe('a thread', () => {
+describe('a worker thread', () => {
   const thread = new URL('../../../test/support/lib/archive-child.ts', import.meta.url)
   const never = new AbortController().signal
 
-  it('returns the result of its job, or the fault of the archive', async () => {
+  it('returns the result of its job, or its ArchiveFault', async () => {
     expect(await inThread(thread, 'answer', { signal: never, timeoutMs: 30_000 })).toEqual({ answer: 42 })
     const fault = inThread(thread, 'fault', { signal: never, timeoutMs: 30_000 })
     await expect(fault).rejects.toMatchObject({ name: 'ArchiveFault', code: 'refused', message: 'no good' })
@@ -219,7 +219,7 @@ describe('a thread', () => {
     await expect(inThread(thread, 'exit', { signal: never, timeoutMs: 30_000 })).rejects.toThrow()
   })
 
-  it('is ended during a computation by an abort or its time limit', async () => {
+  it('is terminated during a computation when it is aborted or its time limit ends', async () => {
     const abort = new AbortController()
     const shared = new Int32Array(new SharedArrayBuffer(8))
     const endless = inThread(thread, shared, { signal: abort.signal, timeoutMs: 60_000 })
@@ -232,7 +232,7 @@ describe('a thread', () => {
     expect(Atomics.load(shared, 0)).toBe(rounds)
   })
 
-  it('is ended when it needs too much memory', async () => {
+  it('is terminated when it needs too much memory', async () => {
     const greedy = inThread(thread, 'memory', { signal: never, timeoutMs: 60_000 })
     await expect(greedy).rejects.toMatchObject({ name: 'ArchiveFault', code: 'too_large' })
   })

@@ -1,12 +1,12 @@
 import { unreadable } from './fault.ts'
 
-/** Reads a stream in pieces of given lengths. Holds at most one of its chunks and one result in memory. */
+/** Reads pieces of given lengths from a stream. Holds at most one chunk of the stream and one result in memory. */
 export class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #onBytes: (count: number) => void
   #chunk: Buffer = Buffer.alloc(0)
 
-  /** @param onBytes called with the length of each chunk before it is used; may throw */
+  /** @param onBytes called with the length of each chunk before the chunk is used; may throw */
   constructor(source: AsyncIterable<Buffer>, onBytes: (count: number) => void) {
     this.#chunks = source[Symbol.asyncIterator]()
     this.#onBytes = onBytes
@@ -25,7 +25,10 @@ export class ByteSource {
     return taken
   }
 
-  /** Returns the next `length` bytes; undefined at the end. @throws ArchiveFault if the stream ends within them */
+  /**
+   * Returns the next `length` bytes; undefined at the end. @throws ArchiveFault if the stream ends before `length`
+   * bytes
+   */
   async exactly(length: number): Promise<Buffer | undefined> {
     const first = await this.some(length)
     if (first === undefined || first.length === length) return first

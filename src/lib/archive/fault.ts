@@ -1,7 +1,7 @@
-/** Why an archive is refused. The readers of uploads, build results and images translate it into their own messages. */
+/** Why an archive is refused. The readers of uploads, build results and images map the code to their own messages. */
 export type ArchiveFaultCode = 'unreadable' | 'too_large' | 'too_many' | 'too_slow' | 'refused'
 
-/** A fault of the archive itself: reading it again gives the same result. */
+/** A problem of the archive itself. Reading it again would give the same result. */
 export class ArchiveFault extends Error {
   readonly code: ArchiveFaultCode
   constructor(code: ArchiveFaultCode, message: string, options?: ErrorOptions) {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Pack } from 'tar-stream'
 
-/** No user names and no devices. */
+/** Header fields that are always empty: names of users and groups, and device numbers. */
 const plain = { uname: '', gname: '', devmajor: 0, devminor: 0 } as const
 
 export type PackedType = 'file' | 'directory' | 'symlink' | 'link'
@@ -14,11 +14,14 @@ export interface PackedHeader {
   readonly uid: number
   readonly gid: number
   readonly mtime: Date
-  /** 0 for everything except files. */
+  /** Length of the content; 0 for everything except files. */
   readonly size: number
 }
 
-/** Adds an entry with `body`, which must have `header.size` bytes; resolves once it is written. */
+/**
+ * Adds an entry to the archive. Resolves once it is written.
+ * @param body the content, which must have `header.size` bytes
+ */
 export async function packEntry(layer: Pack, header: PackedHeader, body: AsyncIterable<Buffer>): Promise<void> {
   const done = Promise.withResolvers<void>()
   const target = layer.entry({ ...header, ...plain }, error => (error ? done.reject(error) : done.resolve()))

@@ -1,4 +1,4 @@
-/** Parses tar headers as written by POSIX.1-2001 (pax) and GNU tar. Pure. */
+/** Parses tar headers of POSIX.1-2001 (pax) and GNU tar. */
 import { ArchiveFault, unreadable } from './fault.ts'
 
 export const blockBytes = 512
@@ -20,12 +20,12 @@ export interface RawHeader {
   readonly name: string
   readonly linkname: string
   readonly mode: number
-  /** Size of the data that follows. */
+  /** Size of the data that follows the header. */
   readonly size: number
   readonly type: EntryType | ExtensionType
 }
 
-/** Fields of the following entry that a pax header overrides. */
+/** Fields by which a pax header overrides those of the next entry. */
 export interface PaxFields {
   readonly name?: string
   readonly linkname?: string
@@ -48,7 +48,9 @@ const types: Readonly<Record<string, RawHeader['type']>> = {
   K: 'long-link',
 }
 
-/** Types without data, whatever size their header has (the same list as in Go's archive/tar, which unpacks images). */
+/**
+ * Types without data, whatever size their header contains. Go's archive/tar, which unpacks images, has the same list.
+ */
 const withoutData: ReadonlySet<RawHeader['type']> = new Set([
   'link',
   'symlink',
@@ -61,17 +63,18 @@ const withoutData: ReadonlySet<RawHeader['type']> = new Set([
 const checksum = { at: 148, length: 8 } as const
 const spaces = 32 * checksum.length
 
-/** @param block of `blockBytes`, not all zero. @throws ArchiveFault when it is not a valid header */
+/** Parses a header. @param block of `blockBytes`, not all zeros @throws ArchiveFault when the header is invalid */
 export function parseHeader(block: Buffer): RawHeader {
   if (numberAt(block, checksum.at, checksum.length) !== sumOf(block)) throw unreadable('a header has a wrong checksum')
   const flag = String.fromCharCode(block[156] ?? 0)
-  // A sparse file in GNU format: its real size is stored elsewhere.
+  // A sparse file in GNU format, whose header does not contain the real size.
   if (flag === 'S') throw sparse()
   const type = types[flag] ?? 'other'
   const isPosix = block.toString('latin1', 257, 263) === 'ustar\0'
   const prefix = isPosix ? textAt(block, 345, 155) : ''
   const short = textAt(block, 0, 100)
-  // Not yet `entryOf`: a long name is cut to 100 bytes here, possibly after a slash.
+  // The caller calls `entryOf` once the full name is known: here, a long name is cut to 100 bytes, possibly after a
+  // slash.
   return {
     name: prefix === '' ? short : `${prefix}/${short}`,
     linkname: textAt(block, 157, 100),
@@ -86,13 +89,13 @@ function checkedSize(size: number): number {
   return size
 }
 
-/** Normalizes a header according to its type and name. */
+/** Normalizes the fields of an entry according to its type and its full name. */
 export function entryOf(header: RawHeader): RawHeader {
   const { type, name } = header
   const size = checkedSize(header.size)
   if (withoutData.has(type)) return { ...header, size: 0 }
   if (type !== 'file' || !name.endsWith('/')) return header
-  // Readers disagree on whether such a "directory" has data.
+  // Readers disagree on whether the data of such a "directory" is skipped.
   if (size > 0) throw unreadable('a directory has content')
   return { ...header, type: 'directory' }
 }
@@ -111,7 +114,7 @@ function textAt(block: Buffer, at: number, length: number): string {
   return block.toString('utf8', at, end < 0 ? at + length : Math.min(end, at + length))
 }
 
-/** Parses octal digits or, with the highest bit set, a big-endian number. NaN if it is neither. */
+/** Parses octal digits or, if the highest bit is set, a big-endian number. Returns NaN if it is neither. */
 function numberAt(block: Buffer, at: number, length: number): number {
   if ((block[at] ?? 0) !== 0x80) {
     const digits = /^[ \0]*(?:([0-7]+)[ \0]*)?$/.exec(block.toString('latin1', at, at + length))
@@ -124,11 +127,11 @@ function numberAt(block: Buffer, at: number, length: number): number {
 
 const mostRecords = 256
 
-/** Yields the records `<length> <key>=<value>\n`; the length includes itself. @throws ArchiveFault */
+/** Yields the records `<length> <key>=<value>\n`. The length counts its own digits, too. @throws ArchiveFault */
 export function* paxRecords(data: Buffer): Generator<readonly [key: string, value: string]> {
   let count = 0
   for (let at = 0; at < data.length; ) {
-    // Padding of the last block.
+    // The rest is padding of the last block.
     if (data[at] === 0) return
     if (++count > mostRecords) throw new ArchiveFault('refused', `a header has more than ${mostRecords} records`)
     const digits = /^(\d{1,7}) /.exec(data.toString('latin1', at, at + 8))?.[1]
@@ -141,7 +144,7 @@ export function* paxRecords(data: Buffer): Generator<readonly [key: string, valu
   }
 }
 
-/** @throws ArchiveFault also for sparse files, because a few bytes could expand to a full disk */
+/** Parses a pax header. @throws ArchiveFault also for sparse files, because a few bytes could expand to a full disk */
 export function parsePax(data: Buffer): PaxFields {
   const found = new Map<string, string>()
   for (const [key, value] of paxRecords(data)) {
@@ -158,8 +161,8 @@ export function parsePax(data: Buffer): PaxFields {
 }
 
 /**
- * Allows only `comment`, which `git archive` uses for the commit: other global records would change every following
- * entry.
+ * Checks a global header. Only `comment` is allowed, in which `git archive` stores the commit: other records would
+ * change every following entry.
  */
 export function checkGlobal(data: Buffer): void {
   for (const [key] of paxRecords(data))

@@ -1,7 +1,7 @@
 /**
- * Reads untrusted tar archives of tenants, builders and registries. Work and memory are linear in the input, whatever
+ * Reads untrusted tar archives from tenants, builders and registries. Time and memory are linear in the input, whatever
  * it contains: extended headers are limited in size and number and apply to one entry only, and the whole stream has a
- * limit.
+ * size limit.
  */
 import { ByteSource } from './byte-source.ts'
 import { ArchiveFault, unreadable } from './fault.ts'
@@ -19,13 +19,13 @@ import {
 } from './tar-header.ts'
 
 export interface ArchiveLimits {
-  /** Limit on the tar stream: headers, contents, and data after the end. */
+  /** Limit on the bytes of the tar stream: headers, contents, and data after the end of the archive. */
   readonly maxBytes: number
-  /** Limit on files, links and directories, including directories that appear only in names. */
+  /** Limit on files, links and directories. Directories that only occur in the paths of other entries count, too. */
   readonly maxEntries: number
 }
 
-/** Bytes and entries read so far. Archives with a common limit share it. */
+/** Bytes and entries read so far. Archives with a common limit share this object. */
 export interface ArchiveUse {
   bytes: number
   entries: number
@@ -37,15 +37,17 @@ export interface TarEntry {
   readonly mode: number
   readonly size: number
   readonly type: EntryType
-  /** Valid until the next entry is requested; the unread rest is skipped then. */
+  /** Can be read until the next entry is requested, which skips the unread rest. */
   readonly body: AsyncIterable<Buffer>
 }
 
-/** A Linux path has up to 4 KiB; extended attributes, which images use, take the rest. */
+/**
+ * Limit on an extended header. A Linux path has up to 4 KiB; extended attributes, which images use, may need the rest.
+ */
 const maxExtensionBytes = 128 << 10
 const maxNameBytes = 4096
 
-/** @throws ArchiveFault for an archive that is damaged, too large, or uses unsupported features */
+/** Yields the entries of an archive. @throws ArchiveFault if it is damaged, too large, or uses unsupported features */
 export async function* tarEntries(
   source: AsyncIterable<Buffer>,
   { maxBytes, maxEntries }: ArchiveLimits,
@@ -75,7 +77,9 @@ type Header = RawHeader & { readonly type: EntryType }
 const isExtension = (type: RawHeader['type']): type is ExtensionType =>
   type === 'pax' || type === 'pax-global' || type === 'long-name' || type === 'long-link'
 
-/** Returns the next entry's header with its extended headers applied; undefined at the end of the archive. */
+/**
+ * Returns the next entry's header, including the fields of its extended headers; undefined at the end of the archive.
+ */
 async function nextHeader(bytes: ByteSource, count: (name: string) => void): Promise<Header | undefined> {
   const extensions = new Map<ExtensionType, Buffer>()
   for (;;) {
@@ -99,7 +103,7 @@ async function nextHeader(bytes: ByteSource, count: (name: string) => void): Pro
   }
 }
 
-/** Returns undefined at two zero blocks or the end of the stream. */
+/** Returns the next header; undefined at two zero blocks or at the end of the stream. */
 async function readHeader(bytes: ByteSource): Promise<RawHeader | undefined> {
   const block = await bytes.exactly(blockBytes)
   if (block === undefined) return undefined
@@ -128,7 +132,11 @@ function extended(header: Header, extensions: ReadonlyMap<ExtensionType, Buffer>
   return { name, linkname, mode, size, type }
 }
 
-/** @param rest number of unread bytes of the content: a consumer may stop early, and the next reader continues there */
+/**
+ * Yields the content of an entry.
+ * @param rest number of unread bytes, updated as they are read: the consumer may stop early, and the rest must be
+ * skipped
+ */
 async function* bodyOf(bytes: ByteSource, rest: { bytes: number }): AsyncGenerator<Buffer> {
   while (rest.bytes > 0) {
     const part = (await bytes.some(rest.bytes)) ?? unexpectedEnd()
@@ -147,8 +155,8 @@ function unexpectedEnd(): never {
 }
 
 /**
- * Counts one for each name, plus one for each directory in it that the previous name did not have: unpacking a deep
- * name creates many directories.
+ * Returns a function that counts an entry by its name, plus each directory in its path that the previous name did not
+ * have, because unpacking a deep path creates many directories.
  */
 function entryCounter(maxEntries: number, use: ArchiveUse): (name: string) => void {
   let before: readonly string[] = []

@@ -1,6 +1,6 @@
 /**
- * Runs one job in a separate thread: an archive that is expensive to read cannot block the main loop, and a time limit
- * or abort ends the job even during a computation.
+ * Runs a job in a worker thread, so that an archive that takes long to read does not block the main thread. A time
+ * limit or an abort terminates the job even during a computation.
  */
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
@@ -17,12 +17,13 @@ type Answer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string; readonly code: ArchiveFaultCode | undefined }
 
-/** The names of 50,000 files take at most 30 MiB; a job that needs more than this is refused. */
+/** Memory limit. The names of 50,000 files take at most 30 MiB; a job that needs more than the limit is refused. */
 const heapMib = 256
 
 /**
+ * Runs a job in a new thread.
  * @param file the thread's module, which calls `answerJob`; scripts/build.mjs lists these modules
- * @returns the job's result, once the thread has ended
+ * @returns the job's result, once the thread has exited
  * @throws ArchiveFault of the job, or when it takes too long or too much memory; the signal's reason when aborted
  */
 export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: ThreadLimits): Promise<unknown> {
@@ -34,7 +35,7 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
     resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: 32 },
   })
   const gone = new AbortController()
-  // An error after the answer, or after a timeout, is ignored.
+  // Errors after the result or after a timeout are ignored.
   worker.on('error', () => undefined)
   worker.once('exit', () => gone.abort(new Error('the thread ended without an answer')))
   try {
@@ -53,10 +54,10 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
   }
 }
 
-/** Gets about a tenth of a core against busy competitors. */
+/** Nice value of the thread, with which it gets about a tenth of a core next to busy threads. */
 const niceness = 10
 
-/** Called in the thread: runs `perform` and returns its result to the caller. */
+/** Runs `perform` and sends its result to the main thread. Called in the worker thread. */
 export function answerJob<Job>(perform: (job: Job) => Promise<unknown>): void {
   lowerOwnPriority(niceness)
   const job: Job = workerData

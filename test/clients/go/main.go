@@ -61,7 +61,7 @@ func main() {
 	deployment, err := client.GetDeploymentWithResponse(ctx, "journey", job, &wait)
 	status := need(deployment.JSON200, deployment.Body, err).Status
 
-	// The generated call that parses the response would read the stream to its end.
+	// Not StreamDeploymentLogsWithResponse, which would read the endless stream to its end.
 	stream, err := client.StreamDeploymentLogs(ctx, "journey", job, &mote.StreamDeploymentLogsParams{XProject: slug})
 	if err != nil {
 		log.Fatal(err)

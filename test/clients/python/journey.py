@@ -1,4 +1,4 @@
-"""One journey with the client that openapi-python-client generates."""
+"""Runs one journey with the client that openapi-python-client generates."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ base_url, email, password = sys.argv[1:]
 
 
 def need(answer):
-    """The parsed body of an answer that succeeded."""
+    """Returns the parsed body of a successful response."""
     if answer.status_code != 200:
         raise SystemExit(f"{answer.status_code}: {answer.content!r}")
     return answer.parsed
@@ -44,7 +44,7 @@ need(create_app.sync_detailed(**inside, body=app))
 image = DeployAppRequest(image="oci:hello", memory_mib=DeployAppRequestMemoryMibType0.VALUE_512)
 made = need(deploy_app.sync_detailed("journey", **inside, body=image))
 deployment = need(get_deployment.sync_detailed("journey", made.job_id, **inside, wait="running", timeout=60))
-# The generated call would read a stream to its end.
+# Not stream_deployment_logs.sync_detailed, which would read the endless stream to its end.
 stream = stream_deployment_logs._get_kwargs("journey", made.job_id, x_project=project.tenant_id)
 with client.get_httpx_client().stream(**stream) as response:
     logs = any(line == "event: snapshot" for line, _ in zip(response.iter_lines(), range(10)))

@@ -7,7 +7,7 @@ import { until as condition } from '../wait.ts'
 import { testAgent, testSpec, vmmsIn } from './agent.ts'
 
 const [dataDir = '', until = 'healthy', then = '', cacheDir = ''] = process.argv.slice(2)
-// Tests that interrupt a boot need a full boot: a start from a template ends before a test can observe it.
+// Without templates, tests that interrupt a boot get a full boot: a start from a template is too fast to interrupt.
 const long = until === 'booting' && !cacheDir ? { templateMib: 0 } : {}
 const host = await testAgent({ dataDir, hypervisor: 'qemu', ...(cacheDir ? { cacheDir } : {}), ...long })
 if (until === 'booting') await stopInBoot()
@@ -25,7 +25,9 @@ process.stdout.write(`${JSON.stringify(vm)}\n`)
 if (then === 'leave') await host.agent.stop()
 else await sleep(600_000)
 
-/** Stops the VMM while its guest boots; on a busy machine the boot may end before, then once more. */
+/**
+ * Starts a VM and stops its VMM (SIGSTOP) while the guest boots. If the boot was complete before, starts another one.
+ */
 async function stopInBoot(): Promise<void> {
   let earlier: number | undefined
   for (let generation = 3; ; generation++) {

@@ -33,7 +33,7 @@ export interface TestAgent extends AsyncDisposable {
   readonly config: AgentConfig
   request(verb: HostVerb | RuntimeVerb | VolumeVerb, data: unknown): Promise<unknown>
   exec(vmId: string, command: readonly string[], timeoutMs?: number): Promise<VmExecAnswer>
-  /** Takes a snapshot and waits until it is ready or has failed. */
+  /** Takes a VM snapshot, and waits until it is ready or has failed. */
   snapshot(snapshotId: string, vmId: string, generation?: number): Promise<SnapshotObserved>
   put(desired: VmPut): Promise<VmObserved>
   /** Requests a volume and waits until the observed state matches the desired state. */
@@ -41,12 +41,14 @@ export interface TestAgent extends AsyncDisposable {
   get(vmId: string): Promise<VmObserved>
   logs(vmId: string): Promise<LogLine[]>
   until(vmId: string, what: string, holds: (vm: VmObserved) => boolean): Promise<VmObserved>
-  /** Stops the agent and starts another one on the same directory; VMs keep running. */
-  /** @param meanwhile runs while no agent does */
+  /**
+   * Stops the agent and starts another one on the same directory. VMs keep running.
+   * @param meanwhile called between the two, while no agent runs
+   */
   restart(meanwhile?: () => Promise<void>): Promise<void>
 }
 
-/** Generous, because emulated guests of several test files share two cores. */
+/** Long timeout, because emulated guests of several test files share two cores. */
 const waitLimitMs = 60_000
 
 export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
@@ -62,15 +64,17 @@ export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   }
 }
 
-/** The directory of the VM that the process runs; empty for other processes. */
+/**
+ * Returns the directory of the VM whose VMM this process is; for other processes, any other path or an empty string.
+ */
 export async function vmDirOf(pid: string | number): Promise<string> {
-  // A sandbox of gVisor has a root directory of its own.
+  // The working directory of a gVisor sandbox does not show it, because a sandbox has its own root directory.
   const args = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
   const sandbox = args.startsWith('runsc-sandbox') && /--overlay2=root:dir=([^,\0]+)\/overlay,/.exec(args)?.[1]
   return sandbox || readlink(`/proc/${pid}/cwd`).catch(() => '')
 }
 
-/** PIDs of VMM processes whose VM directory is below `dir`. Idle processes of the VMM pool are not included. */
+/** Returns the PIDs of VMM processes whose VM directory is below `dir`, without idle processes of the VMM pool. */
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
@@ -83,7 +87,7 @@ export async function vmmsIn(dir: string): Promise<number[]> {
     )
       found.push(Number(name))
   }
-  // A jailed process has its own root directory, so its working directory does not show the path.
+  // Add jailed VMMs: they have their own root directory, so their working directory does not show the path.
   for (const { process } of await findCells(dir)) if (!found.includes(process.pid)) found.push(process.pid)
   return found
 }

@@ -1,4 +1,4 @@
-/** Downloads an archive in a process of its own, for a test that kills it: prints a line once the download has begun. */
+/** Program that downloads an archive, for a test that kills it. Prints a line once the download has begun. */
 import { downloadsWith } from '../../../src/agent/build/archives/download.ts'
 import { archiveStore } from '../../../src/agent/build/archives/store.ts'
 

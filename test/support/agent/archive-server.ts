@@ -1,4 +1,4 @@
-/** A publisher of archives: serves texts and files from memory, and counts the requests. */
+/** An HTTP server for archives: serves files from memory, and records the requests. */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net'
 export interface ArchiveServer extends AsyncDisposable {
   readonly url: string
   readonly files: Map<string, string | Buffer>
-  /** Paths in the order of the requests. */
+  /** Requested paths, in order. */
   readonly requests: string[]
-  /** Serves the first half of each file, and the rest never. */
+  /** If true, only the first half of each file is ever sent. */
   stall: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Apps that need packages of Debian beside the images of the builder. */
+/** Small apps whose builds need Debian packages in addition to the builder images. */
 import type { App } from './build-apps.ts'
 
 export const debianApps: Readonly<Record<string, App>> = {

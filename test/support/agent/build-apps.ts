@@ -1,19 +1,19 @@
-/** One small app of each language whose dependencies come from the real registries. */
+/** A small app for each language, with dependencies from the real package registries. */
 import type { ToolImage } from '../../../src/agent/build/tool-images.ts'
 import { debianApps } from './build-apps-debian.ts'
 import type { SourceFiles } from './build-real.ts'
 
 export interface App {
-  /** A file of the registry that the build needs. */
+  /** URL of a file in the registry; if it cannot be reached, the test is skipped. */
   readonly registry?: string
-  /** Made by the first build that needs them, which takes minutes. */
+  /** Builder images that the build needs. The first build that needs one makes it, which takes minutes. */
   readonly images?: readonly ToolImage[]
   readonly files: SourceFiles
   readonly log: RegExp
   readonly answer: RegExp
 }
 
-/** A jar that finds its dependency beside it. */
+/** A Java app: a JAR that loads its dependency from the same directory. */
 const javaApp: SourceFiles = {
   'pom.xml': `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -66,7 +66,7 @@ export const apps: Readonly<Record<string, App>> = {
       'package.json': JSON.stringify({
         name: 'shop',
         scripts: { start: 'node a.js' },
-        // The newest Node.js that there is.
+        // Selects the newest Node.js release.
         engines: { node: '>=24' },
         dependencies: { express: '^5' },
       }),

@@ -1,5 +1,5 @@
 /**
- * Runs an agent with builds in its own process, for tests that kill it: prints a line once the build reaches the
+ * Program that runs an agent and starts a build, for tests that kill it. Prints a line once the build reaches the
  * requested state.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

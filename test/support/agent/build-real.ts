@@ -1,4 +1,4 @@
-/** Builds an app in a real VM and asks the result for an answer. */
+/** Builds an app in a real VM, runs the built image, and sends it a request. */
 import { type BuildObserved, type BuildPut, subjects, type VmObserved } from '../../../src/contract/agent.ts'
 import { until } from '../wait.ts'
 import { type TestAgent, testSpec } from './agent.ts'
@@ -8,7 +8,7 @@ export type SourceFiles = Readonly<Record<string, string | Buffer>>
 
 let builds = 0
 
-/** @throws Error with the log of a build that failed */
+/** Pushes files to the Git server and builds them. @throws Error with the build log if the build fails */
 export async function buildOn(
   host: TestAgent,
   git: GitServer,
@@ -33,7 +33,7 @@ export async function buildOn(
   return { image: observed.image ?? '', log: log.join('\n') }
 }
 
-/** Runs the image until it is healthy, and returns what it serves at `/`. */
+/** Runs an image in a VM until it is healthy, and returns its response at `/`. */
 export async function answerOf(
   host: TestAgent,
   vmId: string,
@@ -42,7 +42,7 @@ export async function answerOf(
 ): Promise<string> {
   const spec = testSpec({ image, hypervisor, memoryMib: 256, healthCheckPath: '/' })
   await host.put({ vmId, generation: 1, want: 'running', spec })
-  // An interpreter starts slowly under emulation.
+  // Long timeout: interpreters start slowly under emulation.
   const observed = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await host.get(vmId)), {
     what: `${vmId} is healthy`,
     timeoutMs: 240_000,

@@ -1,4 +1,4 @@
-/** A registry outside the host: guests reach it through their network, not on the host itself. */
+/** An image registry outside the host, which guests can only reach through their network. */
 import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,18 +9,18 @@ import { place, shortName, wire } from './net.ts'
 import { testDir } from './agent.ts'
 
 export interface OutsideRegistry extends AsyncDisposable {
-  /** `address:port`, plain HTTP. */
+  /** `address:port` of the registry, which speaks plain HTTP. */
   readonly host: string
-  /** @param layout OCI layout with the tag `latest` @param name `repository:tag` */
+  /** Pushes an image. @param layout OCI image layout with the tag `latest` @param name `repository:tag` */
   push(layout: string, name: string): Promise<void>
 }
 
-/** Debian's docker-registry in a network namespace behind a veth pair. Needs root. */
+/** Starts Debian's docker-registry in a network namespace behind a veth pair. Needs root. */
 export async function registryOutside(): Promise<OutsideRegistry> {
   await using stack = new AsyncDisposableStack()
   const dir = stack.use(await testDir())
   const world = stack.use(await place(shortName('reg')))
-  // TEST-NET-2 (RFC 5737) in /30 slices, so that test files that run in parallel do not collide.
+  // A /30 network in TEST-NET-2 (RFC 5737) for each process, so that test files that run in parallel do not collide.
   const first = 8 + 4 * (process.pid % 60)
   const [host, outside] = [`198.51.100.${first + 1}`, `198.51.100.${first + 2}`]
   await wire(world, shortName('vr'), { host: [`${host}/30`], outside: [`${outside}/30`] })

@@ -1,4 +1,4 @@
-/** A git host over SSH: the real sshd on loopback, which accepts one key. */
+/** A Git host over SSH: the real sshd on loopback, which accepts one key. */
 import { spawn } from 'node:child_process'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -13,22 +13,22 @@ import { testDir } from './agent.ts'
 export interface SshGitHost extends AsyncDisposable {
   readonly address: string
   readonly port: number
-  /** The output of `ssh-keyscan` for this host. */
+  /** The host's line for known_hosts, as `ssh-keyscan` prints it. */
   readonly knownHosts: string
   /** `ssh://user@address:port/path/to/<name>.git` */
   urlOf(name: string): string
   /** `user@address:path/to/<name>.git` */
   scpOf(name: string): string
   create(name: string): Promise<WorkTree>
-  /** From now on, only this key has read access. */
+  /** Gives read access to this key only, instead of earlier ones. */
   allow(publicKey: string): Promise<void>
 }
 
-/** @param port 22 needs root */
+/** Starts the Git host. @param port of sshd; 22 needs root */
 export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promise<SshGitHost> {
   await using stack = new AsyncDisposableStack()
   const dir = stack.use(await testDir())
-  // Every address in 127/8 is local, so test files that run in parallel each use a different one.
+  // An address of 127.0.0.0/8 for each process, so that test files that run in parallel do not collide.
   const address = `127.${100 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255 || 1}`
   const at = (name: string) => join(dir.path, name)
   await chmod(dir.path, 0o755)
@@ -49,7 +49,7 @@ export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promis
     port,
     knownHosts: `${name} ${kind} ${key}\n`,
     urlOf: repository => `ssh://${username}@${address}:${port}${at(repository)}.git`,
-    // Relative to the home directory, as scp-style addresses are.
+    // The path of an scp-style address is relative to the home directory.
     scpOf: repository => `${username}@${address}:${'../'.repeat(9)}${at(repository).slice(1)}.git`,
     async create(repository) {
       await run('git', ['init', '--bare', '--quiet', '--initial-branch=main', `${at(repository)}.git`])

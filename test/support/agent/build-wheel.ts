@@ -1,7 +1,7 @@
 /** Builds a Python package with one module as a wheel, which pip installs without network access. */
 import { crc32 } from 'node:zlib'
 
-/** A wheel (PEP 427). */
+/** Returns a wheel (PEP 427) with one module. */
 export function wheel(name: string, version: string, code: string): Buffer {
   const info = `${name}-${version}.dist-info`
   const files = [
@@ -13,7 +13,7 @@ export function wheel(name: string, version: string, code: string): Buffer {
   return zip([...files, [`${info}/RECORD`, record]])
 }
 
-/** Stored, not compressed (APPNOTE.TXT 6.3.10, 4.3). */
+/** Returns a ZIP file with uncompressed entries (APPNOTE.TXT 6.3.10, 4.3). */
 function zip(files: ReadonlyArray<readonly [name: string, text: string]>): Buffer {
   const locals: Buffer[] = []
   const central: Buffer[] = []

@@ -1,4 +1,4 @@
-/** A real git repository behind real smart HTTP, for tests. */
+/** A real Git repository, served over HTTP by the real git. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,8 @@ import { findUnprivileged, openWorker, type Worker } from '../../../src/agent/wo
 import { workTree, type WorkTree } from '../../../src/cli/demo/work-tree.ts'
 
 /**
- * Opens a worker that runs git in the new directory `git` below `path`, with the isolation that this machine supports.
+ * Opens a worker (a sandboxed child process) that runs git in the new directory `git` below `path`, with as much
+ * isolation as this machine supports.
  */
 export async function gitWorker(path: string, signal: AbortSignal): Promise<Worker> {
   const dir = join(path, 'git')
@@ -16,7 +17,7 @@ export async function gitWorker(path: string, signal: AbortSignal): Promise<Work
   return openWorker(await findUnprivileged(join(path, 'native')), dir, { network: 'host', signal })
 }
 
-/** A build of a small repository in an emulated guest. */
+/** Returns the desired state of a build of a small repository in an emulated guest. */
 export const emulatedBuild = (url: string, buildId: string, change: Partial<BuildPut['spec']> = {}): BuildPut => ({
   buildId,
   generation: 1,
@@ -39,7 +40,7 @@ export const emulatedBuild = (url: string, buildId: string, change: Partial<Buil
 export interface GitServer extends AsyncDisposable, WorkTree {
   /** `http://127.0.0.1:port/app.git` */
   readonly url: string
-  /** The signed webhook that a git host sends for the current head of the branch. */
+  /** Returns the signed webhook request that a Git host sends after a push to the branch. */
   delivery(secret: string, branch?: string): ReturnType<typeof pushDelivery>
 }
 

@@ -1,4 +1,4 @@
-/** File systems on loop devices for tests. Needs root. */
+/** File systems and ZFS pools in files, for tests. Needs root. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ export async function whyNoLoop(kind: LoopFileSystem): Promise<string | undefine
   return (await hasProgram(`mkfs.${kind}`)) ? undefined : `needs mkfs.${kind}`
 }
 
-/** Creates and mounts a file system of the given kind; disposing of it unmounts it. */
+/** Creates a file system in a file and mounts it. Disposal unmounts it. */
 export async function loopFileSystem(
   kind: LoopFileSystem,
   dir: string,
@@ -39,7 +39,7 @@ export async function loopFileSystem(
   }
 }
 
-/** Returns why this machine has no ZFS, or undefined if it has: as a kernel module, or in user space (zfs-fuse). */
+/** Returns why this machine cannot use ZFS, or undefined if it can, by a kernel module or in user space (zfs-fuse). */
 export async function whyNoZfs(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'needs root'
   if (!(await hasProgram('zpool'))) return 'needs zpool'
@@ -47,7 +47,7 @@ export async function whyNoZfs(): Promise<string | undefined> {
   return existsSync('/dev/zfs') || inUserSpace ? undefined : 'needs the module, or zfs-fuse and /dev/fuse'
 }
 
-/** A ZFS pool in a file. Only one at a time per machine, because zfs-fuse has a single socket. */
+/** Creates a ZFS pool in a file. Only one at a time can exist per machine, because zfs-fuse has a single socket. */
 export async function zfsPoolInFile(
   dir: string,
   sizeMib: number,
@@ -60,14 +60,14 @@ export async function zfsPoolInFile(
   await writeFile(file, '')
   await truncate(file, sizeMib * 2 ** 20)
   await run('zpool', ['create', '-o', 'cachefile=none', '-m', join(dir, 'zfs'), dataset, file])
-  // A process that started in its own mount namespace in the meantime inherited the mounts and keeps the pool busy
-  // while it lives.
+  // Unmount lazily: a process that has started in its own mount namespace in the meantime has inherited the mounts, and
+  // keeps the pool busy until it exits.
   stack.defer(async () => void (await run('umount', ['-l', join(dir, 'zfs')]).catch(() => undefined)))
   const destroyed = async () => {
     await run('zpool', ['destroy', '-f', dataset]).catch(() => undefined)
     return !(await run('zpool', ['list', '-H', '-o', 'name'])).split('\n').includes(dataset)
   }
-  // A pool in user space disappears with its daemon.
+  // A pool of zfs-fuse need not be destroyed, because it disappears with its daemon.
   const isKernel = existsSync('/dev/zfs')
   stack.defer(async () => {
     if (isKernel) await until(destroyed, { timeoutMs: 60_000, what: 'the pool to be destroyed' })

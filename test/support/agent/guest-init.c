@@ -1,4 +1,4 @@
-/* For tests: the parts of the guest's init that need a VM, so that its main loop runs as a process of the host. */
+/* For tests: replaces parts of the guest's init that need a VM, so that its main loop runs in an ordinary process. */
 #include "../../../guest/mote.h"
 #include <signal.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ int sandbox_reaped(pid_t pid) { return (void)pid, 0; }
 void sandbox_bind(const struct config *config, const char *id, char *text) { (void)config, (void)id, (void)text; }
 void sandbox_unbind(const char *id, char *text) { (void)id, (void)text; }
 
-/* Sockets in the working directory replace the vsock ports. They get their names once they accept connections. */
+/* Listens on a socket in the working directory for a vsock port. Its name exists once it accepts connections. */
 int vsock_listen(unsigned port) {
   struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "new.sock"};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -1,4 +1,4 @@
-/** For tests: the guest's init as a process of this host, with sockets instead of the ports of a VM. */
+/** For tests: runs the guest's init as a process of this machine, with sockets instead of the ports of a VM. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -44,9 +44,9 @@ export interface TestGuest {
 }
 
 export interface TestInit extends AsyncDisposable {
-  /** A connection replaces the previous one. */
+  /** Connects to the init, as an agent does. The new connection replaces the previous one. */
   connect(): Promise<TestGuest>
-  /** Writes to the control port of the newest connection, as a host that dies in the middle of it. */
+  /** Writes raw bytes to the control port, such as half a line, as if the agent were killed while it writes. */
   writeControl(bytes: string): void
 }
 
@@ -84,7 +84,7 @@ async function startInit(program: string): Promise<TestInit> {
   }
 }
 
-/** Connects to the ports in the directory, as the agent does. */
+/** Connects to the guest's ports (sockets) in the directory, as the agent does. */
 export const connectGuest = (dir: string): Promise<TestGuest> => connectTo(serialPorts(dir))
 
 async function connectTo(ports: GuestPorts): Promise<TestGuest> {
@@ -105,12 +105,12 @@ async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode === null) await over
 }
 
-/** Collects and acknowledges the output of a session. */
+/** Attaches to a VM session, and collects and acknowledges its output. */
 export function collector(attach: (onData: (part: SessionData) => void) => ReturnType<GuestSessions['attach']>) {
   const outputs = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
   let lostBytes = 0
   const attachment = attach(part => {
-    // The data is valid only during the call.
+    // Copy the data, which is valid only during this call.
     outputs[part.stream].push(Buffer.from(part.data))
     lostBytes += part.lostBytes
     attachment.ack(part.stream, part.offset + part.data.length)

@@ -1,6 +1,7 @@
 /*
- * For tests: the further programs of a VM on a clock of the test. Arguments: restart policy, exit code, seconds that each
- * run lasts, number of exits. Prints what init would log, the times of the starts, and signals to the VM's program.
+ * For tests: runs the supervision of further programs of a VM with a simulated clock. Arguments: restart policy, exit
+ * code, seconds that each run lasts, number of exits. Prints what init would log, start times, and signals to the VM's
+ * main program.
  */
 #include <signal.h>
 static int told(int pid, int signal);

@@ -1,4 +1,4 @@
-/** For tests: both ports of a guest, served by the test instead of our init. */
+/** For tests: the control and log ports of a guest, served by the test instead of the guest's init. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -10,14 +10,14 @@ import type { GuestPorts } from '../../../src/agent/guest/ports.ts'
 export interface OtherEnd {
   /** Lines received from the host. */
   readonly lines: () => readonly string[]
-  /** Writes all the data, as fast as the host reads it. */
+  /** Writes data to the host; resolves once it has been written. */
   send(data: string | Buffer): Promise<void>
   readonly socket: Socket
 }
 
 export interface TestPorts extends AsyncDisposable {
   readonly ports: GuestPorts
-  /** The guest's end of the newest connection to the port. */
+  /** Returns the guest's end of the connection to the port, once there is one. */
   end(port: 'control' | 'log'): Promise<OtherEnd>
   readonly connections: () => number
 }

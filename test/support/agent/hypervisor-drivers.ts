@@ -15,9 +15,8 @@ import { type Isolation, noIsolation } from '../../../src/agent/hypervisor/isola
 import { type VmmDriverDeps, vmmDriver } from '../../../src/agent/hypervisor/vmm/driver.ts'
 
 /**
- * Test cases that run the Firecracker and Cloud Hypervisor drivers against strict fakes, which are separate programs:
- * CI has neither the real programs nor KVM. Tests compare the behavior of the fakes with recorded transcripts of the
- * real programs.
+ * Runs the Firecracker and Cloud Hypervisor drivers with strict fakes of these programs, because CI has neither the
+ * real programs nor KVM. Other tests compare the fakes with recorded transcripts of the real programs.
  */
 export const fakedVmms = [
   {
@@ -32,8 +31,8 @@ export const fakedVmms = [
 ] as const
 
 /**
- * Returns why a fake cannot run as its VM's user, or undefined if it can. A checkout below a home directory that only
- * its owner may enter is unreachable; the real VMM does not have this problem, because it is copied into its VM's own
+ * Returns why a fake cannot run as its VM's user, or undefined if it can. That user cannot run Node from a home
+ * directory that only its owner may enter. The real VMM does not have this problem, because it is copied into its VM's
  * directory.
  */
 export function unreachable({ name }: (typeof fakedVmms)[number]): string | undefined {
@@ -43,7 +42,7 @@ export function unreachable({ name }: (typeof fakedVmms)[number]): string | unde
   return undefined
 }
 
-/** A driver that runs the fake program, with its files below `root`. */
+/** Returns a driver that runs the fake program, with files below `root`. */
 export async function fakedHost(
   { name, platform }: (typeof fakedVmms)[number],
   root: string,
@@ -58,7 +57,7 @@ export async function fakedHost(
   return { driver: vmmDriver(depsIn(root, isolation, network), platform(root, program)), program }
 }
 
-/** The dependencies that the agent would pass, without images and devices. */
+/** Returns the driver's dependencies, as the agent would pass them, but with a fake image, kernel and network. */
 function depsIn(root: string, isolation: Isolation, network: Network): VmmDriverDeps {
   const config: RunConfig = {
     digest: 'sha256:0',
@@ -88,7 +87,7 @@ function depsIn(root: string, isolation: Isolation, network: Network): VmmDriver
   }
 }
 
-/** A network whose only device is the host's loopback, so that its counters can be read. */
+/** Returns a network in which every VM's device is the host's loopback, so that the driver can read its counters. */
 function loopback(): Network {
   const network = userNetwork()
   return { ...network, mode: 'tap', connect: async (id, port) => ({ ...(await network.connect(id, port)), tap: 'lo' }) }

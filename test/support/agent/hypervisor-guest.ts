@@ -1,8 +1,8 @@
 import { createServer, type Socket } from 'node:net'
 
-/** A fake guest without a VM: our init's side of both ports, on the unix socket of a vsock device. */
+/** A fake guest without a VM: speaks the protocol of the guest's init on the Unix socket of a vsock device. */
 export interface FakeGuest {
-  /** Ends all connections, as taking a snapshot does. */
+  /** Breaks all connections, as taking a snapshot does. */
   cut(): void
   close(): void
 }
@@ -10,19 +10,17 @@ export interface FakeGuest {
 interface Hooks {
   /** Called when the guest is asked to shut down. */
   readonly onOff: () => void
-  /** Whether the VM currently has a disk with this serial. */
+  /** Returns whether the VM currently has a disk with this serial number. */
   readonly hasDisk: (serial: string) => boolean
-  /** Size of the disk with this serial, in bytes, as the guest sees it. */
+  /** Returns the size of the disk with this serial number as the guest sees it, in bytes. */
   readonly sizeOf: (serial: string) => number
-  /** The drive that a guest finds for this serial, as `findDisk` (build/scripts.ts) searches for it. */
+  /** Returns the drive that a guest finds for this serial number, as `findDisk` (build/scripts.ts) searches for it. */
   readonly drive: (serial: string) => { readonly readOnly: boolean } | undefined
-  /** A paused guest does not read its ports. */
+  /** Returns whether the guest is paused, so that it does not read its ports. */
   readonly paused: () => boolean
 }
 
-/**
- * Writes `hello` to its log once and answers every verb that drivers use. Rejects verbs that our init does not know.
- */
+/** Starts the guest. It logs `hello` once, and answers every command that drivers send; it rejects all others. */
 export function serveFakeGuest(path: string, hooks: Hooks): Promise<FakeGuest> {
   const sockets = new Set<Socket>()
   const server = createServer(socket => {
@@ -52,7 +50,7 @@ export function serveFakeGuest(path: string, hooks: Hooks): Promise<FakeGuest> {
 
 type OnLine = (line: string) => OnLine | void
 
-/** Calls the handler for each line; a handler may replace itself for the following lines. */
+/** Calls the handler for each line. A handler may return another one for the following lines. */
 function eachLine(socket: Socket, first: OnLine): void {
   let onLine = first
   let rest = ''

@@ -10,7 +10,7 @@ export interface TapOfVmm extends AsyncDisposable {
   bring(): Promise<void>
 }
 
-/** Creates a tap in the network namespace of a VMM, as the driver does. @param owner a user id */
+/** Creates a tap in the network namespace of a VMM, as the driver does. @param owner id of the user that may open it */
 export async function tapIn(pid: number, name: string, owner: number): Promise<TapOfVmm> {
   const device: Tap = {
     tap: name,
@@ -32,7 +32,7 @@ export async function tapIn(pid: number, name: string, owner: number): Promise<T
   }
 }
 
-/** The network devices that a process sees, as reported by `ip -json address`. */
+/** Returns the network devices in a process's network namespace, as reported by `ip -json address`. */
 export async function devicesOf(pid: number): Promise<unknown> {
   return JSON.parse(await run('nsenter', [`--net=/proc/${pid}/ns/net`, 'ip', '-json', 'address']))
 }

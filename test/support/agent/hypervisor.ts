@@ -10,7 +10,7 @@ import { minutes } from '../../../src/lib/duration.ts'
 import { homeDir } from '../../../src/lib/home.ts'
 import { testDir } from './agent.ts'
 
-/** VMM programs for tests, from the same variables as the agent's settings. */
+/** Paths of VMM programs for tests, from the environment variables of the agent's settings. */
 export const vmmPrograms = {
   firecracker: process.env.MOTE_FIRECRACKER_BIN ?? null,
   jailer: process.env.MOTE_JAILER_BIN ?? null,
@@ -39,23 +39,23 @@ export async function realVmmConfig(
   return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
 }
 
-/** A driver with the configuration that this machine supports. */
+/** A hypervisor driver to test, with a configuration that this machine supports. */
 export interface DriverCase {
-  /** Contains the reason when the case is skipped. */
+  /** Name for test titles, which includes the reason if the case is skipped. */
   readonly name: string
   readonly skip: boolean
   readonly config: Partial<AgentConfig>
   readonly spec: Partial<VmSpec>
 }
 
-/** A case for a real program, if KVM can run a guest with it: `MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`. */
+/** Returns the case of a real VMM (`MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`), which needs KVM. */
 async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<DriverCase> {
   const { why, config } = await realVmmConfig(name)
   const spec = { hypervisor: name }
   return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
 }
 
-/** A case for gVisor, which needs no KVM. */
+/** Returns the case of gVisor, which needs no KVM. */
 async function gvisorCase(): Promise<DriverCase> {
   const { why, config } = await gvisorConfig()
   return {
@@ -67,8 +67,8 @@ async function gvisorCase(): Promise<DriverCase> {
 }
 
 /**
- * `MOTE_RUNSC_BIN`, or a runsc that is brought once and cached, apart from the cache of agents: other tests keep the
- * hypervisor that they have without it.
+ * Returns the path of gVisor's program: `MOTE_RUNSC_BIN`, or one that is downloaded once. It is not stored in the
+ * agents' cache, because agents of other tests would then use gVisor, too.
  */
 async function testRunsc(): Promise<{ runsc: string | null; why: string }> {
   if (vmmPrograms.runsc !== null) return { runsc: vmmPrograms.runsc, why: '' }
@@ -95,7 +95,7 @@ async function gvisorConfig(): Promise<{ why: string; config: Partial<AgentConfi
   return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
 }
 
-/** Every driver there is, for the tests of what all of them promise. Found once per process: it boots probes. */
+/** Returns a case for each driver, for tests of behavior that all drivers share. Cached, because it boots probe VMs. */
 export const driverCases = once(async (): Promise<readonly DriverCase[]> => {
   const root = process.getuid?.() === 0
   const hasQemu = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'].some(existsSync)

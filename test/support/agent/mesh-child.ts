@@ -1,4 +1,7 @@
-/** One host's mesh and taps in a network namespace. Requests and answers are JSON lines; see mesh.test.ts. */
+/**
+ * Program that runs one host's WireGuard mesh and taps in a network namespace. Requests on stdin and responses on
+ * stdout are lines of JSON; see mesh.test.ts.
+ */
 import { mkdir } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { run } from '../../../src/lib/exec.ts'
@@ -7,8 +10,8 @@ import { tapNetwork } from '../../../src/agent/net/tap.ts'
 import { type Mesh, openMesh } from '../../../src/agent/mesh/mesh.ts'
 
 const [, , dataDir = '', endpoint = '', subnet = ''] = process.argv
-// wireguard-go keeps its control socket, named after the device, in this directory; other namespaces use the same
-// device names.
+// Mount private directories: wireguard-go names its control socket after the device, and other network namespaces use
+// the same device names.
 for (const dir of ['/run/wireguard', '/run/mote']) {
   await mkdir(dir, { recursive: true })
   await run('mount', ['-t', 'tmpfs', 'tmpfs', dir])

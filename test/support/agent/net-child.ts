@@ -1,6 +1,6 @@
 /**
- * One endpoint in a network namespace: listens on ports and connects to others on request. Requests and answers are
- * JSON lines.
+ * Program that acts as an endpoint in a network namespace: listens on ports, and connects to others on request.
+ * Requests on stdin and responses on stdout are lines of JSON.
  */
 import { createSocket } from 'node:dgram'
 import { connect, createServer } from 'node:net'
@@ -30,14 +30,14 @@ type Request =
 interface Flood {
   readonly host: string
   readonly port: number
-  /** Each socket is a separate connection. */
+  /** Number of sockets to send from. */
   readonly sockets: number
-  /** Datagrams per socket. */
+  /** Number of datagrams per socket. */
   readonly times: number
   readonly base64: string
 }
 
-/** The endpoint stops waiting for answers after this silence. */
+/** A flood ends if no datagram has come back for this long. */
 const silenceMs = 500
 
 const answer = (id: number, result: unknown) => process.stdout.write(`${JSON.stringify({ id, result })}\n`)
@@ -45,7 +45,7 @@ const answer = (id: number, result: unknown) => process.stdout.write(`${JSON.str
 /** Texts of received datagrams, from any sender. */
 const heard = new Set<string>()
 
-/** TCP answers the number of received bytes once the peer has ended; UDP echoes. */
+/** Listens on TCP, and returns the number of received bytes to a peer that has sent everything; echoes on UDP. */
 function listen(id: number, port: number): void {
   const server = createServer({ allowHalfOpen: true }, socket => {
     let got = 0
@@ -85,7 +85,7 @@ function udp(id: number, { host, port, from, text, limitMs }: Extract<Request, {
   socket.bind(0, from, () => socket.send(text ?? 'hello', port, host, () => undefined))
 }
 
-/** Sends all datagrams at once; answers how many came back. */
+/** Sends all datagrams at once, and reports how many came back. */
 function flood(id: number, { host, port, sockets, times, base64 }: Flood): void {
   const message = Buffer.from(base64, 'base64')
   let answers = 0

@@ -1,4 +1,4 @@
-/** Network namespaces that stand in for guests, hosts and the internet: real packets without a boot. */
+/** Network namespaces that stand in for guests, hosts and the internet, so that tests send real packets without VMs. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -11,25 +11,25 @@ export interface Reach {
   readonly host: string
   readonly port: number
   readonly protocol?: 'tcp' | 'udp'
-  /** Source address; default: the kernel's choice. */
+  /** Source address; by default, the kernel chooses. */
   readonly from?: string
-  /** Payload of the datagram; default: hello. */
+  /** Payload of a UDP datagram; default: `hello`. */
   readonly text?: string
 }
 
 export interface Place extends AsyncDisposable {
   readonly name: string
-  /** Answers on TCP and UDP, IPv4 and IPv6. */
+  /** Listens and responds on TCP and UDP, IPv4 and IPv6. */
   listen(port: number): Promise<void>
-  /** Whether the destination answers; allows for a busy machine. */
+  /** Returns true if the destination responds within 5 s, which allows for a busy machine. */
   reaches(to: Reach): Promise<boolean>
-  /** Whether the destination stays silent for a while. */
+  /** Returns true if the destination does not respond within 0.3 s. */
   blocked(to: Reach): Promise<boolean>
-  /** Whether a datagram with this text has arrived, from any source address. */
+  /** Returns true if a datagram with this text has arrived, from any source address. */
   heard(text: string): Promise<boolean>
-  /** Sends this many bytes over TCP; returns the peer's answer. */
+  /** Sends this many bytes over TCP, and returns the peer's response. */
   stream(to: Reach, bytes: number): Promise<string>
-  /** Sends `times` datagrams from each of `sockets` sockets at once; returns how many came back. */
+  /** Sends `times` datagrams from each of `sockets` sockets at once, and returns how many came back. */
   flood(to: { readonly host: string; readonly port: number }, much: Flood): Promise<number>
   ip(...args: string[]): Promise<string>
 }
@@ -41,10 +41,12 @@ export interface Flood {
 }
 
 let count = 0
-/** Unique on this machine, and short enough for a device name. */
+/** Returns a name that is unique on this machine and short enough for a network device. */
 export const shortName = (prefix: string) => `${prefix}${process.pid.toString(36)}${(count++).toString(36)}`
 
-/** Creates a network namespace; with `name: null` it is the host's own. */
+/**
+ * Creates a network namespace and an endpoint in it. With `name: null`, the endpoint is in the host's own namespace.
+ */
 export async function place(name: string | null): Promise<Place> {
   if (name !== null) await run('ip', ['netns', 'add', name])
   return placeIn(name, async () => {
@@ -52,7 +54,7 @@ export async function place(name: string | null): Promise<Place> {
   })
 }
 
-/** Uses a network namespace that exists, such as the one that an agent creates for a sandbox. */
+/** Creates an endpoint in an existing network namespace, such as one that an agent has created for a sandbox. */
 export const existingPlace = (name: string): Promise<Place> => placeIn(name, () => Promise.resolve())
 
 async function placeIn(name: string | null, remove: () => Promise<void>): Promise<Place> {
@@ -98,7 +100,7 @@ function requests(child: ChildProcess): (request: object) => Promise<unknown> {
     })
 }
 
-/** Configures the namespace as a guest with this NIC would configure itself. */
+/** Configures `eth0` of the namespace as a guest with this network card would configure itself. */
 export async function becomeGuest({ ip }: Place, { guest, mac }: Nic): Promise<void> {
   await ip('link', 'set', 'eth0', 'address', mac)
   await ip('link', 'set', 'eth0', 'up')
@@ -110,8 +112,8 @@ export async function becomeGuest({ ip }: Place, { guest, mac }: Nic): Promise<v
 }
 
 /**
- * Connects a namespace by a veth pair: `outside` is its end, `host` is the host's. The pair disappears with the
- * namespace.
+ * Connects a namespace to the host with a veth pair, which disappears with the namespace.
+ * @param addresses `host`: of the host's end, `outside`: of the namespace's end
  */
 export async function wire(
   to: Place,

@@ -1,4 +1,4 @@
-/** Reads and writes the files of volumes. */
+/** Reads and writes the contents of volumes. */
 import { createHash } from 'node:crypto'
 import { open, readFile, stat } from 'node:fs/promises'
 

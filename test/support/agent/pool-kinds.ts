@@ -1,4 +1,4 @@
-/** The implementations of volume pools, on this host or faked. */
+/** Every kind of volume pool to test: on this machine, or with strict fakes of the storage programs. */
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { dirPool } from '../../../src/agent/disk/dir-pool.ts'
@@ -13,17 +13,17 @@ import { type LoopFileSystem, loopFileSystem, whyNoLoop, whyNoZfs, zfsPoolInFile
 
 export interface Place extends AsyncDisposable {
   readonly pool: VolumePool
-  /** Names of everything in the pool, to detect leftovers. */
+  /** Returns the names of everything in the pool, to detect leftovers. */
   names(): Promise<string[]>
 }
 
 export interface Kind {
   readonly name: string
-  /** Why this kind cannot be tested on this host. */
+  /** Why this kind cannot be tested on this machine; undefined if it can. */
   readonly missing: string | undefined
-  /** Whether snapshots and clones share blocks with their source. */
+  /** True if snapshots and clones share blocks with their source. */
   readonly sharesBlocks: boolean
-  /** Whether written data is counted only with the next snapshot, or up to half a minute later. */
+  /** True if the usage includes newly written data only after the next snapshot, or up to half a minute later. */
   readonly countsLate?: boolean
   open(dir: string): Promise<Place>
 }
@@ -107,7 +107,10 @@ export function rbdOptions(dir: string) {
   return { name: 'cluster', pool: 'rbd', client: null, scratchDir: join(dir, 'scratch') }
 }
 
-/** Everything except the kernel's block device is real: images are opened as files of rbd-fuse, which uses librbd. */
+/**
+ * Opens a pool in a real Ceph cluster. Only the kernel's block device is replaced: images are opened as files of
+ * rbd-fuse, which uses librbd.
+ */
 async function realCluster(dir: string): Promise<Place> {
   const mountPoint = join(dir, 'fuse')
   await mkdir(mountPoint)
@@ -124,7 +127,7 @@ async function realCluster(dir: string): Promise<Place> {
     if (verb === 'map') mapped.add(image)
     if (verb === 'map') return `${fileOf(image)}\n`
     if (verb === 'unmap') {
-      // rbd-fuse keeps images open and locked while it runs.
+      // Restart rbd-fuse, because it keeps images open and locked while it runs.
       mapped.delete(image)
       await run('umount', [mountPoint])
       await mount()

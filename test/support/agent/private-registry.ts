@@ -1,4 +1,4 @@
-/** A registry on loopback that requires a login. */
+/** An image registry on loopback that requires a login. */
 import { spawn } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -7,7 +7,10 @@ import { join } from 'node:path'
 import { freePort } from '../free-port.ts'
 import { until } from '../wait.ts'
 
-/** Debian's registry. Its "silly" access control accepts any token; the token server issues one for the password. */
+/**
+ * Starts Debian's docker-registry. With its access control "silly", it accepts any token, and refers clients to the
+ * token server, which issues one only for the password.
+ */
 export async function startRegistry(dir: string, realm: string) {
   const port = await freePort()
   const host = `127.0.0.1:${port}`
@@ -31,7 +34,7 @@ export async function startRegistry(dir: string, realm: string) {
   }
 }
 
-/** Issues a token for the user `user` with the password `secret`. */
+/** Starts a token server, which issues a token to the user `user` with the password `secret`. */
 export async function tokenServer() {
   const expected = `Basic ${Buffer.from('user:secret').toString('base64')}`
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** What the agents of a killed test run left is removed, and what belongs to a living one stays. */
+/** Processes and files of agents of a killed test run are removed, but not those of test runs that still run. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -14,7 +14,9 @@ import { removeAbandoned, removeRemains } from './remains.ts'
 
 const remains = JSON.stringify(new URL('./remains.ts', import.meta.url).href)
 
-/** A process that owns an agent's directory, with a process named like a sandbox of that agent. */
+/**
+ * Starts a process that owns an agent's directory, and that starts a process which looks like a sandbox of the agent.
+ */
 async function owner(stack: AsyncDisposableStack) {
   const dir = await mkdtemp(join(tmpdir(), 'mote-agent-'))
   stack.defer(() => rm(dir, { recursive: true, force: true }))
@@ -47,7 +49,7 @@ it('processes and directories of agents are removed once their test process is g
   const ended = once(killed.test, 'exit')
   killed.test.kill('SIGKILL')
   await ended
-  // Another test run may do it at the same time.
+  // Ignore the result, because another test run may remove them at the same time.
   await removeAbandoned()
   expect([isRunning(killed.vm), existsSync(killed.dir)]).toEqual([false, false])
   expect([isRunning(living.vm), existsSync(living.dir)]).toEqual([true, true])
@@ -66,7 +68,7 @@ it.skipIf(process.getuid?.() !== 0)('mounts below the directory are removed with
   expect(await removeRemains(dir.path)).toBe(false)
 })
 
-it('only directories of tests are removed', async () => {
+it('removing anything but the directory of a test is refused', async () => {
   for (const dir of ['/', tmpdir(), '/var/lib', '/tmp/mote-x/y'])
     await expect(removeRemains(dir)).rejects.toThrow('no directory of a test')
 })

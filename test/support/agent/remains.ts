@@ -1,7 +1,7 @@
 /**
- * Removes what the agents of a killed test run left on this computer: sandboxes and VMMs, mounts, network devices,
- * firewall tables and cgroups. A test process writes the directories of its agents to a file of its own; they are removed
- * once that process is gone, so a run that still lives keeps its own.
+ * Removes what agents of killed test runs have left on this machine: sandboxes and VMMs, mounts, network devices,
+ * firewall tables and cgroups. Each test process lists the directories of its agents in a file. These are only removed
+ * once that process is gone.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -13,21 +13,21 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../../src/lib/process-identity.ts'
 
-/** Where processes write the directories of their agents. */
+/** Directory of the files in which test processes list the directories of their agents. */
 const ownersDir = join(tmpdir(), 'mote-test-owners')
 
-/** Process ids mean another process in another container. */
+/** Returns the id of the PID namespace: in another container, the same PID is another process. */
 const pidNamespace = () => readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')
 
 const owned = new Set<string>()
 
-/** Marks the directory as one of this process. Synchronous, so that a killed process has written it. */
+/** Adds a directory to the list of this process. Synchronous, so that the list is complete if the process is killed. */
 export function own(dir: string): void {
   owned.add(dir)
   writeOwned()
 }
 
-/** To be called once the directory is removed. */
+/** Removes a directory from the list of this process, to be called once the directory has been deleted. */
 export function disown(dir: string): void {
   owned.delete(dir)
   writeOwned()
@@ -42,7 +42,7 @@ function writeOwned(): void {
   else writeFileSync(file, [...owned].map(dir => `${dir}\n`).join(''))
 }
 
-/** Removes the remains of every process that is gone. @returns the directories */
+/** Removes the remains of every test process that is gone. @returns the directories of their agents */
 export async function removeAbandoned(owners = ownersDir): Promise<string[]> {
   const removed: string[] = []
   for (const name of await readdir(owners).catch(() => [])) {
@@ -55,9 +55,9 @@ export async function removeAbandoned(owners = ownersDir): Promise<string[]> {
   return removed
 }
 
-/** Idempotent. @returns whether anything was left */
+/** Removes an agent's directory and everything that belongs to it. Idempotent. @returns true if there was anything */
 export async function removeRemains(dir: string): Promise<boolean> {
-  // Never the temporary directory itself, or one of somebody else.
+  // Never remove the temporary directory itself, or a directory that is not from a test.
   if (!/\/mote-[\w-]+$/.test(dir)) throw new Error(`${dir} is no directory of a test`)
   const processes = await processesOf(dir)
   for (const { pid } of processes) kill(pid)
@@ -75,7 +75,7 @@ export async function removeRemains(dir: string): Promise<boolean> {
   return isThere || processes.length + slots.length + mounts.length > 0
 }
 
-/** Sandboxes with their gofers, and VMMs, whose directories are below `dir`. */
+/** Returns gVisor sandboxes with their gofers, and VMMs, whose directories are below `dir`. */
 async function processesOf(dir: string): Promise<ProcessIdentity[]> {
   const found: ProcessIdentity[] = []
   for (const pid of (await readdir('/proc')).filter(name => /^\d+$/.test(name))) {
@@ -96,13 +96,13 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has already ended.
+    // The process has already exited.
   }
 }
 
 const slotDir = '/run/mote/slots'
 
-/** Network slots of agents with a data directory at or below `dir`. */
+/** Returns the network slots (number ranges for devices) of agents with a data directory at or below `dir`. */
 async function slotsOf(dir: string): Promise<{ readonly slot: number; readonly dataDir: string }[]> {
   const names = (await readdir(slotDir).catch(() => [])).filter(name => /^\d+$/.test(name))
   const owners = await Promise.all(names.map(name => readFile(join(slotDir, name), 'utf8').catch(() => '')))
@@ -111,7 +111,7 @@ async function slotsOf(dir: string): Promise<{ readonly slot: number; readonly d
     .filter(({ dataDir }) => isBelow(dataDir, dir))
 }
 
-/** Removes devices, namespaces and firewall tables of the slot: their names begin with it. */
+/** Removes the network devices, namespaces and firewall tables of a slot, whose names contain its number. */
 async function freeSlot(slot: number): Promise<void> {
   const prefix = `mote${slot.toString(16)}`
   for (const name of await readdir('/sys/class/net'))
@@ -122,7 +122,7 @@ async function freeSlot(slot: number): Promise<void> {
   await rm(join(slotDir, String(slot)), { force: true })
 }
 
-/** Deepest first. */
+/** Returns the mount points at or below `dir`, deepest first. */
 const mountsBelow = (dir: string): string[] =>
   [...readFileSync('/proc/self/mounts', 'utf8').matchAll(/^\S+ (\S+) /gm)]
     .map(([, mount = '']) => mount)
@@ -142,7 +142,7 @@ async function removeGroups(dataDir: string): Promise<void> {
   }
 }
 
-/** What is gone already, or belongs to another user, stays as it is. */
+/** Runs a command and ignores its failure: the object may be gone already, or belong to another user. */
 async function attempt(program: string, args: readonly string[]): Promise<void> {
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
   await promisify(execFile)(program, args, { env, timeout: 10_000 }).catch(() => undefined)

@@ -1,6 +1,7 @@
 /**
- * Program: one start of an agent with gVisor, as in a mount namespace of systemd. The first start makes a VM with a volume,
- * the second one adopts it, attaches another volume, and removes everything. Prints what it saw as JSON.
+ * Program that runs an agent with gVisor once, in a mount namespace as under systemd. The first run creates a VM with a
+ * volume. The second run adopts the VM, attaches another volume, and removes everything. Prints its observations as
+ * JSON.
  */
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,9 +11,9 @@ import { vmmPrograms } from './hypervisor.ts'
 import { until } from '../wait.ts'
 
 export interface Seen {
-  /** Entries of both volumes, as the guest sees them. */
+  /** Names of the files on the attached volumes, as the guest sees them. */
   readonly volumes: readonly string[]
-  /** Names in the file of the second volume as soon as the agent has closed it, because the VM has stopped. */
+  /** Names of the files on the second volume, read from its image file after the VM has stopped. */
   readonly inFile?: readonly string[]
   /** Size of the first volume after it has grown. */
   readonly grownMib: number

@@ -1,4 +1,4 @@
-/** The smallest project of each provider of build plans. */
+/** The smallest project for which each build plan provider (language) makes a plan. */
 import type { ProviderName } from '../../../src/agent/build/plan/types.ts'
 
 type Files = Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-/** Moves the snapshot of a VM, or a volume, from one test agent to another, in the same steps as the control plane. */
+/** Moves a VM snapshot or a volume from one test agent to another, in the same steps as the control plane. */
 import type { SnapshotObserved, SnapshotPut, Transfer, VolumeObserved } from '../../../src/contract/agent.ts'
 import { until } from '../wait.ts'
 import type { TestAgent } from './agent.ts'
@@ -8,7 +8,7 @@ export const observedOf = async (host: TestAgent) =>
 export const put = (host: TestAgent, generation: number, more: Partial<SnapshotPut> = {}) =>
   host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'parent', generation, want: 'present', ...more })
 
-/** Returns the transfer once it is in one of these phases. */
+/** Waits until the snapshot's transfer is in one of these phases, and returns it. */
 export const phase = (host: TestAgent, ...phases: Transfer['phase'][]) =>
   until(
     async () => {
@@ -23,7 +23,7 @@ export interface Kept {
   readonly kept: SnapshotObserved
 }
 
-/** Runs both ends of the transfer until both report completion. */
+/** Sends a snapshot to the target, and waits until both hosts report that the transfer is complete or has failed. */
 export async function send({ source, kept }: Kept, target: TestAgent, transferId: string, generation: number) {
   const { sizeBytes, madeBy } = kept
   await put(target, generation, { incoming: { transferId, sizeBytes, madeBy: madeBy ?? '' } })
@@ -32,7 +32,7 @@ export async function send({ source, kept }: Kept, target: TestAgent, transferId
   return Promise.all([phase(source, 'complete', 'failed'), phase(target, 'complete', 'failed')])
 }
 
-/** Moves a detached volume until the target holds the authoritative copy. */
+/** Moves a detached volume to the target, which then has the authoritative copy. */
 export async function moveVolume(source: TestAgent, target: TestAgent, volumeId: string, snapshots: readonly string[]) {
   const volume = { volumeId, want: 'present', pool: 'local', sizeMib: 32 } as const
   const volumeAt = async (host: TestAgent, phase: Transfer['phase']) =>

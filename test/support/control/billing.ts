@@ -1,4 +1,4 @@
-/** For the tests of billing: the API with a provider, and deliveries as Polar sends them. */
+/** For tests of billing: the API with a payment provider, and webhook requests as Polar sends them. */
 import type { Identity, Person, Reply } from '../identity.ts'
 import { literalKey, sign } from '../../../src/control/billing/signature.ts'
 
@@ -24,7 +24,7 @@ export async function owner(api: Identity): Promise<Owner> {
 
 const dayMs = 86_400_000
 
-/** `data` of a subscription event; times are days from `now`. */
+/** Returns the field `data` of a webhook event about a subscription, with times relative to `now`. */
 export const subscriptionData = (projectId: string, now: Date, change: Record<string, unknown> = {}) => ({
   id: `sub_${projectId}`,
   status: 'active',
@@ -58,7 +58,7 @@ export async function deliver(api: Identity, id: string, payload: unknown, secre
   return { status: answer.statusCode, body: JSON.parse(answer.body), headers: answer.headers }
 }
 
-/** Runs at most `width` items at a time; results are in the order of the items. */
+/** Runs `work` for all items, at most `width` at a time, and returns the results in the order of the items. */
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,

@@ -1,10 +1,10 @@
-/** Builds on simulated hosts: the test decides what a host reports. */
+/** Builds on a simulated host. The test decides when they advance. */
 import type { Bus, Subscription } from '../../../src/bus/bus.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../../src/contract/agent.ts'
 
 export interface SimBuilds {
   readonly builds: Map<string, SimBuild>
-  /** Advances every build by one phase: fetching, building, pushing, ended. */
+  /** Advances every build by one state: fetching, building, pushing, succeeded or failed. */
   tick(): void
   stop(): Promise<void>
 }
@@ -20,7 +20,7 @@ const next: Partial<Record<BuildObserved['state'], BuildObserved['state']>> = {
   pushing: 'succeeded',
 }
 
-/** Repositories whose address ends in `broken` fail to build. */
+/** Serves build requests to the host. Builds of repositories whose URL ends with `broken` fail. */
 export async function simBuilds(bus: Bus, hostId: string): Promise<SimBuilds> {
   const builds = new Map<string, SimBuild>()
   const gone = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** A page server for tests, with the management API as in `pageserver/src/http` (reference of the API we use). */
+/** A fake page server with the parts of the management API that we use (Neon, `pageserver/src/http`). */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
@@ -13,7 +13,7 @@ export interface RecordedPageserver extends AsyncDisposable {
   readonly url: string
   readonly calls: readonly Recorded[]
   readonly tenants: ReadonlyMap<string, { generation: number; timelines: Map<string, TimelineState> }>
-  /** Answers the next call with this method with this status, once. */
+  /** Makes the next call with this HTTP method fail with this status. */
   failNext(method: string, status: number): void
 }
 

@@ -1,9 +1,9 @@
-/** A real name server on loopback: TXT records that the test sets, NXDOMAIN for everything else. */
+/** A DNS server on loopback with records that the test sets, and NXDOMAIN for everything else. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { decode, encode } from 'dns-packet'
 
-/** RFC 1035, 4.1.1. */
+/** DNS response codes (RFC 1035, 4.1.1). */
 const rcode = { ok: 0, serverFailure: 2, noSuchName: 3 }
 
 export interface TestDns extends AsyncDisposable {

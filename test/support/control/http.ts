@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 
 /**
- * Sends requests without a socket. The cast is needed because the types of light-my-request lack TRACE, which it
- * supports.
+ * Returns a function that sends requests to a server without a socket. The cast is needed because the types of
+ * light-my-request lack the method TRACE, which it supports.
  */
 export const asker =
   (app: FastifyInstance) =>

@@ -1,4 +1,6 @@
-/** Rows for `lock-order.test.ts`: a running VM with two volumes, two detached volumes, and snapshots of all of them. */
+/**
+ * Creates the resources of `lock-order.test.ts`, such as VMs with volumes and snapshots, and apps in several states.
+ */
 import { computeWorld } from '../compute.ts'
 import { shortDeadlocks } from '../collide.ts'
 import { testDatabase } from '../database.ts'
@@ -26,7 +28,7 @@ export interface Kept {
   readonly name: string
 }
 
-/** @param txConnections of `db`, which detects deadlocks after 20 ms */
+/** @param txConnections number of connections for transactions of `db`, which detects deadlocks after 20 ms */
 export async function lockWorld(txConnections: number) {
   const database = await testDatabase()
   await database.db.run(shortDeadlocks)
@@ -44,11 +46,11 @@ export async function lockWorld(txConnections: number) {
     return app
   }
   const mayIdle = (appId: string) => world.rows(`UPDATE app SET min_replicas = 0 WHERE id = $1 RETURNING id`, appId)
-  /** Runs a VM and takes a snapshot with copies of both volumes, and a snapshot of one volume. */
+  /** Runs a VM with two volumes, and takes a VM snapshot with copies of both, and a snapshot of one volume. */
   const running = async (): Promise<Kept> => {
     const app = await appOfOne()
     const volumeIds = [await volume(), await volume()] as const
-    // Attached in a different order than their ids: the code under test has to sort them.
+    // Attach them in the reverse order of their ids, because the code under test has to sort them.
     await attach(app.id, volumeIds[1], '/data')
     await attach(app.id, volumeIds[0], '/more')
     const { id: deploymentId, vmIds } = await world.deploy(app)
@@ -83,7 +85,7 @@ export async function lockWorld(txConnections: number) {
   await world.until(async () => (await deployments.byId(db, slept.id))?.phase === 'serving')
   await world.rows(`UPDATE app SET scale_state = 'idle' WHERE id = $1 RETURNING id`, bedded.id)
   await world.until(async () => {
-    // Skip the grace period for the last requests.
+    // Skip the time in which an app that is being suspended still serves its last requests.
     await world.rows(
       `UPDATE machine SET entered_at = now() - interval '10 seconds' WHERE id = $1 AND phase = 'suspending' RETURNING id`,
       slept.id,
@@ -100,23 +102,23 @@ export async function lockWorld(txConnections: number) {
     world,
     hosts,
     one,
-    /** Two VMs without volumes. */
+    /** A deployment of two VMs without volumes. */
     pair,
-    /** Its VM is gone. */
+    /** Like `one`, but the deployment is stopped and its VM is gone. */
     two,
     restHost: (await findVolume(db, two.volumeIds[0]))!.hostId!,
     runHost: one.hostId,
-    /** A detached volume. */
+    /** Id of a volume that is not attached. */
     loose: await volume(),
-    /** Waits for placement, with a volume. */
+    /** Id of a VM with a volume that waits for placement. */
     waitingVm: (await world.deploy(waitingApp)).vmIds[0]!,
-    /** About to suspend. */
+    /** An idle app that is about to be suspended. */
     sleeper,
-    /** Suspended, with the snapshot that it resumes from. */
+    /** A suspended app, with the snapshot that it resumes from. */
     bedded,
-    /** All apps, in locking order. */
+    /** Ids of all apps, in the order in which they must be locked. */
     appIds: (await world.rows<{ id: string }>(`SELECT id FROM app ORDER BY id`)).map(row => row.id),
-    /** The app that forks create. */
+    /** The app into which snapshots are forked. */
     forkApp,
   }
 }

@@ -1,4 +1,4 @@
-/** A source host for tests: the few GitHub API calls that we make, and deliveries signed as GitHub signs them. */
+/** A fake GitHub: the API calls that we use, and webhook requests that are signed as GitHub signs them. */
 import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,16 +19,16 @@ export interface FakeHost extends AsyncDisposable {
   readonly repositories: Array<Readonly<Record<string, unknown>>>
   readonly statuses: Array<{ readonly path: string; readonly body: Readonly<Record<string, unknown>> }>
   readonly tokensFor: Array<Readonly<Record<string, unknown>>>
-  /** Unused codes of the OAuth web flow, with the person of each. */
+  /** Unused authorization codes of the OAuth web flow, each with the GitHub account that it was issued to. */
   readonly codes: Map<string, SourcePerson>
   isDown: boolean
 }
 
-/** An account at the source host. */
+/** A GitHub account. */
 export interface SourcePerson {
-  /** Ids of the installations that the person can read. */
+  /** Ids of the GitHub App installations that the account can read. */
   readonly installations: readonly number[]
-  /** Repositories of an installation that the person can read; all of them if absent. */
+  /** Number of repositories of an installation that the account can read; all if absent. */
   readonly readable?: number
 }
 
@@ -52,7 +52,7 @@ export async function fakeHost(): Promise<FakeHost> {
     const person = host.codes.get(sent['code'] ?? '')
     const isOurs =
       sent['client_id'] === oauth.MOTE_GITHUB_CLIENT_ID && sent['client_secret'] === oauth.MOTE_GITHUB_CLIENT_SECRET
-    // GitHub answers 200 here, with the error in the body.
+    // GitHub returns this error with the status 200.
     if (!person || !isOurs)
       return { error: 'bad_verification_code', error_description: 'The code is incorrect or expired.' }
     host.codes.delete(sent['code'] ?? '')
@@ -136,7 +136,7 @@ const post = async (api: Identity, url: string, raw: Buffer, headers: Record<str
   return { status: answer.statusCode, body: JSON.parse(answer.body), headers: answer.headers }
 }
 
-/** Signs and sends a delivery of the integration. */
+/** Signs and sends a webhook request of the GitHub App. */
 export function deliver(api: Identity, { id, event, payload }: Sent, secret = webhookSecret): Promise<Reply> {
   const raw = Buffer.from(JSON.stringify(payload))
   return post(api, '/v1/webhooks/scm', raw, {
@@ -146,7 +146,7 @@ export function deliver(api: Identity, { id, event, payload }: Sent, secret = we
   })
 }
 
-/** Sends bytes to the webhook of one app. */
+/** Sends a raw body to the webhook of one app. */
 export const deliverToApp = (api: Identity, app: string, raw: Buffer, headers: Record<string, string>) =>
   post(api, `/v1/webhooks/scm/${app}`, raw, headers)
 
@@ -158,13 +158,13 @@ export const push = (repoId: number, commit: string, pushedAt: number | undefine
 })
 export const commitOf = (n: number) => n.toString(16).padStart(40, '0')
 
-/** The cookie that a browser would store from an answer and send back. */
+/** Returns the cookie that a browser would store from a response and send back. */
 export const cookieOf = ({ headers }: Pick<Reply, 'headers'>) => String(headers['set-cookie']).split(';')[0] ?? ''
 
 export interface ScmWorld extends AsyncDisposable {
   readonly host: FakeHost
   readonly api: Identity
-  /** Installs the integration for the person's default project, as a browser would. @returns the installation's id */
+  /** Installs the GitHub App for the user's default project, as a browser would. @returns the installation's id */
   install(person: Owner): Promise<number>
   appFor(
     person: Owner,
@@ -175,7 +175,7 @@ export interface ScmWorld extends AsyncDisposable {
   deploymentsOf(person: Owner, app: string): Promise<Array<Record<string, string>>>
 }
 
-/** The whole API with a fake source host. */
+/** Starts the whole API with a fake GitHub. */
 export async function scmWorld(): Promise<ScmWorld> {
   const host = await fakeHost()
   const api = await startWholeApi({ env: host.env })

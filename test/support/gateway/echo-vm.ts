@@ -1,12 +1,12 @@
-/** A TCP server as the VM of a service. */
+/** A TCP server that stands in for a VM behind a TCP service. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 export interface EchoVm extends Disposable {
-  /** As the gateway's routes name it. */
+  /** The server's entry in the gateway's routes. */
   readonly backend: { readonly vmId: string; readonly host: string; readonly port: number }
-  /** Those that are open. */
+  /** Open connections. */
   readonly sockets: ReadonlySet<Socket>
   /** Number of connections so far. */
   accepted(): number
@@ -14,7 +14,7 @@ export interface EchoVm extends Disposable {
 
 let vms = 0
 
-/** Answers each connection with the word, then echoes. */
+/** Starts the server, which sends `word` on each connection, and then echoes what it receives. */
 export async function echoVm(word: string): Promise<EchoVm> {
   const sockets = new Set<Socket>()
   let accepted = 0
@@ -37,7 +37,7 @@ export async function echoVm(word: string): Promise<EchoVm> {
   }
 }
 
-/** What a client of the gateway has received so far; an unexpected end counts as an empty answer. */
+/** Returns what a client of the gateway has received so far, and a promise for the end of its connection. */
 export function received(socket: Duplex) {
   let seen = ''
   socket.on('data', (chunk: Buffer) => (seen += chunk.toString())).on('error', () => undefined)

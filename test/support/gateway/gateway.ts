@@ -14,7 +14,7 @@ export const hostname = 'hello-demo.localhost'
 
 export interface TestApp extends Backend {
   readonly server: Server
-  /** Number of requests that it received. */
+  /** Returns the number of requests that the backend has received. */
   readonly hits: () => number
 }
 
@@ -24,14 +24,14 @@ export interface GatewayFixture extends AsyncDisposable {
   readonly gateways: readonly Gateway[]
   readonly wakes: string[]
   readonly reports: TrafficReport[]
-  /** Number of times gateways have requested routes. */
+  /** Returns how often gateways have requested the route table. */
   asked(): number
-  /** Another gateway on the same bus. */
+  /** Starts another gateway on the same bus. */
   add(config?: Partial<GatewayConfig>): Promise<Gateway>
   backend(handler: RequestListener): Promise<TestApp>
-  /** Records the route at the control plane without publishing it to gateways. */
+  /** Changes the route table without a notification to gateways. */
   commit(change: Partial<Route>): Route
-  /** Resolves once every gateway has applied the route. */
+  /** Changes the route table and notifies gateways. Resolves once every gateway has applied the route. */
   publish(change: Partial<Route>): Promise<void>
   get(path?: string, options?: AskOptions): Promise<Asked>
 }

@@ -1,4 +1,4 @@
-/** A worker thread that misbehaves as the test requests. */
+/** A worker thread that misbehaves as the test requests: crashes, exits, loops forever or exhausts memory. */
 import { ArchiveFault } from '../../../src/lib/archive/fault.ts'
 import { answerJob } from '../../../src/lib/archive/thread.ts'
 

@@ -1,6 +1,6 @@
-/** For tests: malformed archives that no library produces. */
+/** For tests: tar archives with malformed or unusual entries, which no library produces. */
 
-/** @param change bytes that overwrite the header before its checksum is computed */
+/** Returns a tar header. @param change texts that overwrite it at these offsets, before its checksum is computed */
 export function rawHeader(
   name: string,
   flag: string,
@@ -21,7 +21,7 @@ export function rawHeader(
   return block
 }
 
-/** A header and its content, padded to whole blocks. */
+/** Returns a tar entry: a header and its content, padded to whole blocks. */
 export function rawEntry(
   name: string,
   { flag = '0', data = '' }: { readonly flag?: string; readonly data?: string | Buffer } = {},
@@ -44,7 +44,10 @@ function paxRecord(key: string, value: string): string {
   return `${length} ${key}=${value}\n`
 }
 
-/** A global header with this many keys, which a naive reader copies for each of the small headers that follow. */
+/**
+ * Returns an archive with a global pax header of many keys, followed by many small headers. A naive reader copies all
+ * keys for each of these, which takes quadratic time.
+ */
 export function globalHeaderBomb(keys: number, headers: number): Buffer {
   const records = Array.from({ length: keys }, (_, n) => [`k${n}`, ''] as const)
   const small = rawEntry('x', { flag: 'x', data: paxData([['path', 'x']]) })

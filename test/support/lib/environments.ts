@@ -1,4 +1,4 @@
-/** The environments of all processes that this process has started, directly or not. */
+/** Reads the environment variables of all descendants of this process. */
 import { readFileSync, readdirSync } from 'node:fs'
 
 export interface Started {
@@ -8,7 +8,7 @@ export interface Started {
   readonly environ: string
 }
 
-/** Processes whose parent has ended are not found. */
+/** Returns the descendants of this process, except those whose parent has exited. */
 export function startedProcesses(): Started[] {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc')) {
@@ -23,7 +23,7 @@ export function startedProcesses(): Started[] {
     .map(pid => ({ pid, name: read(`/proc/${pid}/comm`).trim(), environ: read(`/proc/${pid}/environ`) }))
 }
 
-/** Empty if the process has ended. */
+/** Returns the contents of a file below /proc, or an empty string if the process has exited. */
 function read(file: string): string {
   try {
     return readFileSync(file, 'latin1')

@@ -38,8 +38,8 @@ const publish = (path: string, content: string | Buffer): Archive => {
 }
 const stored = async () => (await readdir(archivesIn(dir.path))).filter(name => name.startsWith('sha'))
 
-describe('the store of archives', () => {
-  test('downloads once for two builds at once, and never again', async () => {
+describe('the toolchain archive store', () => {
+  test('two builds at once share one download, and later builds use the stored archive', async () => {
     const archive = publish('/a', 'content')
     const [store, places] = [storeOf(), [target(), target(), target()]]
     const put = (n: number) => store.put(archive, places[n]!, signal)
@@ -49,13 +49,13 @@ describe('the store of archives', () => {
     for (const place of places) expect(await readFile(place, 'utf8')).toBe('content')
   })
 
-  test('stores nothing whose checksum differs', async () => {
+  test('an archive whose checksum differs is not stored', async () => {
     const archive = { ...publish('/a', 'forged'), checksum: hex('sha256', 'real') }
     await expect(storeOf().put(archive, target(), signal)).rejects.toThrow(/the checksum of .* is .*, not /)
     expect(await readdir(archivesIn(dir.path))).toEqual([])
   })
 
-  test('replaces an archive whose content has changed on the disk', async () => {
+  test('an archive whose content has changed on the disk is downloaded again', async () => {
     const archive = publish('/a', 'content')
     await storeOf().put(archive, target(), signal)
     const file = join(archivesIn(dir.path), (await stored())[0]!, 'archive')
@@ -68,7 +68,7 @@ describe('the store of archives', () => {
     expect(server.requests).toHaveLength(2)
   })
 
-  test('uses no half file after kill -9 in the middle of a download', async () => {
+  test('after kill -9 in the middle of a download, the archive is downloaded again in full', async () => {
     const archive = publish('/a', Buffer.alloc(1 << 20, 'x'))
     server.stall = true
     const args = [child, dir.path, archive.url, archive.checksum, target()]
@@ -87,7 +87,7 @@ describe('the store of archives', () => {
     expect(hex('sha256', await readFile(place))).toBe(archive.checksum)
   })
 
-  test('removes the least recently used archives beyond the limit; builds keep theirs', async () => {
+  test('beyond the limit, the least recently used archives are removed, and builds keep their copies', async () => {
     const [a, b, c] = ['/a', '/b', '/c'].map(path => publish(path, Buffer.alloc(1 << 20, path)))
     const place = target()
     await storeOf(2).put(a!, place, signal)
@@ -104,7 +104,7 @@ describe('the store of archives', () => {
     expect(hex('sha256', await readFile(place))).toBe(a!.checksum)
   })
 
-  test('a cancelled build does not end the download of another one', async () => {
+  test('a canceled build does not abort a download that another build waits for', async () => {
     const archive = publish('/a', 'content')
     const cancelled = new AbortController()
     const store = storeOf()
@@ -117,7 +117,7 @@ describe('the store of archives', () => {
   })
 })
 
-describe('the disk of a build', () => {
+describe('the tar file with the toolchain of a build', () => {
   const said: string[] = []
   beforeEach(() => void said.splice(0))
   const disk = async (wanted: readonly WantedArchive[], toolchainMib = 64) => {
@@ -151,21 +151,21 @@ describe('the disk of a build', () => {
     ['23', '23.0.0.tgz'],
     ['latest', '22.1.0.tgz'],
     ['20.3.0', '20.3.0.tgz'],
-  ])('has the version that npm would choose for %s', async (range, file) => {
+  ])('contains the version that npm would choose for %s', async (range, file) => {
     const versions = { '18.0.0': {}, '20.2.0': {}, '20.3.0': { deprecated: 'broken' }, '22.1.0': {}, '23.0.0': {} }
     packument('node', versions, '22.1.0')
     expect(await filesOn(await disk([npm(`node@${range}`)]))).toEqual(['./node.0.tgz'])
     expect(said).toEqual([`fetched: ${file}`])
   })
 
-  test('has the programs of a package for Linux', async () => {
+  test('contains the package with the Linux binaries that an npm package refers to', async () => {
     const programs = { '@bun/linux-x64': '1.0.0', '@bun/linux-x64-musl': '1.0.0', '@bun/darwin-x64': '1.0.0' }
     packument('bun', { '1.0.0': { optionalDependencies: programs, dependencies: programs } }, '1.0.0')
     packument('@bun/linux-x64', { '1.0.0': {} }, '1.0.0')
     expect(await filesOn(await disk([npm('bun@1')]))).toEqual(['./node.0.tgz', './node.1.tgz'])
   })
 
-  // npm refuses a package of another platform that it is asked for.
+  // npm refuses to install a package for another platform that is named explicitly.
   test.each([
     [{}, true],
     [{ os: ['linux'], cpu: ['x64'] }, true],
@@ -175,7 +175,7 @@ describe('the disk of a build', () => {
     [{ os: ['!linux'] }, false],
     [{ os: ['linux'], cpu: ['arm64'] }, false],
     [{ os: ['linux'], cpu: ['x64'], libc: 'musl' }, false],
-  ])('has a program with %j: %s', async (platform, isGiven) => {
+  ])('an optional dependency that declares the platform %j is included: %s', async (platform, isGiven) => {
     packument('bun', { '1.0.0': { optionalDependencies: { '@bun/linux-x64-a': '1.0.0' } } }, '1.0.0')
     packument('@bun/linux-x64-a', { '1.0.0': platform }, '1.0.0')
     expect(await filesOn(await disk([npm('bun@1')]))).toHaveLength(isGiven ? 2 : 1)
@@ -187,13 +187,13 @@ describe('the disk of a build', () => {
     ['is no range', 'tool@http://127.0.0.1/x.tgz', {}],
     ['is elsewhere', 'tool@1', { dist: { tarball: 'http://127.0.0.1:1/x.tgz', integrity: integrity('x') } }],
     ['has no checksum', 'tool@1', { dist: { tarball: 'http://127.0.0.1:1/x.tgz' } }],
-  ])('leaves a package to the build that %s', async (_, spec, more) => {
+  ])('leaves out a package that %s, so that the build downloads it', async (_, spec, more) => {
     packument('tool', { '1.0.0': more }, '1.0.0')
     expect(await disk([npm(spec)])).toBeUndefined()
     expect(server.requests).toEqual(['/tool'])
   })
 
-  test('needs no internet for what the host has', async () => {
+  test('is made without internet access if the host has the archives', async () => {
     packument('node', { '20.0.0': {} }, '20.0.0')
     await disk([npm('node@20')])
     server.files.clear()
@@ -201,14 +201,14 @@ describe('the disk of a build', () => {
     expect(said).toEqual(['fetched: 20.0.0.tgz', 'from the cache of the host: 20.0.0.tgz'])
   })
 
-  test('is left out if nothing can be fetched, and the log says why', async () => {
+  test('is not made if nothing can be fetched, and the log gives the reason', async () => {
     expect(await disk([npm('node@20')])).toBeUndefined()
     expect(said).toEqual(['the host cannot fetch this part of the toolchain: the server answered 404'])
     expect(await disk([npm('node@20')], 0)).toBeUndefined()
     expect(said).toHaveLength(1)
   })
 
-  test('has a server for rustup, with the checksums of the release', async () => {
+  test('contains a file tree from which rustup installs, with the checksums of the release', async () => {
     const target = 'x86_64-unknown-linux-gnu'
     const parts = ['rustc', 'cargo', 'rust-std'].map(name => {
       const path = `/dist/2025-02-20/${name}-1.85.0-${target}.tar.xz`

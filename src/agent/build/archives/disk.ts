@@ -1,4 +1,4 @@
-/** Makes the read-only disk with the toolchain that a build needs, from the host's archives. */
+/** Packs the toolchain that a build needs into one tar file, from the host's archive cache. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
@@ -8,22 +8,22 @@ import { npmArchives } from './npm.ts'
 import { rustRelease } from './rust.ts'
 import { archiveStore } from './store.ts'
 
-/** A part of a toolchain that a build needs. The build downloads what its host does not have. */
+/** A part of a toolchain that a build needs. The build itself downloads the parts that the tar file lacks. */
 export type WantedArchive =
-  /** The files `<name>.<n>.tgz`. */
+  /** An npm package and those with its binaries, as the files `<name>.0.tgz`, `<name>.1.tgz` and so on. */
   | { readonly kind: 'npm'; readonly name: string; readonly spec: string }
-  /** The file `<name>`. */
+  /** One download, as the file `<name>`. */
   | { readonly kind: 'file'; readonly name: string; readonly url: string; readonly sha256: string }
-  /** The directory `rust`, a server for rustup. */
+  /** A directory `rust` with the layout of Rust's download server, from which rustup installs. */
   | { readonly kind: 'rust'; readonly toolchain: string }
 
 export interface ToolchainDeps {
   readonly cacheDir: string
-  /** Limit on all archives together; 0: builds fetch their toolchains themselves. */
+  /** Limit on the size of the cached archives together; 0: builds download their toolchains themselves. */
   readonly toolchainMib: number
-  /** PEM; see `buildTrust`. */
+  /** Trusted certificate authorities in PEM, see `buildTrust`. */
   readonly authorities: string
-  /** The publishers; default: the public ones. */
+  /** The servers to download from; default: the public ones. */
   readonly servers?: ToolchainServers
 }
 
@@ -35,9 +35,11 @@ export interface ToolchainServers {
 const publicServers: ToolchainServers = { npm: 'https://registry.npmjs.org', rust: 'https://static.rust-lang.org' }
 
 /**
- * @param work a directory of the build
- * @returns the file, a tar; undefined if the host has nothing for it
- * @throws only the reason of the signal: what the host cannot get, the build may still be able to
+ * Packs the wanted archives into a tar file. Archives that cannot be fetched are left out, because the build may still
+ * be able to download them.
+ * @param work the working directory of the build
+ * @returns the path of the tar file; undefined if it would be empty
+ * @throws only the signal's reason
  */
 export async function toolchainDisk(
   { cacheDir, toolchainMib, authorities, servers = publicServers }: ToolchainDeps,

@@ -1,4 +1,4 @@
-/** Downloads as the host does: through its proxy, with the authorities that builds trust. */
+/** Downloads with the host's network settings: its proxy, and the certificate authorities that builds trust. */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { Readable, Transform } from 'node:stream'
@@ -7,27 +7,27 @@ import { rootCertificates } from 'node:tls'
 import { EnvHttpProxyAgent, fetch } from 'undici'
 import { minutes } from '../../../lib/duration.ts'
 
-/** An archive of a toolchain, as the metadata of its publisher or a table of the agent names it. */
+/** A toolchain archive, with the checksum from its publisher's metadata or from a table in the agent. */
 export interface Archive {
   readonly url: string
   readonly algorithm: 'sha256' | 'sha512'
-  /** Hexadecimal. */
+  /** In hexadecimal. */
   readonly checksum: string
 }
 
 export interface Downloads {
-  /** @throws Error if the server does not answer with at most `maxBytes` */
+  /** @throws Error if the download fails, or the content has more than `maxBytes` */
   text(url: string, maxBytes: number): Promise<string>
-  /** @throws Error if the content is not that of the checksum; the file is then incomplete */
+  /** @throws Error if the content does not match the checksum; the file is then incomplete or wrong */
   file(archive: Archive, path: string): Promise<void>
 }
 
 const textMs = minutes(1)
 const fileMs = minutes(10)
-/** Toolchains have at most 250 MB. */
+/** The largest toolchain archives have about 250 MB. */
 const maxFileBytes = 512 << 20
 
-/** @param authorities certificates in PEM, besides the public ones; empty: none */
+/** @param authorities PEM certificates to trust besides the public ones; empty: none */
 export function downloadsWith(authorities: string): Downloads {
   const tls = authorities === '' ? {} : { ca: [...rootCertificates, authorities] }
   const open = async (url: string, timeoutMs: number) => {

@@ -1,4 +1,7 @@
-/** What publishers say about their archives. It is asked for again after an hour; without the internet an old answer serves. */
+/**
+ * Caches metadata about toolchain archives from their publishers for an hour. Without internet access, older metadata
+ * is used.
+ */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
@@ -10,20 +13,21 @@ import { archivesIn } from './store.ts'
 
 export interface Metadata {
   /**
-   * Returns what `load` did within the last hour, on this host.
-   * @throws Error of `load`, if there is no earlier answer
+   * Returns the cached result of `load` if it is less than an hour old, otherwise calls `load`. If that fails, returns
+   * the older result.
+   * @throws the error of `load`, if nothing is cached
    */
   get<T extends TSchema>(name: string, schema: T, load: () => Promise<Static<T>>): Promise<Static<T>>
 }
 
-/** What a publisher answered. */
+/** The response of a publisher, unparsed. */
 export type MetadataText =
   | { readonly kind: 'npm'; readonly text: string; readonly registry: string }
   | { readonly kind: 'rust'; readonly text: string }
 
 const readMs = seconds(20)
 
-/** Reads it in a thread. @throws Error if it has another shape, or takes too long or too much memory */
+/** Parses metadata in a worker thread. @throws Error if it has another shape, or takes too long or too much memory */
 export const readMetadata = (text: MetadataText): Promise<unknown> =>
   inThread(new URL('./metadata-thread.ts', import.meta.url), text, {
     signal: new AbortController().signal,

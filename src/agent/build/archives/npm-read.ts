@@ -1,4 +1,4 @@
-/** Reads the metadata of a package of npm's registry, in a thread: it has up to 32 MiB. */
+/** Parses the metadata of an npm package. Runs in a worker thread, because the metadata may have up to 32 MiB. */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 
@@ -23,7 +23,7 @@ const Packument = Type.Object({
   ),
 })
 
-/** What of it is stored. */
+/** The part of the metadata that is cached. */
 export const Package = Type.Object({
   tags: Names,
   versions: Type.Array(
@@ -32,21 +32,23 @@ export const Package = Type.Object({
       url: Type.String(),
       sha512: Type.String(),
       deprecated: Type.Boolean(),
-      /** Whether npm installs it on the builder: Linux for x64 with glibc. */
+      /** Whether npm would install this version on the builder, which is Linux on x64 with glibc. */
       isForBuilder: Type.Boolean(),
-      /** Packages with programs for this platform. */
+      /** Optional dependencies that hold the binaries for Linux on x64, with their version ranges. */
       parts: Names,
     }),
   ),
 })
 export type Package = Static<typeof Package>
 
-/** npm itself has 700. More would take the caller's time. */
+/**
+ * Maximum number of versions and tags; npm itself has 700 versions. Searching more would block the caller for too long.
+ */
 const mostVersions = 5000
 const mostNames = 500
 const mostParts = 20
 
-/** What the builder is; the name of a package does not say all of it: `bun-linux-x64-android` is not for Linux. */
+/** The builder's platform. Package names do not suffice to match it: `bun-linux-x64-android` is not for Linux. */
 const builder = { os: 'linux', cpu: 'x64', libc: 'glibc' } as const
 
 function admits(platforms: string | readonly string[] | undefined, own: string): boolean {
@@ -57,8 +59,8 @@ function admits(platforms: string | readonly string[] | undefined, own: string):
 }
 
 /**
- * @returns the versions that need no other packages
- * @throws Error if the registry's answer has another shape
+ * @returns the versions that have no dependencies but optional and bundled ones
+ * @throws Error if the registry's response has another shape, or too many versions
  */
 export function readPackage(text: string, registry: string): Package {
   const { 'dist-tags': tags, versions } = Value.Parse(Packument, JSON.parse(text))
@@ -70,7 +72,7 @@ export function readPackage(text: string, registry: string): Package {
     const needed = Object.keys(dependencies).filter(
       other => !bundled(other) && !Object.hasOwn(optionalDependencies, other),
     )
-    // Otherwise an answer of the registry could make the host connect anywhere.
+    // Otherwise the registry's response could make the host connect to any address.
     const isHere = URL.parse(dist.tarball)?.origin === origin
     if (sha512 === undefined || needed.length > 0 || !isHere) return []
     const parts = Object.entries(optionalDependencies).filter(([other]) => /linux-x64(?!.*musl)/.test(other))

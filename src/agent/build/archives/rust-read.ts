@@ -1,10 +1,10 @@
-/** Reads the manifest of a release of Rust, in a thread: it has up to 8 MiB. */
+/** Parses the manifest of a Rust release. Runs in a worker thread, because the manifest has up to 8 MiB. */
 import { parse } from 'smol-toml'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 
 const target = 'x86_64-unknown-linux-gnu'
-/** What rustup installs with `--profile minimal`. */
+/** The components that rustup installs with `--profile minimal`. */
 const components = ['rustc', 'cargo', 'rust-std'] as const
 /** https://forge.rust-lang.org/infra/channel-layout.html */
 const Manifest = Type.Object({
@@ -21,7 +21,9 @@ const Manifest = Type.Object({
 /** The archives of the components, in the order of `components`. */
 export const Components = Type.Array(Type.Object({ url: Type.String(), checksum: Type.String() }), { maxItems: 3 })
 
-/** @throws Error if the manifest has another shape */
+/**
+ * Returns the archives of the components for the builder's platform. @throws Error if the manifest has another shape
+ */
 export function readManifest(text: string): Static<typeof Components> {
   const { pkg } = Value.Parse(Manifest, parse(text))
   return components.map(component => {

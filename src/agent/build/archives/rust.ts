@@ -1,4 +1,4 @@
-/** Finds the components of Rust's toolchains in the manifests of its releases. */
+/** Finds the components of a Rust toolchain in the manifest of its release. */
 import { createHash } from 'node:crypto'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -17,16 +17,17 @@ export interface RustDeps {
   readonly metadata: Metadata
 }
 
-/** A part of the server that rustup installs the toolchain from. */
+/** The files that rustup needs to install one toolchain, by their path on Rust's download server. */
 export interface RustRelease {
-  /** The files to write, by their path on the server. */
+  /** The manifest and its checksum, as text to write. */
   readonly texts: ReadonlyMap<string, string>
   readonly archives: ReadonlyMap<string, Archive>
 }
 
 /**
+ * Returns the files from which rustup installs the toolchain.
  * @param toolchain such as `stable` or `1.85`
- * @returns undefined for other names, which only rustup knows
+ * @returns undefined for a custom name, which only rustup can resolve
  */
 export async function rustRelease(
   { server, downloads, metadata }: RustDeps,
@@ -52,7 +53,7 @@ export async function rustRelease(
     texts: new Map([
       [path, text],
       [`${path}.sha256`, `${sha256(text)}  channel-rust-${name}.toml\n`],
-      // The builder uses the server if it has this file.
+      // The build script installs from these files only if this one exists, which is written last.
       ['complete', ''],
     ]),
     archives,

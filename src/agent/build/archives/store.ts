@@ -1,6 +1,6 @@
 /**
- * The host's archives of toolchains, for all agents that share the cache. Only agents write here: guests get copies on
- * disks that they cannot change. An archive is named by its checksum, and appears complete or not at all.
+ * The host's cache of toolchain archives, shared by all agents of the host. Only agents write to it: guests get copies
+ * on disks of their own. An archive is named by its checksum, and appears complete or not at all.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -18,17 +18,17 @@ export const archivesIn = (cacheDir: string) => join(cacheDir, 'toolchains')
 
 export interface ArchiveStore {
   /**
-   * Puts the archive at `target`, and downloads it if this host does not have it. Builds that need the same one at once
-   * share the download.
+   * Copies or links the archive to `target`, after downloading it if this host does not have it. Builds that need the
+   * same archive at the same time share the download.
    * @returns whether it was downloaded
-   * @throws Error if it cannot be downloaded, or is not what its checksum says
+   * @throws Error if the download fails or does not match the checksum
    */
   put(archive: Archive, target: string, signal: AbortSignal): Promise<boolean>
 }
 
 const nameOf = ({ algorithm, checksum }: Archive) => `${algorithm}-${checksum}`
 
-/** @param maxMib the least recently used archives are removed beyond this */
+/** @param maxMib limit on the cache; beyond it, the least recently used archives are removed */
 export function archiveStore(cacheDir: string, maxMib: number, downloads: Downloads): ArchiveStore {
   const root = archivesIn(cacheDir)
   return {
@@ -36,9 +36,9 @@ export function archiveStore(cacheDir: string, maxMib: number, downloads: Downlo
       await privateDir(root)
       const dir = join(root, nameOf(archive))
       let downloaded = false
-      // A power failure can leave other content under the name of an archive.
+      // A power failure can leave an archive with wrong content. Then remove it and download it again.
       for (let tries = 0; ; tries++) {
-        // The download continues if this build is cancelled, because another build may wait for it.
+        // The download continues if this build is canceled, because another build may wait for it.
         const made = cachedDir(dir, async partial => {
           await downloads.file(archive, join(partial, 'archive'))
           downloaded = true
@@ -54,7 +54,9 @@ export function archiveStore(cacheDir: string, maxMib: number, downloads: Downlo
   }
 }
 
-/** Returns false if the archive has other content, or was removed meanwhile. */
+/**
+ * Copies or links a cached archive to `target`. Returns false if its content is wrong, or if it was removed meanwhile.
+ */
 async function shared({ algorithm, checksum }: Archive, dir: string, target: string): Promise<boolean> {
   try {
     const now = new Date()
@@ -71,7 +73,7 @@ async function shared({ algorithm, checksum }: Archive, dir: string, target: str
   return false
 }
 
-/** Archives of this host, those that were used last at the end. */
+/** Returns the cached archives, least recently used first. */
 async function archivesOf(root: string): Promise<Array<{ name: string; bytes: number; usedMs: number }>> {
   const names = (await readdir(root).catch(() => [])).filter(name => /^sha\d+-[0-9a-f]+$/.test(name))
   const all = await Promise.all(
@@ -86,7 +88,7 @@ async function archivesOf(root: string): Promise<Array<{ name: string; bytes: nu
   return all.toSorted((a, b) => a.usedMs - b.usedMs)
 }
 
-/** The number of archives, and their size. */
+/** Returns the number of cached archives and their total size. */
 export async function archivesUsage(cacheDir: string): Promise<{ readonly count: number; readonly mib: number }> {
   const all = await archivesOf(archivesIn(cacheDir))
   return { count: all.length, mib: Math.ceil(sumOf(all) / 2 ** 20) }
@@ -94,7 +96,10 @@ export async function archivesUsage(cacheDir: string): Promise<{ readonly count:
 
 const sumOf = (all: ReadonlyArray<{ readonly bytes: number }>) => all.reduce((sum, { bytes }) => sum + bytes, 0)
 
-/** Removes the least recently used archives until the others are within the limit. Builds have links of their own. */
+/**
+ * Removes the least recently used archives until the rest is within the limit. Running builds have their own links or
+ * copies.
+ */
 export async function limitArchives(cacheDir: string, maxMib: number): Promise<void> {
   const lock = await tryHostLock(`limit toolchains ${cacheDir}`)
   if (!lock) return

@@ -32,7 +32,7 @@ const site = { 'package.json': '{"scripts": {"build": "b"}}' }
 const program = { 'go.mod': 'module a\n', 'main.go': '' }
 const envOf = ({ output }: ReturnType<typeof recipeOf>) => (output.kind === 'layer' ? output.config['Env'] : [])
 
-describe('a tool of another language', () => {
+describe('a tool of another language that a project also names', () => {
   test.each(Object.entries(withDebian))('is in the build and in the image of a %s project', (provider, files) => {
     const others = mise({ node: '22', go: '1.26', python: '3.13', jq: '1' })
     const plan = planOf({ ...files, ...others })
@@ -50,7 +50,7 @@ describe('a tool of another language', () => {
   test.each([
     ['a site', site],
     ['a program of Go', program],
-  ])('is only in the build of %s, whose image has no Debian', (_, files) => {
+  ])('is only available in the build of %s, because its image has no Debian', (_, files) => {
     const plan = planOf({ ...files, ...mise({ node: '22', go: '1.26', python: '3.13' }) })
     const recipe = recipeOf(plan)
     expect(plan.debian).toMatchObject({ build: expect.arrayContaining(['python3']), run: [] })
@@ -58,7 +58,7 @@ describe('a tool of another language', () => {
     expect(JSON.stringify(recipe.output)).not.toContain('beside')
   })
 
-  test('of the project itself is not there twice', () => {
+  test("is not installed twice if the project's own language needs it", () => {
     const plan = planOf({ ...withDebian.node, ...mise({ node: '22', npm: '10' }) })
     expect([plan.beside, plan.debian?.run ?? [], plan.note]).toEqual([undefined, [], null])
   })
@@ -85,7 +85,7 @@ describe('a tool of another language', () => {
       '.tool-versions, line 1: builds of another language do not install rust',
     ],
     ['a program for developers', 'terraform 1.9', [], '.tool-versions, line 1: builds do not install terraform'],
-  ] as const)('%s: the plan is valid, with a note for what is missing', (_, line, packages, note) => {
+  ] as const)('%s: the build continues, and the log notes what differs or is missing', (_, line, packages, note) => {
     const plan = planOf({ ...withDebian.node, '.tool-versions': `${line}\n` })
     expect(plan.debian?.run ?? []).toEqual(expect.arrayContaining([...packages]))
     expect(plan.note ?? undefined).toBe(note)
@@ -93,14 +93,14 @@ describe('a tool of another language', () => {
     expect(() => recipeOf(plan)).not.toThrow()
   })
 
-  test('is said in the log with its line, at most ten of those that builds lack', () => {
+  test('is named in the log with its line, and so are up to ten tools that builds do not install', () => {
     const more = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`tool${n}`, '1']))
     const said = describePlan(planOf({ ...withDebian.python, ...mise({ go: '1.26', ...more }) }))
     expect(said).toContain('mise.toml, line 2, asks for go 1.26')
     expect(said.filter(line => line.includes('do not install'))).toHaveLength(10)
   })
 
-  test('Bun beside another package manager', () => {
+  test("may be Bun, which is installed besides the project's package manager", () => {
     const { env } = recipeOf(planOf({ ...withDebian.node, ...mise({ bun: 'latest' }) }))
     expect(env['BUN_PACKAGE']).toBe('bun@latest')
   })
@@ -114,7 +114,7 @@ describe('a tool of another language', () => {
   })
 })
 
-test('a project that pnpm starts is not installed again', () => {
+test('pnpm does not install the packages again when it starts the app', () => {
   const files = { 'package.json': '{"scripts": {"start": "node a.js"}, "packageManager": "pnpm@11.1.2"}' }
   expect(envOf(recipeOf(planOf(files)))).toContain('pnpm_config_verify_deps_before_run=false')
 })

@@ -1,4 +1,4 @@
-/** Tools that `mise.toml` or `.tool-versions` names beside those of the project's own language. */
+/** Tools that `mise.toml` or `.tool-versions` names in addition to those of the project's own language. */
 import { BuildFault } from '../fault.ts'
 import { debianReplaces, debianTools, noPackages, withPackages } from './debian.ts'
 import type { Project } from './project.ts'
@@ -6,14 +6,17 @@ import { goToolchainOf } from './toolchains.ts'
 import { type BuildPlan, type ProviderName, type ToolName, toolNames, type ToolVersion } from './types.ts'
 import { toolFiles, versionInToolFile } from './versions.ts'
 
-/** buildah has its own tools, a static site has no commands, and the images of Maven and Java have no place for others. */
+/**
+ * Providers that get no additional tools: buildah has its own, a static site runs no commands, and the Java images
+ * cannot hold any.
+ */
 const alone: ReadonlySet<ProviderName> = new Set(['dockerfile', 'static', 'java'])
 export const takesOthers = (provider: ProviderName) => !alone.has(provider)
-/** Names of mise and asdf that are not those of Mote. */
+/** Names that mise and asdf use for tools with another name in Mote. */
 const aliases: ReadonlySet<string> = new Set(['nodejs', 'golang', 'dotnet-core'])
 const mostNotes = 10
 
-/** How the builder gets a tool of another language, or why it does not. */
+/** How the builder gets a tool of another language, or why it does not install the tool. */
 type Way =
   | { readonly kind: 'fetched' }
   | { readonly kind: 'debian'; readonly packages: readonly string[]; readonly note?: string }
@@ -42,11 +45,14 @@ function goWay(wanted: ToolVersion): Way {
   }
 }
 
-/** Whether the builder fetches the tool, whatever its version is. @throws BuildFault if Go is too new */
+/** Whether the builder downloads the tool instead of installing it from Debian. @throws BuildFault if Go is too new */
 export const isFetched = (wanted: ToolVersion) =>
   wanted.tool === 'node' || (wanted.tool === 'go' && goToolchainOf(wanted) !== null)
 
-/** The plan with the tools that the project names too. What builds do not have is said in the log: it may only be for developers. */
+/**
+ * Returns the plan with the additional tools. A tool that builds do not install is only noted in the log, because it
+ * may be for developers only.
+ */
 export function withToolsBeside(project: Project, plan: BuildPlan): BuildPlan {
   if (!takesOthers(plan.provider)) return plan
   const own: ReadonlySet<ToolName> = new Set(plan.tools.map(({ tool }) => tool))
@@ -72,10 +78,10 @@ export function withToolsBeside(project: Project, plan: BuildPlan): BuildPlan {
   }
 }
 
-/** Whether the image of the app is one of Debian, where programs of other languages run. */
+/** Whether the app's image contains Debian, so that programs of other languages run there. */
 export const hasDebian = ({ provider, staticDir }: BuildPlan) => provider !== 'go' && staticDir === null
 
-/** Tools that no build has. */
+/** Returns log lines about named tools that no build installs. */
 function unknownIn(project: Project): string[] {
   const known = (name: string) => aliases.has(name) || toolNames.some(tool => tool === name)
   const mise = project

@@ -1,4 +1,4 @@
-/** Debian packages that dependencies of a project need, and that the images of the builder do not contain. */
+/** Debian packages that a project's dependencies need and that the builder's images do not contain. */
 import type { DebianPackages } from './types.ts'
 
 export const noPackages: DebianPackages = { build: [], run: [] }
@@ -6,8 +6,9 @@ export const noPackages: DebianPackages = { build: [], run: [] }
 type Needs = Partial<DebianPackages>
 
 /**
- * By name on PyPI, as a regular expression. `build` has headers that are not in the builder's image, `run` programs and libraries that are loaded
- * by name: libraries that a compiled module names itself are found without a row.
+ * Packages that Python packages need, by PyPI name as a regular expression. `build` has headers for compiling, `run`
+ * has programs, and libraries that are loaded by name at run time. Libraries that a compiled module links are found
+ * without a row in this table.
  */
 export const pythonNeeds: Readonly<Record<string, Needs>> = {
   cairocffi: { run: ['libcairo2'] },
@@ -31,7 +32,7 @@ export const pythonNeeds: Readonly<Record<string, Needs>> = {
   xmlsec: { build: ['libxmlsec1-dev'], run: ['libxmlsec1t64-openssl'] },
 }
 
-/** By name on npm. */
+/** Packages that npm packages need, by npm name. */
 export const nodeNeeds: Readonly<Record<string, Needs>> = {
   canvas: { build: ['libcairo2-dev', 'libgif-dev', 'libpango1.0-dev', 'librsvg2-dev'] },
   'fluent-ffmpeg': { run: ['ffmpeg'] },
@@ -39,7 +40,7 @@ export const nodeNeeds: Readonly<Record<string, Needs>> = {
   puppeteer: { run: ['chromium', 'fonts-liberation'] },
 }
 
-/** PHP with the extensions that most sites use. */
+/** PHP, with the extensions that most sites use. */
 export const phpPackages = [
   ...[
     'php-cli',
@@ -55,7 +56,10 @@ export const phpPackages = [
   ...['php-xml', 'php-zip'],
 ] as const
 
-/** Which packages the dependencies need together. @param uses whether the project names the dependency */
+/**
+ * Returns the Debian packages that all used dependencies need together. @param uses whether the project uses the
+ * dependency
+ */
 export function debianOf(needs: Readonly<Record<string, Needs>>, uses: (name: string) => boolean): DebianPackages {
   const found = Object.entries(needs).filter(([name]) => uses(name))
   const all = (kind: keyof DebianPackages) => [...new Set(found.flatMap(([, need]) => need[kind] ?? []))].sort()
@@ -67,10 +71,10 @@ export const withPackages = (one: DebianPackages, other: DebianPackages): Debian
   run: [...new Set([...one.run, ...other.run])].sort(),
 })
 
-/** Whether a text is the name of a Debian package (Debian Policy 5.6.1). */
+/** Whether the text is a valid name of a Debian package (Debian Policy 5.6.1). */
 export const isDebianName = (name: string) => /^[a-z0-9][a-z0-9.+-]{1,80}$/.test(name)
 
-/** Tools that a project may use beside those of its provider, with the versions of Debian 13. */
+/** Tools that a project may use in addition to its own language, with their versions in Debian 13. */
 export const debianTools: ReadonlyMap<string, { readonly version: string; readonly packages: readonly string[] }> =
   new Map([
     ['elixir', { version: '1.18', packages: ['elixir', 'erlang-dev', 'erlang-nox'] }],
@@ -84,8 +88,9 @@ export const debianTools: ReadonlyMap<string, { readonly version: string; readon
   ])
 
 /**
- * Whether Debian's version fits one such as `8.2`, `^8.1`, `>=8.0`, `~> 1.13`, Java's `1.8` or `temurin-17.0.2`. PHP,
- * whose minor versions remove functions, must be the named one; the others run what older versions ran.
+ * Whether Debian's version can replace a wanted one such as `8.2`, `^8.1`, `>=8.0`, `~> 1.13`, Java's `1.8` or
+ * `temurin-17.0.2`. PHP needs the same minor version, because minor versions remove functions. Other languages run code
+ * of older versions.
  */
 export function debianReplaces(tool: string, wanted: string): boolean {
   const [ourMajor = 0, ourMinor = 0] = (debianTools.get(tool)?.version ?? '').split('.').map(Number)

@@ -1,4 +1,4 @@
-/** Says in the log of a build what was detected. */
+/** Describes a build plan for the build log. */
 import type { BuildPlan, ProviderName, ToolVersion } from './types.ts'
 
 const nouns = {

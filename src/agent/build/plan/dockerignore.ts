@@ -1,24 +1,23 @@
 /**
- * `.dockerignore` of a project without a Dockerfile, in the format that Docker documents
- * (docs.docker.com/build/concepts/context). Its patterns become expressions that awk matches in the builder VM: a
- * slow pattern delays only its own build.
+ * Translates the `.dockerignore` of a project without a Dockerfile (docs.docker.com/build/concepts/context) into
+ * regular expressions. awk matches them in the builder VM, so that a slow pattern delays only its own build.
  */
 import { faultAt, isPlanFile, type Project } from './project.ts'
 
 const file = '.dockerignore'
-/** The expressions travel in one variable, which Linux limits to 128 KiB. */
+/** Limit on the expressions together. They are passed in one environment variable, which Linux limits to 128 KiB. */
 const mostBytes = 64 << 10
 
 /**
- * One line for each pattern: `-` or, for an exception, `+`, and an extended regular expression of the paths. The last
- * one that matches decides. The files at the top that decide the plan stay: in a `.dockerignore`, such a file is
- * excluded because a Dockerfile does not copy it.
+ * Returns one line per pattern: `-` (exclude) or `+` (exception), and an extended regular expression for paths. The
+ * last matching line decides. Files at the top that decide the build plan are exceptions: usually they are listed only
+ * because a Dockerfile does not copy them.
  * @returns the empty string if nothing is excluded
  * @throws BuildFault if there are too many patterns
  */
 export function ignoredBy(project: Project): string {
   const text = project.text(file).replace(/^\uFEFF/, '')
-  // Reading a longer one would block the agent.
+  // Parsing a longer file would block the agent.
   if (text.length > mostBytes) throw faultAt({ file, line: 1 }, 'The file is longer than 64 KiB. Write fewer patterns.')
   const lines: string[] = []
   let bytes = 0
@@ -39,7 +38,7 @@ export function ignoredBy(project: Project): string {
   return [...lines, ...kept.map(path => `+^${literal(path)}$`)].join('\n')
 }
 
-/** As Go's `filepath.Clean`: without empty parts, `.` and `..`. */
+/** Normalizes a pattern like Go's `filepath.Clean`: without empty parts, `.` and `..`. */
 function cleaned(pattern: string): string[] {
   const parts: string[] = []
   for (const part of pattern.split('/')) {
@@ -59,7 +58,10 @@ function expressionOf(parts: readonly string[]): string {
     .join('')
 }
 
-/** `*`, `?`, `[a-z]` and `\x`, as Go's `filepath.Match` reads them, and `**` across directories. */
+/**
+ * Splits a pattern into `*`, `?`, `[a-z]`, `\x` and literals, as in Go's `filepath.Match`, and `**`, which crosses
+ * directories.
+ */
 const tokens = /\*\*|[*?]|\[\^?(?:[^\][\\^-](?:-[^\][\\^-])?)+\]|\\.|./gsu
 
 const partOf = (part: string) =>
@@ -71,8 +73,8 @@ const partOf = (part: string) =>
     return literal(token.length === 2 && token.startsWith('\\') ? token.slice(1) : token)
   })
 
-/** Whether the class has no range that runs backwards, which awk refuses. */
+/** Whether a bracket expression is valid: awk rejects a range that runs backwards, such as `[d-b]`. */
 const isClass = (token: string) => [...token.matchAll(/(.)-(.)/gu)].every(([, from = '', to = '']) => from <= to)
 
-/** Brackets quote the same in every awk, backslashes do not. */
+/** Escapes a literal, mostly with brackets: backslashes mean different things in different awks. */
 const literal = (text: string) => text.replace(/[.$*+?(){}|[\]]/g, '[$&]').replace(/[\\^]/g, '\\$&')

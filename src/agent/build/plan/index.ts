@@ -1,4 +1,4 @@
-/** Plans the build of a project. Pure: nothing of the project runs. */
+/** Plans the build of a project from its files, without running any of them. */
 import { BuildFault } from '../fault.ts'
 import { withToolsBeside } from './beside.ts'
 import { ignoredBy } from './dockerignore.ts'
@@ -22,7 +22,10 @@ import { railpackProvider, withRailpackFile } from './railpack.ts'
 import { startedBy, unstartedNote, webProcess } from './start.ts'
 import type { BuildPlan, Provider } from './types.ts'
 
-/** The first that detects the project wins: servers come before Node, which may only build their assets. */
+/**
+ * The first provider that detects the project wins. Server languages come before Node, which may only build their
+ * assets.
+ */
 export const providers: readonly Provider[] = [
   dockerfile,
   php,
@@ -41,13 +44,13 @@ export const providers: readonly Provider[] = [
   shell,
 ]
 
-/** Manifests that pnpm reads too. */
+/** Manifests that only pnpm accepts instead of package.json. */
 const otherManifests = ['package.json5', 'package.yaml'] as const
 
 /**
- * @param root the project's directory in a monorepo, empty for the top
- * @param given path of the Dockerfile to use, empty to decide by the files
- * @throws BuildFault that says what would make the project buildable
+ * @param root the project's directory in a monorepo; empty for the top
+ * @param given path of the Dockerfile to use; empty to detect the provider
+ * @throws BuildFault with advice on how to make the project buildable
  */
 export function planProject(files: ProjectFiles, root = '', given = ''): BuildPlan {
   if (root !== '' && ![...files.paths].some(path => path.startsWith(`${root}/`)))
@@ -68,7 +71,7 @@ export function planProject(files: ProjectFiles, root = '', given = ''): BuildPl
       'The repository has no known build method. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +
         'pyproject.toml (Python), go.mod (Go), index.html (a static site).',
     )
-  // buildah itself respects it.
+  // buildah itself applies `.dockerignore`.
   const ignored = provider === dockerfile ? '' : ignoredBy(project)
   const plan = { provider: provider.name, ...provider.plan(project), ...(ignored === '' ? {} : { ignored }) }
   if (provider === staticSite || provider === dockerfile) return plan

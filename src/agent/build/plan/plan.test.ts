@@ -21,8 +21,8 @@ const planOf = (files: Files, root?: string) =>
 const json = (value: unknown) => JSON.stringify(value, null, 2)
 const versionIn = (plan: BuildPlan, tool: ToolName) => plan.tools.find(one => one.tool === tool)
 
-describe('providers', () => {
-  test('the table has each provider once', () => {
+describe('the providers of build plans', () => {
+  test('the list of providers contains each one once', () => {
     expect(providers.map(({ name }) => name)).toEqual(providerNames)
   })
 
@@ -37,14 +37,14 @@ describe('providers', () => {
     expect(isServed).toBe(true)
   })
 
-  test.each(providerNames)('a %s project below a directory of a monorepo has the same plan', name => {
+  test.each(providerNames)('a %s project in a subdirectory of a monorepo has the same plan', name => {
     const moved = Object.fromEntries(
       Object.entries(smallestProjects[name]).map(([path, text]) => [`apps/web/${path}`, text]),
     )
     expect(planOf({ ...moved, 'package.json': '{}' }, 'apps/web')).toEqual(planOf(smallestProjects[name]))
   })
 
-  test('a Dockerfile wins over every other provider, and its EXPOSE is the port', () => {
+  test('a Dockerfile wins over every other provider, and its EXPOSE decides the port', () => {
     for (const name of providerNames)
       expect(planOf({ ...smallestProjects[name], ...smallestProjects.dockerfile })).toMatchObject({
         provider: 'dockerfile',
@@ -61,19 +61,19 @@ describe('providers', () => {
     },
   )
 
-  test('a release command is no process to start', () => {
+  test('the release command of a Procfile is never used as the start command', () => {
     const plan = planOf({ ...smallestProjects.go, Procfile: 'release: ./migrate\nbot: ./bot\n' })
     expect([plan.start, plan.note]).toEqual(['./bot', expect.stringContaining('starts no release.')])
     expect(planOf({ ...smallestProjects.go, Procfile: 'release: ./migrate\n' }).start).not.toContain('migrate')
   })
 
-  test('a Procfile is not mentioned where mote.toml declares the processes', () => {
+  test('the log does not mention a Procfile if mote.toml declares the processes', () => {
     const plan = planOf({ ...smallestProjects.go, Procfile: 'web: ./a\nbot: ./bot\n', 'mote.toml': 'app = "a"\n' })
     expect(plan.note).toBeNull()
   })
 })
 
-/** How a project of the tool names a version, per file of the table. */
+/** The text of each version file that names a version of the tool. */
 const spellings: Readonly<Record<string, (tool: ToolName, version: string) => string>> = {
   'mise.toml': (tool, version) => `[tools]\n${tool} = "${version}"\n`,
   '.tool-versions': (tool, version) => `${tool === 'node' ? 'nodejs' : tool === 'go' ? 'golang' : tool} ${version}\n`,
@@ -100,7 +100,7 @@ const pyproject: Readonly<Partial<Record<ToolName, (version: string) => string>>
   uv: version => `[project]\nname = "a"\n\n[tool.uv]\nrequired-version = "${version}"\n`,
 }
 
-/** A project that needs the tool. */
+/** For tools that are no providers: a project that needs the tool. */
 const projectWith: Readonly<Partial<Record<ToolName, Files>>> = {
   ...Object.fromEntries(
     packageManagers.map(({ tool, locks }) => [tool, { ...smallestProjects.node, [locks[0] ?? '']: '' }] as const),
@@ -115,11 +115,11 @@ const projectWith: Readonly<Partial<Record<ToolName, Files>>> = {
 const isProvider = (name: string): name is ProviderName => providerNames.some(one => one === name)
 const projectOf = (tool: ToolName): Files => projectWith[tool] ?? (isProvider(tool) ? smallestProjects[tool] : {})
 
-describe('versions', () => {
+describe('tool versions', () => {
   const cases = toolNames.flatMap(tool =>
     [...new Set(versionSources[tool].map(([file]) => file))].map(file => [tool, file] as const),
   )
-  test.each(cases)('%s: %s names the version, and the plan says where', (tool, file) => {
+  test.each(cases)('%s: the version in %s is used, and the plan names file and line', (tool, file) => {
     const version = tool === 'java' ? '17' : '3.4.5'
     const spelled =
       file === 'pyproject.toml' ? pyproject[tool]?.(version) : (spellings[file]?.(tool, version) ?? `${version}\n`)
@@ -139,7 +139,7 @@ describe('versions', () => {
     expect(versionIn(plan, tool)).toEqual({ tool, version: '3.2.1', from: { file: 'package.json', line: 2 } })
   })
 
-  test.each(['lts/*', 'lts/jod', 'node', 'latest'])('the alias %s means the default', alias => {
+  test.each(['lts/*', 'lts/jod', 'node', 'latest'])('the alias %s means the default version of Node', alias => {
     const plan = planOf({ ...smallestProjects.node, '.nvmrc': `${alias}\n` })
     expect(versionIn(plan, 'node')?.version).toBe(defaultVersions.node)
   })
@@ -147,19 +147,19 @@ describe('versions', () => {
   test.each([
     ['.nvmrc', '# ours\nfast\n', /^\.nvmrc, line 2: "fast" is no version of node\. Write a version such as 24\.$/],
     ['.nvmrc', '$(reboot)', /^\.nvmrc, line 1: /],
-  ] as const)('%s with no version is a fault at its line', (file, text, message) => {
+  ] as const)('an invalid version in %s is refused with the line number', (file, text, message) => {
     expect(() => planOf({ ...smallestProjects.node, [file]: text })).toThrow(message)
   })
 
-  test('a toolchain line of go.mod wins over its go line', () => {
+  test('the toolchain line of go.mod wins over its go line', () => {
     const plan = planOf({ ...smallestProjects.go, 'go.mod': 'module a\n\ngo 1.24\n\ntoolchain go1.26.1\n' })
     expect(plan.tools).toEqual([{ tool: 'go', version: '1.26.1', from: { file: 'go.mod', line: 5 } }])
   })
 })
 
-describe('package managers', () => {
+describe('package managers in build plans', () => {
   const locks = packageManagers.flatMap(({ tool, locks: names }) => names.map(lock => [lock, tool] as const))
-  test.each(locks)('%s selects %s and installs what is locked', (lock, tool) => {
+  test.each(locks)('%s selects %s, which installs the locked versions', (lock, tool) => {
     const plan = planOf({ ...smallestProjects.node, [lock]: '' })
     expect(plan.tools.map(one => one.tool)).toContain(tool)
     expect(plan.install).toHaveLength(1)
@@ -167,7 +167,7 @@ describe('package managers', () => {
     expect(plan.start).toBe(`${tool} run start`)
   })
 
-  test('Yarn 2 and newer has its own flag', () => {
+  test('Yarn 2 and newer installs with --immutable', () => {
     const plan = planOf({ ...smallestProjects.node, 'yarn.lock': '# yarn\n\n__metadata:\n  version: 8\n' })
     expect(plan.install).toEqual(['yarn install --immutable'])
   })
@@ -179,11 +179,11 @@ describe('package managers', () => {
     ['Pipfile', 'pipenv install --skip-lock'],
     ['requirements.txt', 'pip install -r requirements.txt'],
     ['setup.py', 'pip install .'],
-  ])('%s of a Python project is installed with: %s', (file, command) => {
+  ])('a Python project with %s is installed with: %s', (file, command) => {
     expect(planOf({ ...smallestProjects.python, [file]: '' }).install).toEqual([command])
   })
 
-  test('an unknown package manager is a fault at its line', () => {
+  test('an unknown package manager is refused with the line number', () => {
     expect(() => planOf({ 'package.json': json({ name: 'a', packageManager: 'ied@1.0.0' }) })).toThrow(
       /^package\.json, line 3: "ied@1\.0\.0" is not supported/,
     )
@@ -212,8 +212,9 @@ const markers: Readonly<Record<string, readonly [files: Files, dependencies: rea
   vite: [{ 'vite.config.ts': `export default { build: { outDir: 'site' } }` }, ['vite'], 'dir site'],
 }
 
-describe('frameworks of Node', () => {
-  test('each has a case', () => expect(Object.keys(markers)).toEqual(frameworks.map(({ name }) => name)))
+describe('Node frameworks', () => {
+  test('every framework in the list has a test case', () =>
+    expect(Object.keys(markers)).toEqual(frameworks.map(({ name }) => name)))
 
   test.each(Object.entries(markers))('%s', (framework, [files, names, served]) => {
     const dependencies = Object.fromEntries(names.map(name => [name, '1']))
@@ -227,55 +228,63 @@ describe('frameworks of Node', () => {
     ['next', 'next.config.mjs', `export default { output: 'export' }`, 'out'],
     ['@react-router/dev', 'react-router.config.ts', 'export default { ssr: false }', 'build/client'],
     ['@sveltejs/kit', 'package.json', '', 'build'],
-  ])('%s that exports a static site', (name, file, text, dir) => {
+  ])('%s is planned as a static site if it exports one', (name, file, text, dir) => {
     const dependencies = { [name]: '1', '@sveltejs/adapter-static': '1' }
     const own = { 'package.json': json({ scripts: { build: 'b', start: 'vite preview' }, dependencies }) }
     expect(planOf({ [file]: text, ...own })).toMatchObject({ staticDir: dir, start: null })
   })
 
-  test('Astro with an adapter is a server', () => {
+  test('Astro with an adapter is started as a server', () => {
     const own = { 'package.json': json({ scripts: { build: 'b' }, dependencies: { astro: '5' } }) }
     const plan = planOf({ ...own, 'astro.config.mjs': 'export default { adapter: node() }' })
     expect(plan).toMatchObject({ staticDir: null, start: 'HOST=0.0.0.0 node dist/server/entry.mjs' })
   })
 
-  test('a server of its own beside Vite is started', () => {
+  test("a start script that runs the project's own server is used although the project has Vite", () => {
     const own = json({ scripts: { build: 'vite build', start: 'node server.js' }, dependencies: { vite: '6' } })
     expect(planOf({ 'package.json': own })).toMatchObject({ staticDir: null, start: 'npm run start' })
   })
 })
 
-describe('frameworks of Python', () => {
+describe('Python frameworks', () => {
   test.each([
     ['fastapi', 'fastapi\nuvicorn\n', 'uvicorn main:app --host 0.0.0.0 --port $PORT'],
     ['flask', 'Flask==3\ngunicorn\n', 'gunicorn --bind 0.0.0.0:$PORT main:app'],
     ['flask', 'flask\n', 'python main.py'],
-  ])('%s', (framework, text, start) => {
+  ])('%s is detected by its dependencies', (framework, text, start) => {
     expect(planOf({ 'main.py': '', 'requirements.txt': text })).toMatchObject({ framework, start })
   })
 
-  test('django starts what its settings name', () => {
+  test('Django starts the WSGI application that its settings name', () => {
     const settings = `DEBUG = False\nWSGI_APPLICATION = 'shop.wsgi.application'\n`
     const plan = planOf({ 'manage.py': '', 'requirements.txt': 'django\n', 'shop/settings.py': settings })
     expect(plan).toMatchObject({ framework: 'django', start: 'gunicorn --bind 0.0.0.0:$PORT shop.wsgi:application' })
   })
 })
 
-describe('faults', () => {
+describe('projects that cannot be planned', () => {
   test.each([
-    ['nothing that is known', { 'README.md': '' }, /Add a Dockerfile, or one of/],
-    ['node with nothing to run', { 'package.json': '{}' }, /^package\.json, line 1: There is no "start" script/],
+    ['a project of no known kind', { 'README.md': '' }, /Add a Dockerfile, or one of/],
+    [
+      'a Node project with nothing to run',
+      { 'package.json': '{}' },
+      /^package\.json, line 1: There is no "start" script/,
+    ],
     ['a broken package.json', { 'package.json': '{\n  "a": 1,\n}' }, /^package\.json, line 3: .*not valid JSON/],
-    ['python with nothing to run', { 'requirements.txt': '' }, /^requirements\.txt, line 1: .*Procfile/],
+    ['a Python project with nothing to run', { 'requirements.txt': '' }, /^requirements\.txt, line 1: .*Procfile/],
     ['a library in Rust', { 'Cargo.toml': '', 'src/lib.rs': '' }, /^Cargo\.toml, line 1: .*main\.rs/],
     ['a library in Go', { 'go.mod': 'module a\n' }, /^go\.mod, line 1: No main package/],
-    ['a site elsewhere', { Staticfile: 'root: dist\n' }, /^Staticfile, line 1: There is no directory "dist"/],
-  ] as const)('%s', (_, files, message) => {
+    [
+      'a Staticfile that names a missing directory',
+      { Staticfile: 'root: dist\n' },
+      /^Staticfile, line 1: There is no directory "dist"/,
+    ],
+  ] as const)('%s is refused with advice', (_, files, message) => {
     expect(() => planOf(files)).toThrow(BuildFault)
     expect(() => planOf(files)).toThrow(message)
   })
 
-  test('a root that does not exist', () => {
+  test('a root directory that does not exist is refused', () => {
     expect(() => planOf(smallestProjects.node, 'apps/web')).toThrow(/no directory "apps\/web"/)
   })
 })

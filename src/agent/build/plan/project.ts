@@ -1,19 +1,19 @@
-/** Read access to the files of a project that decide its plan. */
+/** Read access to the files that decide a project's build plan. */
 import { BuildFault } from '../fault.ts'
 import { readToml, type TomlLine } from './toml.ts'
 
 export interface ProjectFiles {
-  /** Paths of the files below the root, separated by `/`. */
+  /** Paths of all files below the root, separated by `/`. */
   readonly paths: ReadonlySet<string>
-  /** Texts of the files that `isPlanFile` accepts. */
+  /** Contents of the files that `isPlanFile` accepts. */
   readonly texts: ReadonlyMap<string, string>
 }
 
 export interface Project {
   has(path: string): boolean
-  /** The paths that match, sorted. */
+  /** Returns the paths that match the pattern, sorted. */
   find(pattern: RegExp): readonly string[]
-  /** The paths in the directory, sorted. */
+  /** Returns the paths below the directory, sorted. */
   under(dir: string): readonly string[]
   /** Returns the empty string if there is no such file. */
   text(path: string): string
@@ -22,7 +22,7 @@ export interface Project {
   toml(path: string): readonly TomlLine[]
 }
 
-/** Limit on the depth of files that decide a plan. */
+/** Files nested deeper than this number of path segments are not read. */
 const deepest = 4
 
 const planNames: ReadonlySet<string> = new Set([
@@ -58,13 +58,13 @@ const planNames: ReadonlySet<string> = new Set([
 ])
 const planPatterns = [/^[\w.-]+\.config\.(?:[cm]?[jt]s)$/, /\.csproj$/]
 
-/** Limit on the depth of the paths that a plan sees. */
+/** Paths with more segments are ignored. */
 const deepestPath = 8
 
-/** Whether a plan sees the path. */
+/** Whether the path is shallow enough to be considered for a plan. */
 export const isPlanPath = (path: string) => path.split('/').length <= deepestPath
 
-/** Whether a plan may depend on the text of the file. */
+/** Whether a plan may depend on the content of the file. */
 export function isPlanFile(path: string): boolean {
   const parts = path.split('/')
   const name = parts.at(-1) ?? ''
@@ -74,16 +74,19 @@ export function isPlanFile(path: string): boolean {
 const lockFiles: ReadonlySet<string> = new Set(['yarn.lock', 'pnpm-lock.yaml', 'package-lock.json'])
 const isLockFile = (path: string) => lockFiles.has(path.split('/').at(-1) ?? '')
 const mostBytes = { lock: 1536 << 10, other: 256 << 10 } as const
-/** The format and the own dependencies of a project are at the start of its lock file. */
+/** Length of the first part of a lock file that is kept. It contains the format and the project's own dependencies. */
 const keptOfLock = 64 << 10
 
-/** Whether a file of this size is read. */
+/** Whether the file is small enough to be read. */
 export const fitsPlan = (path: string, bytes: number) => bytes <= mostBytes[isLockFile(path) ? 'lock' : 'other']
 
-/** The part of the text that a plan sees: the whole one, except of lock files, which are large. */
+/**
+ * Returns the text for planning: only the first part of a lock file, which may be large, and the whole text of other
+ * files.
+ */
 export const keptText = (path: string, text: string) => (isLockFile(path) ? text.slice(0, keptOfLock) : text)
 
-/** @param root a directory of the files, empty for all */
+/** @param root a subdirectory; empty for all files */
 export function openProject({ paths, texts }: ProjectFiles, root = ''): Project {
   const prefix = root === '' ? '' : `${root}/`
   const own = [...paths].filter(path => path.startsWith(prefix)).map(path => path.slice(prefix.length))
@@ -99,7 +102,7 @@ export function openProject({ paths, texts }: ProjectFiles, root = ''): Project 
   }
 }
 
-/** Parses each file once: each version source and framework reads it again. */
+/** Caches the result per file, because several version sources and frameworks read the same file. */
 function once<Result>(parse: (path: string) => Result): (path: string) => Result {
   const parsed = new Map<string, Result>()
   return path => {
@@ -118,20 +121,20 @@ export const stringOr = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
 
 /**
- * A string of JavaScript or JSON. Also matches one that does not end: the search for its end would otherwise start over
- * at each quote, which takes minutes for 256 KiB.
+ * Matches a string in JavaScript or JSON, also one that is not terminated. Otherwise the regular expression would start
+ * again at each quote, which takes minutes for 256 KiB.
  */
 const string = /"(?:[^"\\\n]|\\[\s\S]?)*(?:"|\n|$)|'(?:[^'\\\n]|\\[\s\S]?)*(?:'|\n|$)/.source
 const comment = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/.source
 const commentOrString = new RegExp(`(${string})|${comment}`, 'g')
 const commaOrString = new RegExp(`(${string})|,(?=\\s*[}\\]])`, 'g')
 
-/** Removes the comments of JavaScript and of JSON with comments. */
+/** Removes comments from JavaScript, or from JSON with comments. */
 export const withoutComments = (text: string) => text.replace(commentOrString, '$1')
 
 export const plainJson = (text: string) => withoutComments(text).replace(commaOrString, '$1')
 
-/** JSON files whose own tool allows comments. */
+/** JSON files in which comments are allowed, besides those whose names end with `c`. */
 const commented: ReadonlySet<string> = new Set(['global.json', 'railpack.json'])
 
 function parseObject(text: string, file: string): Record<string, unknown> {
@@ -148,7 +151,7 @@ function parseObject(text: string, file: string): Record<string, unknown> {
 
 export const lineAt = (text: string, index: number) => text.slice(0, Math.max(0, index)).split('\n').length
 
-/** A fault in the project's own files. */
+/** Returns an error about a line in the project's own files. */
 export const faultAt = (
   { file, line }: { readonly file: string; readonly line: number },
   message: string,

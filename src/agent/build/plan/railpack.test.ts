@@ -17,7 +17,7 @@ const app = {
 const withFile = (text: string, files: Files = app) => planOf({ ...files, 'railpack.json': text })
 
 describe('railpack.json', () => {
-  test('replaces the start command, also of a project that has none and of a Procfile', () => {
+  test('replaces the start command of any project, even one with a Procfile or without a start command', () => {
     const config = '{\n  // ours\n  "deploy": { "startCommand": "node b.js" },\n}'
     for (const files of [app, { 'package.json': '{}' }, { ...app, Procfile: 'web: node c.js\n' }, {}]) {
       const plan = withFile(config, files)
@@ -26,7 +26,7 @@ describe('railpack.json', () => {
     }
   })
 
-  test('replaces and extends the commands of the steps', () => {
+  test('replaces or extends the commands of the install and build steps', () => {
     const steps = {
       install: { commands: [{ src: 'a', dest: 'a' }, 'npm ci'] },
       build: { commands: ['...', { cmd: 'b' }] },
@@ -55,11 +55,11 @@ describe('railpack.json', () => {
     ['{"packages": {\n"gleam": "1"}}', /^railpack\.json, line 2: A build of node does not install gleam\./],
     ['{"packages": {\n"cowsay": "1"}}', /^railpack\.json, line 2: Builds cannot install "cowsay"\./],
     ['{\n"provider": "cobol"}', /^railpack\.json, line 2: "cobol" is no provider\. Use one of: dockerfile, /],
-  ])('settings without an equivalent are refused with their line: %j', (text, message) => {
+  ])('is refused with the line number if a setting is invalid or has no equivalent: %j', (text, message) => {
     expect(() => withFile(text)).toThrow(message)
   })
 
-  test('names Debian packages for the build and for the image, and tools beside those of the plan', () => {
+  test('adds Debian packages to the build and to the image, and tools to those of the plan', () => {
     const config = {
       buildAptPackages: ['lsb-release', '...'],
       packages: { python: 'latest', node: '22' },
@@ -71,7 +71,7 @@ describe('railpack.json', () => {
     })
   })
 
-  test('sets variables for the commands of one step', async () => {
+  test('sets variables for the commands of one step only', async () => {
     const variables = { WORDS: `it's "$HOME"`, OTHER: 2 }
     const { build, install } = withFile(
       JSON.stringify({ steps: { build: { variables, commands: ['echo "$WORDS $OTHER"'] } } }),
@@ -83,13 +83,13 @@ describe('railpack.json', () => {
     expect(planned).toEqual(["export A='b'; npm run build"])
   })
 
-  test('settings that only arrange layers are ignored', () => {
+  test('may contain settings that only arrange image layers, which are ignored', () => {
     const config = { $schema: 'https://example.com', caches: {}, deploy: { inputs: ['...'], aptPackages: ['...'] } }
     expect(withFile(JSON.stringify(config))).toEqual(planOf(app))
   })
 })
 
-test('a Rust project keeps each of its programs, and Rocket listens where requests arrive', () => {
+test('a Rust project keeps all of its binaries, and Rocket listens on all addresses', () => {
   const files = { 'src/main.rs': '', 'src/bin/job.rs': '', 'src/bin/tool/main.rs': '', 'src/bin/tool/part.rs': '' }
   const manifest = '[package]\nname = "shop"\n[dependencies]\nrocket = "0.5"\n'
   expect(planOf({ ...files, 'Cargo.toml': manifest })).toMatchObject({
@@ -105,14 +105,17 @@ test('a Rust project keeps each of its programs, and Rocket listens where reques
   })
 })
 
-test('latest is a newer Python than the default', () => {
+test('latest means a newer Python than the default', () => {
   const { tools } = planOf({ 'main.py': '', 'mise.toml': '[tools]\npython = "latest"\n' })
   expect(tools[0]?.version).toBe('>=3.13')
 })
 
-test.each(['package.json5', 'package.yaml'])('a manifest that only pnpm reads is refused with its name: %s', file => {
-  const files = { [file]: '', 'pnpm-lock.yaml': '', 'index.html': '' }
-  expect(() => planOf(files)).toThrow(`${file}, line 1: Builds only read package.json.`)
-  expect(planOf({ ...files, ...app }).provider).toBe('node')
-  expect(planOf({ ...files, Dockerfile: 'FROM scratch' }).provider).toBe('dockerfile')
-})
+test.each(['package.json5', 'package.yaml'])(
+  'a manifest that only pnpm reads is refused with the file name: %s',
+  file => {
+    const files = { [file]: '', 'pnpm-lock.yaml': '', 'index.html': '' }
+    expect(() => planOf(files)).toThrow(`${file}, line 1: Builds only read package.json.`)
+    expect(planOf({ ...files, ...app }).provider).toBe('node')
+    expect(planOf({ ...files, Dockerfile: 'FROM scratch' }).provider).toBe('dockerfile')
+  },
+)

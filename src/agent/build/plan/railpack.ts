@@ -1,4 +1,7 @@
-/** railpack.json: the settings of Railpack that a build of Mote has too. Others are refused with their line. */
+/**
+ * Applies railpack.json, the configuration file of the builder Railpack, to a plan. Settings that builds here do not
+ * have are refused with their line.
+ */
 import { isFetched, takesOthers } from './beside.ts'
 import { debianTools, isDebianName, noPackages, withPackages } from './debian.ts'
 import { faultAt, lineAt, objectOr, type Project, stringOr } from './project.ts'
@@ -8,10 +11,10 @@ import { versionOf } from './versions.ts'
 
 const file = 'railpack.json'
 
-/** The names of Railpack, where they differ from Mote's. */
+/** Railpack's names of providers that have another name in Mote. */
 const providerAliases: Readonly<Partial<Record<string, ProviderName>>> = { golang: 'go', staticfile: 'static' }
 
-/** Settings that only arrange the layers and caches of Railpack's image. */
+/** Settings that only arrange the layers and caches of Railpack's image, and are ignored. */
 const layout: ReadonlySet<string> = new Set(['$schema', 'caches', 'secrets', 'inputs', 'deployOutputs'])
 
 function faultOf(project: Project, key: string, message: string) {
@@ -19,7 +22,7 @@ function faultOf(project: Project, key: string, message: string) {
   return faultAt({ file, line: lineAt(text, text.indexOf(`"${key}"`)) }, message)
 }
 
-/** @throws BuildFault if there is no such provider */
+/** Returns the provider that railpack.json names. @throws BuildFault if there is no such provider */
 export function railpackProvider(project: Project): ProviderName | undefined {
   const name = stringOr(project.json(file)['provider'])
   if (name === undefined) return undefined
@@ -29,7 +32,7 @@ export function railpackProvider(project: Project): ProviderName | undefined {
   return found
 }
 
-/** @throws BuildFault if a setting has no equivalent */
+/** Returns the plan with the settings of railpack.json. @throws BuildFault if a setting has no equivalent */
 export function withRailpackFile(project: Project, plan: BuildPlan): BuildPlan {
   const config = project.json(file)
   const { steps, deploy } = { steps: objectOr(config['steps']), deploy: objectOr(config['deploy']) }
@@ -73,7 +76,10 @@ interface ToolBeside {
   readonly listed?: readonly ToolVersion[]
 }
 
-/** A tool beside those of the plan: Node and Go are fetched, others installed from Debian, if that has the version. */
+/**
+ * Returns how to install a tool that railpack.json adds: Node and Go are downloaded, other tools come from Debian if it
+ * has the version.
+ */
 function toolBeside(project: Project, name: string, version: string, plan: BuildPlan): ToolBeside {
   const known = toolNames.find(one => one === name)
   const wanted = known === undefined ? undefined : versionOf(project, known)
@@ -102,7 +108,10 @@ function refuseOthers(project: Project, settings: Record<string, unknown>, known
   }
 }
 
-/** Copies and paths are left out, because a build has the whole source and one PATH. */
+/**
+ * Returns the commands of a step; `...` stands for the planned ones. Railpack's copy and path entries are skipped,
+ * because a build here has the whole source and a single PATH.
+ */
 function commandsOf(project: Project, step: Record<string, unknown>, planned: readonly string[]): readonly string[] {
   refuseOthers(project, step, ['commands', 'variables'])
   const exports = exportsOf(project, objectOr(step['variables']))
@@ -114,7 +123,10 @@ function commandsOf(project: Project, step: Record<string, unknown>, planned: re
   return commands.map(line => exports + line)
 }
 
-/** Variables of a step, set before each of its commands, because each command runs in a separate shell. */
+/**
+ * Returns an `export` of the step's variables. It is put before each command, because each one runs in a separate
+ * shell.
+ */
 function exportsOf(project: Project, variables: Record<string, unknown>): string {
   const one = ([name, value]: [string, unknown]) => {
     const text = String(value)

@@ -1,4 +1,4 @@
-/** Start commands that a project names beside its provider. */
+/** Start commands that a project names in a Procfile or in railpack.json. */
 import { objectOr, type Project, stringOr } from './project.ts'
 import type { BuildPlan } from './types.ts'
 
@@ -12,10 +12,13 @@ const startedLine = (lines: readonly Line[]): Line | undefined => {
   return lines.find(([name]) => name === 'web') ?? (processes.length === 1 ? processes[0] : undefined)
 }
 
-/** `web: command` of Heroku's Procfile, else its only process. The release command is no process. */
+/**
+ * Returns the command of `web` in a Procfile, otherwise of its only process. The release command does not count as a
+ * process.
+ */
 export const webProcess = (text: string): string | undefined => startedLine(linesOf(text))?.[1]
 
-/** What the log says of the lines of a Procfile that a build does not start. */
+/** Returns a log line about the processes of a Procfile that the build does not start. */
 export function unstartedNote(project: Project): string | null {
   const lines = linesOf(project.text('Procfile'))
   const started = startedLine(lines)
@@ -24,14 +27,14 @@ export function unstartedNote(project: Project): string | null {
   return `Procfile: the build starts no ${names.join(', ')}. Declare [processes.<name>] and [release] in mote.toml; mote launch does it`
 }
 
-/** `deploy.startCommand` of railpack.json. */
+/** Returns `deploy.startCommand` of railpack.json. */
 export const railpackStart = (project: Project): string | undefined =>
   stringOr(objectOr(project.json('railpack.json')['deploy'])['startCommand'])
 
-/** Whether the provider needs to find no start command. */
+/** Whether the project names its start command, so that the provider need not find one. */
 export const namesStart = (project: Project) => project.has('Procfile') || railpackStart(project) !== undefined
 
-/** The plan with another start command, if there is one. */
+/** Returns the plan with this start command, or unchanged if there is none. */
 export function startedBy(plan: BuildPlan, start: string | undefined): BuildPlan {
   if (start === undefined) return plan
   const own = plan.node ? { node: { ...plan.node, script: null } } : {}

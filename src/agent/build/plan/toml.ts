@@ -1,8 +1,11 @@
-/** Reads the simple part of TOML that version files use: tables, and keys whose value is on one line. */
+/**
+ * A key and its value in a TOML file. Parses only the simple part of TOML that version files use: tables, and values on
+ * one line.
+ */
 export interface TomlLine {
   readonly table: string
   readonly key: string
-  /** Without quotes; arrays and inline tables as written. */
+  /** Without quotes; arrays and inline tables as they are written. */
   readonly value: string
   readonly line: number
 }

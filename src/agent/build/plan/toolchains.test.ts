@@ -4,7 +4,7 @@ import { goToolchainOf, pythonRequest, rustToolchainOf, toolRequirement } from '
 const from = { file: 'go.mod', line: 3 }
 const go = (version: string) => goToolchainOf({ tool: 'go', version, from })
 
-describe('the toolchain of Go', () => {
+describe('the Go toolchain', () => {
   test.each([
     ['1.16', undefined],
     ['1.24', undefined],
@@ -14,9 +14,9 @@ describe('the toolchain of Go', () => {
     ['1.26.11', '1.26.11'],
     ['1.26.12', '1.27.4'],
     ['1.27rc1', '1.27.4'],
-  ])('for %s is %s', (version, found) => expect(go(version)?.version).toBe(found))
+  ])('for version %s is %s', (version, found) => expect(go(version)?.version).toBe(found))
 
-  test('without a version is fetched, with a checksum', () => {
+  test('for a project that names no version is downloaded with a checksum', () => {
     expect(goToolchainOf({ tool: 'go', version: '1.26', from: null })).toEqual({
       version: '1.26.11',
       url: 'https://proxy.golang.org/golang.org/toolchain/@v/v0.0.1-go1.26.11.linux-amd64.zip',
@@ -24,7 +24,7 @@ describe('the toolchain of Go', () => {
     })
   })
 
-  test('a version that is too new is a fault at its line', () => {
+  test('for a version that is too new is refused with the line number', () => {
     expect(() => go('1.99')).toThrow(/^go\.mod, line 3: Go 1\.99 is not available\. The newest is 1\.27\.4\.$/)
   })
 })
@@ -42,7 +42,7 @@ test.each([
   ['latest', null, 'uv'],
   ['0.9.5', { file: 'mise.toml', line: 2 }, 'uv==0.9.5'],
   ['>=0.5,<1', { file: 'pyproject.toml', line: 2 }, 'uv>=0.5,<1'],
-])('uv %s is installed as a requirement', (version, place, requirement) =>
+])('uv %s is installed with this version as a requirement', (version, place, requirement) =>
   expect(toolRequirement({ tool: 'uv', version, from: place })).toBe(requirement),
 )
 
@@ -51,6 +51,6 @@ test.each([
   ['1.70', 'Cargo.toml', 'stable'],
   ['nightly', 'rust-toolchain', 'nightly'],
   ['1.84.0', 'mise.toml', '1.84.0'],
-])('the toolchain of Rust for %s of %s is %s', (version, file, toolchain) => {
+])('version %s in %s selects the Rust toolchain %s', (version, file, toolchain) => {
   expect(rustToolchainOf({ tool: 'rust', version, from: { file, line: 1 } })).toBe(toolchain)
 })

@@ -1,15 +1,18 @@
-/** The packages and archives that provide the versions of tools that a project names. */
+/** Finds the package or archive that provides the version of a tool that a project names. */
 import { faultAt } from './project.ts'
 import type { ToolVersion } from './types.ts'
 
-/** Go's toolchain modules by version, oldest first: the newest patch of each minor version, with its SHA-256. */
+/** Available Go toolchains with their SHA-256, oldest first: the newest patch of each minor version. */
 const goToolchains: ReadonlyMap<string, string> = new Map([
   ['1.25.14', '1bb543a7745d4c6e045a1bfdb4c4d5a0b05b71ee8b8ff72c0a351598b26991a4'],
   ['1.26.11', 'e1edb778de0aa08c8e827f5a873b35a46afe680fb241482c531725b2355e470d'],
   ['1.27.4', '7ecd542f86ccbbb5017de33ac529872bc48c71f4edb658d63a18d2206f482b9b'],
 ])
 
-/** The Go of the builder's image: Debian's. It has compiled packages, which saves ten minutes under emulation. */
+/**
+ * Version of Debian's Go in the builder's image. The image has its standard library precompiled, which saves ten
+ * minutes under emulation.
+ */
 const imageGo = '1.24'
 
 export interface GoToolchain {
@@ -19,9 +22,10 @@ export interface GoToolchain {
 }
 
 /**
- * Newer versions of Go compile code for older ones, so a version is a minimum.
- * @returns null if the Go of the builder's image suffices
- * @throws BuildFault if the project names a version that is newer than all
+ * Returns the oldest toolchain that is new enough. The wanted version is a minimum, because newer versions of Go
+ * compile code for older ones.
+ * @returns null if the Go in the builder's image suffices
+ * @throws BuildFault if the project names a version that is newer than all available ones
  */
 export function goToolchainOf({ version, from }: ToolVersion): GoToolchain | null {
   const wanted = /\d+(?:\.\d+)*/.exec(version)?.[0] ?? version
@@ -36,13 +40,16 @@ export function goToolchainOf({ version, from }: ToolVersion): GoToolchain | nul
   return { version: own, url, sha256 }
 }
 
-/** The program that installs the toolchains of Rust. */
+/** The pinned release of rustup, which installs Rust toolchains. */
 export const rustup = {
   url: 'https://static.rust-lang.org/rustup/archive/1.28.2/x86_64-unknown-linux-gnu/rustup-init',
   sha256: '20a06e644b0d9bd2fbdbfd52d42540bdde820ea7df86e92e533c073da0cdd43c',
 } as const
 
-/** `rust-version` of Cargo.toml is a minimum, so the current toolchain compiles the project. mise writes `latest`. */
+/**
+ * Returns the rustup name of a version. `rust-version` of Cargo.toml is only a minimum, and `latest` is mise's word:
+ * both get the current stable toolchain.
+ */
 export const rustToolchainOf = ({ version, from }: ToolVersion): string =>
   from?.file.endsWith('Cargo.toml') || version === 'latest' ? 'stable' : version
 
@@ -55,7 +62,7 @@ function compare(a: string, b: string): number {
   return 0
 }
 
-/** The version as uv understands it, which knows the operators of Python (PEP 440) but not Poetry's. */
+/** Returns the version in uv's notation, which has the operators of PEP 440 but not Poetry's `^` and `~`. */
 export function pythonRequest(version: string): string {
   return version
     .split(',')
@@ -69,10 +76,10 @@ export function pythonRequest(version: string): string {
     .join(',')
 }
 
-/** With the versions of its dependencies that it was released with: newer ones have broken it. */
+/** PDM with the dependency versions that it was released with, because newer ones have broken it. */
 const lockedPdm = 'pdm[locked]'
 
-/** A requirement for pip: the tool with its version, if the project names one. */
+/** Returns the tool as a requirement for pip, with its version if the project names one. */
 export function toolRequirement({ tool, version, from }: ToolVersion): string {
   const name = tool === 'pdm' ? lockedPdm : tool
   if (from === null || !/\d/.test(version)) return name

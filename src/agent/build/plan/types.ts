@@ -1,4 +1,7 @@
-/** The build plan: what a build installs, runs and starts. Derived from the project's files without running them. */
+/**
+ * The build plan: what a build installs, runs and starts. It is derived from the project's files without running any of
+ * them.
+ */
 import type { ToolPackages } from './node/packages.ts'
 import type { Project } from './project.ts'
 
@@ -45,7 +48,7 @@ export const toolNames = [
 ] as const
 export type ToolName = (typeof toolNames)[number]
 
-/** A line of a project's file, or null for Mote's default. */
+/** A line in one of the project's files, which error messages and the log refer to. */
 export interface Place {
   readonly file: string
   readonly line: number
@@ -53,7 +56,7 @@ export interface Place {
 
 export interface ToolVersion {
   readonly tool: ToolName
-  /** As the project writes it, without a leading `v`: `22`, `1.26.0`, `>=20 <23`. */
+  /** As written in the project, without a leading `v`: `22`, `1.26.0`, `>=20 <23`. */
   readonly version: string
   readonly from: Place | null
 }
@@ -62,53 +65,58 @@ export interface BuildPlan {
   readonly provider: ProviderName
   readonly framework: string | null
   readonly tools: readonly ToolVersion[]
-  /** Lines of /bin/sh, run in order. */
+  /** Command lines for /bin/sh, run in order. */
   readonly install: readonly string[]
   readonly build: readonly string[]
-  /** A line of /bin/sh that listens on `$PORT`; null for a static site and for a Dockerfile. */
+  /**
+   * A command line for /bin/sh that starts the app, listening on `$PORT`; null for a static site and for a Dockerfile.
+   */
   readonly start: string | null
-  /** The directory that a static site is served from. */
+  /** The directory from which a static site is served; null if the app has a server. */
   readonly staticDir: string | null
-  /** A port that the project fixes; null if it listens on `$PORT`. */
+  /** The port that a Dockerfile exposes; null if the app listens on `$PORT`. */
   readonly port: number | null
-  /** Tools of another language that the project names too; undefined: none. */
+  /** Tools of other languages that the project also names; undefined: none. */
   readonly beside?: readonly ToolVersion[]
-  /** Packages to install beside the tools; undefined: none. */
+  /** Debian packages to install; undefined: none. */
   readonly debian?: DebianPackages
-  /** What `.dockerignore` excludes from the source, see `ignoredBy`; undefined: nothing, or there is a Dockerfile. */
+  /** Patterns from `.dockerignore`, see `ignoredBy`; undefined if nothing is excluded, or if there is a Dockerfile. */
   readonly ignored?: string
-  /** Lines for the log. */
+  /** Notes for the build log, separated by line breaks. */
   readonly note?: string | null
-  /** Only in the plan of a Dockerfile: its path. */
+  /** Path of the Dockerfile; only set in its plan. */
   readonly dockerfile?: string
-  /** Only in the plan of a Gradle project: the line that chooses Gradle. */
+  /** For a Gradle project: the line that shows that it uses Gradle. */
   readonly gradle?: Place
-  /** Only in the plan of a Node project, or of one whose assets Node builds. */
+  /** For a Node project, or one whose assets Node builds. */
   readonly node?: NodeSteps
 }
 
-/** Names of Debian packages. */
+/** Names of Debian packages that a project needs. */
 export interface DebianPackages {
-  /** Only for the commands of the build. */
+  /** Packages that only the build commands need. */
   readonly build: readonly string[]
-  /** Also in the image of the app. */
+  /** Packages that the app's image needs, too. */
   readonly run: readonly string[]
 }
 
-/** Steps of a Node project that depend on its package manager. */
+/** The part of a plan that depends on the Node package manager. */
 export interface NodeSteps {
   readonly packages: ToolPackages
-  /** Removes development dependencies; null if there are none, because starting npm is slow. */
+  /** The command that removes development dependencies; null if there are none, because starting npm is slow. */
   readonly prune: string | null
-  /** Whether the packages stay in Yarn's archives, which then are part of the app. */
+  /** Whether Yarn keeps the dependencies in archives (Plug'n'Play), which then become part of the app. */
   readonly pnp: boolean
-  /** The `start` script itself: a process of the package manager takes memory and no signals. */
+  /**
+   * The content of the `start` script, which is run without the package manager: that would use memory and not pass on
+   * signals.
+   */
   readonly script: string | null
 }
 
 export interface Provider {
   readonly name: ProviderName
-  /** Whether the project is one of this provider. */
+  /** Whether this provider can build the project. */
   readonly detect: (project: Project) => boolean
   /** @throws BuildFault that names the file, the line and what to change */
   readonly plan: (project: Project) => Omit<BuildPlan, 'provider'>

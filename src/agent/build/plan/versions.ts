@@ -1,4 +1,4 @@
-/** Finds the version of a tool that the project names. The first source with a version wins. */
+/** Finds the version of a tool that a project names. The first file that names one wins. */
 import { faultAt, lineAt, objectOr, type Project, stringOr } from './project.ts'
 import { tomlValue } from './toml.ts'
 import type { Place, ToolName, ToolVersion } from './types.ts'
@@ -9,7 +9,7 @@ interface Found {
 }
 type Source = readonly [file: string, read: (project: Project, file: string) => Found | undefined]
 
-/** The first line that is no comment. */
+/** Reads the first line that is not a comment. */
 const plainFile = (file: string, pattern = /^(?:v|python-|ruby-|go)?(\S+)$/): Source => [
   file,
   project => {
@@ -43,7 +43,7 @@ const jsonField = (file: string, outer: string, key: string): Source => [
   },
 ]
 
-/** `packageManager: "pnpm@9.1.0+sha512..."` of package.json. */
+/** Reads `packageManager` of package.json, such as `"pnpm@9.1.0+sha512..."`. */
 const packageManagerField = (tool: string): Source =>
   matching('package.json', new RegExp(`"packageManager"\\s*:\\s*"${tool}@([^"+]+)`))
 
@@ -55,7 +55,7 @@ const tomlField = (file: string, table: string, key: string): Source => [
   },
 ]
 
-/** mise writes `node = "22"`, `node = ["22", "20"]`, `node = { version = "22" }` or a table `[tools.node]`. */
+/** Reads mise.toml: `node = "22"`, `node = ["22", "20"]`, `node = { version = "22" }` or a table `[tools.node]`. */
 const mise = (...names: readonly string[]): Source => [
   'mise.toml',
   project => {
@@ -73,7 +73,10 @@ const mise = (...names: readonly string[]): Source => [
 const toolVersions = (...names: readonly string[]): Source =>
   matching('.tool-versions', new RegExp(`^(?:${names.join('|')})[ \\t]+(\\S+)`, 'm'))
 
-/** The order is from files that only name a version to ranges that a project supports. */
+/**
+ * Where a project may name the version of each tool. Files that only name a version come before ranges that a project
+ * supports.
+ */
 export const versionSources = {
   node: [
     plainFile('.nvmrc'),
@@ -104,7 +107,7 @@ export const versionSources = {
     plainFile('runtime.txt'),
     mise('python'),
     toolVersions('python'),
-    // Pipenv refuses another patch version than the full one.
+    // `python_full_version` comes first, because Pipenv rejects any other patch version.
     matching('Pipfile', /^python_full_version\s*=\s*"([^"]+)"/m),
     matching('Pipfile', /^python_version\s*=\s*"([^"]+)"/m),
     tomlField('pyproject.toml', 'project', 'requires-python'),
@@ -159,7 +162,10 @@ export const versionSources = {
   gleam: [mise('gleam'), toolVersions('gleam'), tomlField('gleam.toml', '', 'gleam')],
 } as const satisfies Record<ToolName, readonly Source[]>
 
-/** Current stable versions. `latest` for tools that keep old projects working. */
+/**
+ * Versions for projects that name none: the current stable one, or `latest` for tools whose new versions keep old
+ * projects working.
+ */
 export const defaultVersions = {
   node: '24',
   npm: 'bundled',
@@ -183,15 +189,20 @@ export const defaultVersions = {
   gleam: 'latest',
 } as const satisfies Record<ToolName, string>
 
-/** What `latest` means for tools whose default is older: a version that many packages support. */
+/**
+ * What `latest` means for languages whose default is older, because many packages do not support the newest version
+ * yet.
+ */
 const newestVersions: Readonly<Partial<Record<ToolName, string>>> = { python: '>=3.13', ruby: '>=3.4' }
 
-/** nvm's aliases and the words of other tools for the newest version. */
+/** Names for the newest version: nvm's aliases and those of other tools. */
 const newest = /^(?:lts(?:\/.*)?|latest|current|system|\*|stable|node)$/i
-/** A version or a range of versions. */
+/** Matches a version or a range of versions. */
 const wellFormed = /^[\w.*^~<>=!| ,+\-@/]+$/
 
-/** @throws BuildFault if the project's value is no version */
+/**
+ * Returns the version that the project names, otherwise the default. @throws BuildFault if the named version is invalid
+ */
 export const versionOf = (project: Project, tool: ToolName): ToolVersion =>
   namedIn(project, tool, [jsonField('railpack.json', 'packages', tool), ...versionSources[tool]]) ?? {
     tool,
@@ -199,10 +210,10 @@ export const versionOf = (project: Project, tool: ToolName): ToolVersion =>
     from: null,
   }
 
-/** Files that name the tools of a project, of any language. */
+/** Files that name the versions of tools of any language. */
 export const toolFiles = ['mise.toml', '.tool-versions'] as const
 
-/** The version that a file of all tools names. @throws BuildFault if it is no version */
+/** Returns the version in one of `toolFiles`. @throws BuildFault if it is invalid */
 export const versionInToolFile = (project: Project, tool: ToolName): ToolVersion | undefined =>
   namedIn(
     project,

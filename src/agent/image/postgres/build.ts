@@ -1,7 +1,7 @@
 /**
- * Builds the image of a database VM from packages of the distribution: PostgreSQL, pgBackRest and their dependencies, a
- * static busybox, our start script, and an initialized cluster (initdb takes seconds in an emulated guest, copying its
- * result does not).
+ * Builds the image of database VMs from packages of the distribution: PostgreSQL, pgBackRest and their dependencies, a
+ * static busybox, our start script, and an initialized cluster. In an emulated guest, initdb would take seconds;
+ * copying its result does not.
  */
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -16,20 +16,20 @@ import { guestFiles, postgresUid, unwanted, wantedPackages } from './recipe.ts'
 import { warmList } from './warm.ts'
 
 export interface PostgresImageOptions {
-  /** Directory of OCI layouts; the image becomes `oci:postgres:<version>` there. */
+  /** Directory of OCI layouts, in which the image becomes `oci:postgres:<version>`. */
   readonly imageDir: string
   /** Major version. */
   readonly version: number
-  /** Rebuilds an existing image. */
+  /** Whether to replace an existing image. */
   readonly again?: boolean
   readonly say?: (line: string) => void
 }
 
 /**
- * Creates `oci:postgres:<version>` unless it exists. Needs root (the cluster is initialized in a chroot) and apt with a
- * repository that has `postgresql-<version>`.
- * @returns the image's name for deployments
- * @throws Error that says what is missing
+ * Creates `oci:postgres:<version>` unless it exists. Needs root, because the cluster is initialized in a chroot, and
+ * apt with a repository that has `postgresql-<version>`.
+ * @returns the image reference for deployments
+ * @throws Error that names what is missing
  */
 export async function buildPostgresImage(options: PostgresImageOptions): Promise<string> {
   const { imageDir, version, say = () => undefined } = options
@@ -83,14 +83,14 @@ async function build(layoutDir: string, version: number, scratch: string, say: (
       ],
       Entrypoint: ['/usr/local/bin/mote-start'],
       WorkingDir: '/var/lib/postgresql',
-      // Fast shutdown: clients are disconnected, and the checkpoint is written.
+      // Fast shutdown: disconnects clients and writes a checkpoint.
       StopSignal: 'SIGINT',
       ExposedPorts: { '5432/tcp': {} },
     },
   })
 }
 
-/** Selects the host's own packages if they include this version; otherwise those of a release that does. */
+/** Returns the host's own package lists if they have this version, otherwise those of a release that does. */
 async function aptFor(version: number, dir: string, say: (line: string) => void): Promise<Apt> {
   if (await isPackage(`postgresql-${version}`)) return []
   const release = releaseOfPostgres[version]
@@ -99,7 +99,7 @@ async function aptFor(version: number, dir: string, say: (line: string) => void)
   return aptOf(release, dir)
 }
 
-/** Does the work of the packages' scripts, and adds our own files. */
+/** Does by hand what the packages' scripts would do, and adds our own files. */
 async function furnish(root: string, version: number, inventory: readonly string[]): Promise<void> {
   const put = async (path: string, text: string) => {
     await mkdir(dirname(join(root, path)), { recursive: true })
@@ -149,7 +149,7 @@ const applets = (
   'chmod chown ln df du stat find sort tr cut expr test'
 ).split(' ')
 
-/** Joins the package's certificate authorities into one file, like update-ca-certificates(8). */
+/** Concatenates the package's certificate authorities, like update-ca-certificates(8). */
 async function certificates(dir: string): Promise<string> {
   const files = (await readdir(dir)).filter(name => name.endsWith('.crt')).toSorted()
   return (await Promise.all(files.map(name => readFile(join(dir, name), 'utf8')))).join('')

@@ -3,17 +3,18 @@ import { dirname, join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
 
 export interface ClusterOptions {
-  /** The file system that contains the server. */
+  /** Directory with the image's files, which contain the server. */
   readonly root: string
   readonly version: number
   readonly uid: number
-  /** The directory to which the cluster is moved. */
+  /** Directory to which the finished cluster is moved. */
   readonly target: string
 }
 
 /**
  * Creates a cluster with the role `mote` and its database `app`, using the server in `root`. `mote` is not a superuser,
- * because superusers can run programs in the VM. Its password and the database's name are set when a database starts.
+ * because superusers can run programs in the VM. Its password and the name of the database are set when a database
+ * starts.
  */
 export async function initializeCluster({ root, version, uid, target }: ClusterOptions): Promise<void> {
   const home = join(root, 'cluster-home')
@@ -52,7 +53,7 @@ export async function initializeCluster({ root, version, uid, target }: ClusterO
   }
 }
 
-/** One statement per paragraph (postgres --single -j). */
+/** SQL that runs once. `postgres --single -j` reads one statement per paragraph. */
 const initialSql = [
   'CREATE ROLE mote LOGIN CREATEDB CREATEROLE',
   'GRANT pg_monitor, pg_signal_backend TO mote WITH ADMIN OPTION',

@@ -4,10 +4,10 @@ import { expect, it } from 'vitest'
 import { guestFiles } from './recipe.ts'
 
 /**
- * gVisor shows a volume with another type than QEMU does. Programs that looked for ext4 by themselves found no archive
- * there, so databases had no backups.
+ * gVisor reports another file system type for volumes than QEMU. Guest programs that looked for ext4 themselves did not
+ * find the backup archive there, so databases had no backups.
  */
-it('only mote-volumes looks at mounts and types of file systems', () => {
+it('among the guest programs, only mote-volumes inspects mounts and file system types', () => {
   const looking = readdirSync(guestFiles).filter(name =>
     /\/proc\/(self\/)?mount|\bext4\b|\bmountpoint\b/.test(readFileSync(join(guestFiles, name), 'utf8')),
   )

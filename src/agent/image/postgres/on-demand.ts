@@ -7,8 +7,9 @@ import { tagsOf } from '../write-layout.ts'
 import { buildPostgresImage } from './build.ts'
 
 /**
- * Makes the image of a version that the distribution has, when the first database of the host needs it. Other versions need
- * packages from elsewhere, which an operator decides: `mote image build postgres`.
+ * Makes the image of a PostgreSQL version when a database on the host needs it for the first time, if the distribution
+ * has this version. Other versions need packages from elsewhere, for which an operator decides: `mote image build
+ * postgres`.
  * @throws ImageError `image_unusable` if that fails
  */
 export async function ensurePostgresImage(

@@ -1,10 +1,10 @@
-/** The contents of the image. */
+/** What the image of database VMs contains: packages, our own files, and the server's user. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Uid and gid of the server inside the VM; not an account of the host. */
+/** Uid and gid of the server in the VM. The host has no such account. */
 export const postgresUid = 999
 
 export const wantedPackages = (version: number): readonly string[] => [
@@ -19,16 +19,19 @@ export const wantedPackages = (version: number): readonly string[] => [
 ]
 
 /**
- * Wrappers and scripts for manually administered servers, and the JIT compiler, which is a third of the image and
- * disabled by `jit = off`.
+ * Dependencies that are left out: wrappers and scripts for manually administered servers, and the JIT compiler, which
+ * would be a third of the image and is disabled by `jit = off`.
  */
 export const unwanted =
   /^(postgresql-common|postgresql-client-common|libllvm\d+\w*|ssl-cert|locales.*|debconf.*|cdebconf.*|perl.*|libperl.*|libjson-perl|adduser|passwd|libpam-.*|lsb-base|sysvinit-utils|init-system-helpers|dpkg|tar|sensible-utils|readline-common|netbase|ucf)$/
 
-/** Directory of our own files for the image. */
+/** Directory of the repository with our files for the image. */
 export const guestFiles = fileURLToPath(new URL('../../../../guest/postgres/', import.meta.url))
 
-/** Digest of our part of the image, for the keys of caches. 16 hex digits. */
+/**
+ * Returns a digest (16 hex digits) of all files that decide the image besides the packages. Caches of the image use it
+ * as key.
+ */
 export async function recipeDigest(): Promise<string> {
   const hash = createHash('sha256')
   for (const file of (await readdir(guestFiles)).toSorted()) hash.update(await readFile(join(guestFiles, file)))

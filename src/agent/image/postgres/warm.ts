@@ -1,13 +1,15 @@
-/** Lists the files that every start of the image reads, so that a template has them in memory (guest/warm.c). */
+/**
+ * Lists the files that are read at every start of a database VM, so that a template has them in memory (guest/warm.c).
+ */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
 
 const loader = '/lib64/ld-linux-x86-64.so.2'
-/** Programs that run at each start, or soon after it. */
+/** PostgreSQL programs that run at each start or soon after it. */
 const programs = ['postgres', 'pg_ctl'] as const
 
-/** Returns absolute paths in the image: the server with its libraries and configuration, and the programs around it. */
+/** Returns paths in the image: the server with its libraries and configuration, and our own programs. */
 export async function warmList(root: string, version: number): Promise<string[]> {
   const server = programs.map(name => `/usr/lib/postgresql/${version}/bin/${name}`)
   const dynamic = [...server, '/usr/bin/openssl']

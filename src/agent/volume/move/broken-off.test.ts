@@ -1,4 +1,4 @@
-/** Digests of arriving volumes, and canceled transfers. */
+/** Digests of received volumes, and canceled transfers. */
 import { existsSync } from 'node:fs'
 import { open, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ import { createSender, protocol } from './send.ts'
 const mib = 2 ** 20
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
 
-test('a device that is longer than the sent volume has the same digest, and a shorter one is refused', async () => {
+test('a device longer than the sent volume has the same digest, and a shorter one is refused', async () => {
   await using dir = await testDir()
   const path = join(dir.path, 'device')
   const [data, size] = [Buffer.alloc(1000, 'sent'), 17 * mib + 1000]
@@ -29,7 +29,7 @@ test('a device that is longer than the sent volume has the same digest, and a sh
   await truncate(path, 20 * mib)
   const file = await open(path, 'r+')
   await file.write(data, 0, data.length, 17 * mib)
-  // Older data in the space added by rounding up.
+  // Older data in the space that the pool added by rounding up.
   await file.write('older', 17 * mib + 1000)
   await file.write('older', 19 * mib)
   await file.close()
@@ -37,8 +37,8 @@ test('a device that is longer than the sent volume has the same digest, and a sh
   await expect(digestAt(path, 21 * mib)).rejects.toThrow('were to be there')
 })
 
-describe('a canceled transfer', () => {
-  test('creates nothing more in the pool', async () => {
+describe('a canceled volume transfer', () => {
+  test('creates no more snapshots or content in the pool', async () => {
     await using dir = await testDir()
     const [abort, kept] = [new AbortController(), new Array<string>()]
     const pool = dirPool('local', dir.path)

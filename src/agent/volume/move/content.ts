@@ -4,7 +4,7 @@ import { run } from '../../../lib/exec.ts'
 import { dataRanges, type Range } from '../../disk/extents.ts'
 import { sync } from '../../disk/whole-file.ts'
 
-/** The unit of comparison and transfer: a chunk is sent if its hash differs. */
+/** Size of a chunk. Content is compared and sent in chunks: one is sent if its hash differs. */
 export const chunkBytes = 256 << 10
 const zeros = Buffer.alloc(chunkBytes)
 
@@ -18,13 +18,13 @@ export async function sizeOf(path: string): Promise<number> {
 }
 
 /**
- * Returns the size and the byte ranges that have to be read. For a block device that is everything, because holes are
- * not reported.
+ * Returns the size and the byte ranges that may contain data. For a block device that is the whole device, because it
+ * does not report holes.
  */
 export async function dataIn(path: string): Promise<{ readonly size: number; readonly ranges: readonly Range[] }> {
   const size = await sizeOf(path)
   if ((await stat(path)).isBlockDevice()) return { size, ranges: [{ start: 0, end: size }] }
-  // Unwritten (delayed allocation) data is missing from the list of extents.
+  // The list of extents lacks data that is not written to disk yet (delayed allocation).
   await sync(path)
   return { size, ranges: await dataRanges(path) }
 }
@@ -60,12 +60,12 @@ async function readChunk(file: FileHandle, offset: number, size: number): Promis
   return buffer.subarray(0, bytesRead)
 }
 
-/** Returns undefined if the data is all zeros. */
+/** Returns the hash of a chunk; undefined if it is all zeros. */
 export function hashOf(data: Buffer): string | undefined {
   return data.equals(zeros.subarray(0, data.length)) ? undefined : createHash('sha256').update(data).digest('base64')
 }
 
-/** SHA-256 over the size and all nonzero chunks: equal digests on two hosts mean equal bytes. */
+/** Returns a SHA-256 over the size and all nonzero chunks. Equal digests on two hosts mean equal bytes. */
 export function digestOf(size: number, chunks: Chunks): string {
   const hash = createHash('sha256').update(`${size}\n`)
   for (const offset of [...chunks.keys()].toSorted((a, b) => a - b)) hash.update(`${offset} ${chunks.get(offset)}\n`)
@@ -73,7 +73,7 @@ export function digestOf(size: number, chunks: Chunks): string {
 }
 
 /**
- * Digest of the first `size` bytes of a file or device, which may be longer, because pools round up.
+ * Returns the digest of the first `size` bytes of a file or device, which may be longer, because pools round sizes up.
  * @throws Error when it is shorter; the signal's reason when aborted
  */
 export async function digestAt(path: string, size: number, signal?: AbortSignal): Promise<string> {

@@ -1,4 +1,4 @@
-/** Connects the moves of volumes with the volumes of this host. */
+/** Connects transfers of volumes with this host's volume records: stores results, and reports progress. */
 import type { DiskSpec, VolumePut } from '../../../contract/agent.ts'
 import { StepError } from '../../base/step-error.ts'
 import type { VolumeDone } from '../store.ts'

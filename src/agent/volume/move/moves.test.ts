@@ -1,4 +1,4 @@
-/** Moves of a volume with its snapshots: between all kinds of pools, and between two agents. */
+/** Transfers a volume with its snapshots: between all kinds of pools, and between two agents. */
 import { existsSync } from 'node:fs'
 import { open, readdir, readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -83,7 +83,7 @@ async function write(pool: VolumePool, at: number, data: Buffer): Promise<void> 
 const digestOfAll = async (path: string) => digestAt(path, await sizeOf(path))
 const digest = async (pool: VolumePool) => digestOfAll(await pool.open(volumeId, 1))
 
-/** Sends the volume over a separate connection. */
+/** Sends the volume over a connection between two pools. */
 async function move(from: VolumePool, to: VolumePool, snapshots: readonly string[], corrupt = false): Promise<number> {
   const listener = await listenForVm('127.0.0.1', protocol)
   const source = await openWire(listener.uri, protocol)
@@ -107,7 +107,7 @@ async function move(from: VolumePool, to: VolumePool, snapshots: readonly string
   }
 }
 
-describe('from pool to pool', () => {
+describe('a volume transfer between two pools', () => {
   test.each(pairs.map(([from, to]) => ({ from, to })))('$from to $to', { timeout: 120_000 }, async ({ from, to }) => {
     const missing = kinds[from].missing ?? kinds[to].missing
     if (missing !== undefined) return void console.warn(`not tried: ${missing}`)
@@ -145,7 +145,7 @@ describe('from pool to pool', () => {
     ['lvm-thin (strict fake)', 'dir'],
   ] as const
   test.each(shrinking.map(([from, to]) => ({ from, to })))(
-    '$from to $to, a smaller snapshot after a larger one',
+    'a smaller snapshot is sent after a larger one, $from to $to',
     { timeout: 120_000 },
     async ({ from, to }) => {
       const missing = kinds[from].missing ?? kinds[to].missing
@@ -227,8 +227,8 @@ async function fill(host: TestAgent, text: string): Promise<void> {
   await file.close()
 }
 
-describe('from agent to agent', () => {
-  test('copies a volume while a VM uses it, sends the rest after detachment, and is activated by control', async () => {
+describe('a volume transfer between two agents', () => {
+  test('copies a volume while a VM uses it, sends the rest after detachment, and ends when the control plane confirms it', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })
@@ -248,7 +248,7 @@ describe('from agent to agent', () => {
     await fill(source, 'written after the first copy')
     await put(source, 3, { outgoing: { ...outgoing, final: true } })
     await put(target, 3, { incoming: { transferId: 't1' } })
-    // No VM can open the volume any more, and the move waits for the VM that has it.
+    // No VM can open the volume any more, and the transfer waits until the current VM detaches it.
     await source.put(desired('vm-2', 1, { disks: [disk(2)] }))
     await source.until('vm-2', 'refused', vm => vm.error?.code === 'volume_not_ready')
     expect((await observed(source)).transfer?.phase).toBe('copied')
@@ -271,7 +271,7 @@ describe('from agent to agent', () => {
     await target.until('vm-3', 'attached', vm => vm.disks?.[0]?.state === 'attached')
   })
 
-  test('a canceled move leaves the source unchanged and nothing on the target', async () => {
+  test('a canceled transfer leaves the source unchanged and nothing on the target', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })

@@ -1,4 +1,4 @@
-/** Moves of volumes to and from other hosts. */
+/** Transfers volumes to and from other hosts. */
 import { stat } from 'node:fs/promises'
 import type { Logger } from 'pino'
 import type { VolumePut } from '../../../contract/agent.ts'
@@ -18,9 +18,9 @@ export interface MovesDeps extends KeepDeps {
   readonly poolOf: (name: string) => VolumePool
   readonly holders: Pick<Holders, 'of'>
   readonly log: Logger
-  /** The address on which volumes of other hosts arrive. */
+  /** The address on which this host receives volumes from other hosts. */
   readonly migrationHost: () => string
-  /** Resolves once the received content, and the fact that it is complete, survive a power failure. */
+  /** Stores that the volume was received completely. Resolves once this and the content are durable. */
   readonly keep: (volumeId: string, transferId: string) => Promise<void>
   readonly onChange: (volumeId: string) => void
 }
@@ -47,7 +47,7 @@ async function receive(
   const { transferId, vmId } = incoming
   if (received === transferId) return report({ phase: 'complete', percent: 100 })
   const pool = poolOf(poolName)
-  // Remove what an earlier attempt left.
+  // Remove what an earlier attempt has left.
   await mutex.take(volumeId, async () => {
     signal.throwIfAborted()
     await pool.remove(volumeId)
@@ -78,7 +78,8 @@ async function send({ poolOf, holders }: MovesDeps, desired: VolumePut, move: Un
   })
   report({ phase: 'copying' })
   await sender.sendSnapshots()
-  // Block devices are only sent at the end: a device that is being read could not be detached when its VM closes it.
+  // Send most of a file while it is in use. Block devices are only sent at the end, because a device that is being read
+  // could not be detached when its VM closes it.
   if (!move.final() && (await stat(await pool.open(volumeId, 0))).isFile()) await sender.sendContent()
   report({ phase: 'copied' })
   while (!move.final() || holders.of(volumeId).length > 0) await move.news()

@@ -9,22 +9,23 @@ import { notMovable } from './send.ts'
 
 /** Writes a volume sent by another host into a pool of this host. */
 export interface VolumeReceiver {
-  /** Starts a new content of this many bytes. */
+  /** Begins to receive content of this many bytes: a snapshot, or the volume's current content. */
   take(size: number): Promise<void>
   data(offset: number, data: Buffer): Promise<void>
   /**
-   * Compares the digest with the written data, and takes a snapshot if an id is given. @throws Error when the digest
-   * differs
+   * Checks the digest of the content written so far, and takes a snapshot if an id is given.
+   * @throws Error when the digest differs
    */
   whole(digest: string, snapshotId: string | null): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * @param signal creates nothing more in the pool once it is aborted, because the volume may then belong to the next
- * transfer
+ * Creates a receiver that writes to a volume of the pool.
+ * @param signal when aborted, nothing more is created in the pool, because the volume may belong to the next transfer
+ * then
  * @param keep takes a snapshot of the received content
- * @throws Error, StepError: faults of the pool or the disk; the signal's reason
+ * @throws Error, StepError for failures of the pool or the disk; the signal's reason
  */
 export function volumeReceiver(
   pool: VolumePool,
@@ -47,7 +48,7 @@ export function volumeReceiver(
       if (path === '') await pool.blank(volumeId, bytes)
       path = await pool.open(volumeId, 0)
       const isFile = (await stat(path)).isFile()
-      // A later snapshot may be larger: snapshots keep the size that the volume had.
+      // Grow the device if a later snapshot is larger, because each snapshot keeps the size that the volume had.
       if (!isFile && largest > 0 && bytes > largest) await pool.grow(volumeId, Math.ceil(bytes / 2 ** 20))
       size = bytes
       largest = Math.max(largest, size)
@@ -77,13 +78,13 @@ export function volumeReceiver(
 
 export interface KeepDeps {
   readonly mutex: KeyedMutex
-  /** Whether this was a snapshot of a VM that has been removed from this host. */
+  /** Whether this is a copy for a VM snapshot that has been removed from this host. */
   readonly isGone: (snapshotId: string) => Promise<boolean>
 }
 
 /**
- * Takes the snapshot with the volume's mutex held, as removals do, so that no copy is created for a removed VM
- * snapshot.
+ * Returns a function that takes a snapshot of the received content, unless its VM snapshot was removed. It holds the
+ * volume's mutex, as removals do, so that no copy outlives its VM snapshot.
  */
 export const keepWanted =
   ({ mutex, isGone }: KeepDeps, pool: VolumePool, volumeId: string, signal: AbortSignal) =>
@@ -93,7 +94,7 @@ export const keepWanted =
       if (!(await isGone(snapshotId))) await pool.snapshot(volumeId, snapshotId)
     })
 
-/** Receives until the volume is complete, and acknowledges it to the other host once `keep` has resolved. */
+/** Receives until the volume is complete, and acknowledges that to the other host once `keep` has resolved. */
 export async function receiveVolume(
   wire: Wire,
   receiver: VolumeReceiver,

@@ -3,7 +3,7 @@ import { StepError } from '../../base/step-error.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
 import { bytesOf, type Chunks, chunkBytes, chunksOf, dataIn, digestOf, hashOf } from './content.ts'
 
-/** Protocol version in the greeting; both hosts must use the same. */
+/** Name and version of the protocol, which both hosts send first and which must be the same. */
 export const protocol = 'mote volume 1'
 
 export interface SendProgress {
@@ -21,26 +21,29 @@ export interface VolumeToSend {
 
 /** Sends one volume, and tracks which content the other host already has. */
 export interface Sender {
-  /** Sends all snapshots; the other host verifies each. */
+  /** Sends all snapshots. The other host verifies each of them. */
   sendSnapshots(): Promise<void>
   /**
-   * Sends the content that the other host does not have yet. The volume may be written meanwhile; then this is called
+   * Sends the current content that the other host does not have yet. If a VM writes to the volume meanwhile, call this
    * again.
    */
   sendContent(): Promise<void>
-  /** Sends only the first bytes of a volume whose rest is transferred in another way. */
+  /** Sends only the first bytes of a volume whose remaining content is transferred in another way. */
   sendBegin(bytes: number): Promise<void>
-  /** Completes the transfer after the last write. Resolves once the other host has read back and stored the same bytes. */
+  /**
+   * Completes the transfer after the last write. Resolves once the other host has stored the content and verified it by
+   * reading it back.
+   */
   settle(): Promise<void>
 }
 
 const zeros = Buffer.alloc(chunkBytes)
-/** Placeholder that differs from every hash. */
+/** A value that differs from every hash, for chunks that must be sent again. */
 const notKnown = 'not known'
 
 /**
- * Sends the snapshots in order, each as the difference to the previous one. The other host takes its own snapshot after
- * each, so that they share blocks if its pool supports that.
+ * Creates a sender. It sends each snapshot as the difference to the previous one, and the other host takes its own
+ * snapshot after each, so that they share blocks if its pool supports that.
  * @throws StepError with the other host's reason, Error when the connection breaks
  */
 export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (progress: SendProgress) => void): Sender {
@@ -63,7 +66,7 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
     size = data.size
     totalBytes = Math.max(totalBytes, doneBytes + bytesOf(data.ranges))
     await wire.say({ say: 'file', name: volumeId, size })
-    // Offsets that had data before and may be holes now.
+    // Offsets that the other host has data for. They may be holes in this content.
     const before = new Set(there.keys())
     for await (const { offset, data: chunk } of chunksOf(path, data)) {
       before.delete(offset)
@@ -72,8 +75,8 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
       report()
     }
     for (const offset of before) {
-      // This content is smaller than the previous one. A file is truncated there, a device is not: so these chunks are
-      // sent again for a larger content.
+      // Beyond the end of this content, which is smaller than the previous one. The other host truncates a file there,
+      // but not a device. So these chunks must be sent again for a larger content.
       if (offset >= size) there.set(offset, notKnown)
       else await put(offset, zeros.subarray(0, Math.min(chunkBytes, size - offset)), undefined)
     }

@@ -1,6 +1,6 @@
 /**
- * Volumes that go with the VM that has them, while it runs: what can be sent before goes over the agents' own
- * connection.
+ * Transfers volumes together with a running VM that uses them. The hypervisor copies the current content; snapshots and
+ * LUKS headers are sent over the connection between the agents beforehand.
  */
 import type { DiskSpec } from '../../../contract/agent.ts'
 import type { Holders } from '../../disk/holders.ts'
@@ -21,13 +21,13 @@ export interface WithVmDeps extends KeepDeps {
    */
   readonly checkArrival: (disk: DiskSpec) => Promise<AbortSignal>
   readonly keyOf: (volumeId: string) => string | undefined
-  /** Resolves once the received content, and the fact that it is complete, survive a power failure. */
+  /** Stores that the volume was received completely. Resolves once this and the content are durable. */
   readonly keep: (volumeId: string) => Promise<void>
 }
 
 export interface VolumesWithVms {
   leaving(volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[]): LeavingVolumes
-  /** @param onOpen awaited before the first volume is opened, so that a failure afterwards closes them */
+  /** @param onOpen awaited before the first volume is opened, so that a later failure closes the volumes */
   arriving(
     disks: readonly DiskSpec[],
     vmId: string,
@@ -42,7 +42,7 @@ export const volumesWithVms = (deps: WithVmDeps): VolumesWithVms => ({
         const pool = deps.poolOf(volumeId)
         const sender = createSender(wire, { volumeId, pool, snapshots }, () => undefined)
         await sender.sendSnapshots()
-        // With the same header the same key opens the volume on the target.
+        // The target gets the same LUKS header, so that the same key opens the volume.
         await sender.sendBegin(pool.encrypted ? await luksHeaderBytes(await pool.open(volumeId, 0)) : 0)
       }
     },

@@ -4,7 +4,7 @@ from flask import Flask
 results = redis.Redis(host=os.environ["REDIS_HOST"])
 
 class Queue:
-    """The text protocol of beanstalkd."""
+    """A client for the text protocol of beanstalkd."""
     def __init__(self):
         self.file = socket.create_connection((os.environ["QUEUE_HOST"], 11300)).makefile("rwb")
 

@@ -1,7 +1,7 @@
 /**
- * A fake Cloud Hypervisor that runs no guest: its API, states, errors and migration protocol (v53), so that the driver
- * is tested strictly where the real program is absent. It is stricter than the real program in one respect: it rejects
- * unknown fields. For any kernel but the toy kernel, it serves a guest that speaks our init's protocol.
+ * A fake Cloud Hypervisor (v53) with its API, states, errors and migration protocol, so that the driver is tested where
+ * the real program is absent. Unlike the real program, it rejects unknown fields. It runs no guest: for a kernel other
+ * than the tests' toy kernel (an ELF file), it answers in the place of the guest's init.
  */
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
@@ -39,7 +39,7 @@ if (args[0] === '--version') {
 let config: Config | undefined
 let state: 'Created' | 'Running' | 'Paused' = 'Created'
 let migrating = false
-/** Disk sizes in bytes by serial, as the guest sees them. */
+/** Disk sizes as the guest sees them, in bytes, by serial number. */
 const sizes = new Map<string, number>()
 let guest: FakeGuest | undefined
 
@@ -158,7 +158,7 @@ const calls: Readonly<Record<string, Call>> = {
       const vm = running('changed')
       const id = String(Object(body).id)
       if (!vm.disks.some(disk => disk.id === id)) refuse(500, 'Error from API', 'Failed to find device', id)
-      // The guest releases the disk a moment later.
+      // Remove it later, because a real guest takes a moment to release a disk.
       setTimeout(() => (vm.disks = vm.disks.filter(disk => disk.id !== id)), 20)
     },
   },
@@ -184,7 +184,7 @@ const calls: Readonly<Record<string, Call>> = {
         if (!existsSync(join(dir, name))) refuse(500, 'Error from API', 'The VM could not be restored', name)
       const saved: unknown = JSON.parse(readFileSync(join(dir, 'config.json'), 'utf8'))
       if (!Value.Check(Config, saved)) return refuse(500, 'Error from API', 'The VM could not be restored')
-      // The state of a device is found by its id.
+      // Each disk must have the same id as in the snapshot, because the real program finds device states by id.
       const { devices } = Object(JSON.parse(readFileSync(join(dir, 'state.json'), 'utf8')))
       for (const { id } of saved.disks)
         if (!devices.includes(id)) refuse(500, 'Error from API', 'The VM could not be restored', `no state of ${id}`)
@@ -217,7 +217,7 @@ function request(command: number, payload: Buffer = Buffer.alloc(0)): Buffer {
   return Buffer.concat([header, payload])
 }
 
-/** One range with one page. */
+/** Returns a migration message with the VM's memory: one range with one page. */
 function memory(): Buffer {
   const table = Buffer.alloc(16)
   table.writeBigUInt64LE(4096n, 8)
@@ -288,7 +288,8 @@ async function answer(method: string, path: string, body: string): Promise<unkno
   }
   if (!call.schema) return body === '' ? call.act(undefined) : refuse(400, 'Bad Request')
   const value: unknown = body === '' ? undefined : JSON.parse(body)
-  // The migration target is validated later, because the real program reports a bad target as a failed migration.
+  // Do not validate a migration target here: the real program accepts a bad target, and then reports a failed
+  // migration.
   const isMigration = path === '/vm.send-migration'
   if (!isMigration && !Value.Check(call.schema, value)) return refuse(400, 'Failed to deserialize JSON')
   return call.act(value)

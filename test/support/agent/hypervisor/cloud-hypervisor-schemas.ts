@@ -1,5 +1,6 @@
 /**
- * Request bodies of Cloud Hypervisor (v53), for the fake. Stricter than the real program: unknown fields are rejected.
+ * Schemas of Cloud Hypervisor's request bodies (v53), for the fake. Unlike the real program, they reject unknown
+ * fields.
  */
 import { type Static, Type } from 'typebox'
 

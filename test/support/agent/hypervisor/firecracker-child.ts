@@ -1,7 +1,7 @@
 /**
- * A fake Firecracker that runs no guest: its API, its order of calls and its errors (v1.16), so that the driver is
- * tested strictly where the real program is absent. `transcripts.json` records the answers of the real program, and a
- * test compares both. For any kernel but the toy kernel, it serves a guest that speaks our init's protocol.
+ * A fake Firecracker (v1.16) with its API, required order of calls and errors, so that the driver is tested where the
+ * real program is absent. A test compares it with recorded responses of the real program (`transcripts.json`). It runs
+ * no guest: for a kernel other than the tests' toy kernel (an ELF file), it answers in the place of the guest's init.
  */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -36,11 +36,13 @@ let vsock: string | null = null
 let hasGuest = false
 let deaf = false
 let guest: FakeGuest | undefined
-/** `bytes`: size of the file when the drive was configured, which is the size that the guest sees. */
+/**
+ * Drives by id. `bytes` is the size of the file when the drive was configured, which is the size that the guest sees.
+ */
 const drives = new Map<string, { file: string; bytes: number; root: boolean; readOnly: boolean }>()
 const fileNamed = (file: string) => ({ file, bytes: statSync(file).size })
 
-/** Serials as the real program derives them: see `driveSerial`. */
+/** Returns the serial number that the real program derives from a file (see `driveSerial`). */
 function serialOf(file: string): string {
   const { dev, rdev, ino } = statSync(file, { bigint: true })
   return `${dev}${rdev}${ino}`.slice(0, 20)
@@ -71,7 +73,7 @@ function after(): void {
 const openable = (file: string) => existsSync(file) || refuse(`No such file or directory (os error 2) ${file}`)
 
 interface Call {
-  /** Undefined if the call accepts no body. */
+  /** Schema of the request body; undefined if the call accepts none. */
   readonly schema?: ReturnType<typeof Type.Object>
   readonly act: (body: Readonly<Record<string, unknown>>, id: string) => unknown
 }
@@ -207,7 +209,7 @@ const calls: Readonly<Record<string, Call>> = {
     schema: Type.Object({ amount_mib: int }, strict),
     act: body => {
       after()
-      // The balloon driver runs in the guest.
+      // A balloon needs a driver in the guest.
       if (!hasGuest) refuse('Balloon update error: Balloon: Device not activated yet.')
       if (Number(body.amount_mib) > memoryMib) refuse('Balloon update error: Amount of pages requested is too large.')
       amountMib = Number(body.amount_mib)
@@ -228,7 +230,7 @@ const calls: Readonly<Record<string, Call>> = {
     schema: Type.Object({ state: Type.Enum(['Paused', 'Resumed']) }, strict),
     act: body => {
       after()
-      // The real program accepts this, and its guest no longer receives anything over vsock afterwards.
+      // Resuming a running VM: the real program accepts it, but the guest then receives nothing more over vsock.
       if (body.state === 'Resumed' && state === 'Running') deaf = true
       state = body.state === 'Paused' ? 'Paused' : 'Running'
     },

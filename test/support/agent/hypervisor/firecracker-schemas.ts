@@ -1,4 +1,6 @@
-/** Request bodies of Firecracker (v1.16), for the fake. Unknown fields are rejected, as in the real program. */
+/**
+ * Schemas of Firecracker's request bodies (v1.16), for the fake. They reject unknown fields, as the real program does.
+ */
 import { Type } from 'typebox'
 
 export const strict = { additionalProperties: false }

@@ -1,4 +1,4 @@
-/** The Node part of a project whose server is written in another language. */
+/** Plans the Node steps of a project whose server is written in another language, such as building its assets. */
 import type { Project } from '../project.ts'
 import type { NodeSteps, ToolVersion } from '../types.ts'
 import { versionOf } from '../versions.ts'

@@ -1,11 +1,11 @@
-/** Frameworks of Node projects: how each is recognized, what it serves, and where its build writes. */
+/** Frameworks of Node projects: how to detect each one, what serves it, and where its build writes. */
 import { type Project, withoutComments } from '../project.ts'
 import type { NodePackage } from './package.ts'
 
 export interface Served {
-  /** The output directory of a static site; null if a server renders. */
+  /** The output directory of a static site; null if the framework needs a server. */
   readonly staticDir: string | null
-  /** The start command of a server without a `start` script. */
+  /** The command that starts the framework's server if the project has no `start` script. */
   readonly start: string | null
 }
 
@@ -37,7 +37,7 @@ const viteDir = (own: NodePackage, project: Project) =>
     'dist',
   )
 
-/** More specific frameworks come first: most of them use Vite. */
+/** More specific frameworks come first, because most of them also depend on Vite. */
 export const frameworks: readonly Framework[] = [
   {
     name: 'next',
@@ -103,7 +103,7 @@ export const frameworks: readonly Framework[] = [
   { name: 'vite', detect: uses('vite'), serve: (own, project) => site(viteDir(own, project)) },
 ]
 
-/** `outputPath` of the build, else the default of the application builder. */
+/** Returns the output directory: `outputPath` of angular.json, otherwise the default of Angular's builder. */
 function angularDir(project: Project): string {
   const text = project.text('angular.json')
   const name = /"projects"\s*:\s*\{\s*"([^"]+)"/.exec(text)?.[1] ?? 'app'

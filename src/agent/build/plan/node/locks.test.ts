@@ -22,7 +22,7 @@ test.each([
   ['yarn.lock', '__metadata:\n  version: 6\n', '@yarnpkg/cli-dist@3'],
   ['yarn.lock', '__metadata:\n  version: 8\n', '@yarnpkg/cli-dist@4'],
   ['yarn.lock', '# yarn lockfile v1\n', 'yarn@1'],
-])('the format of %s decides its package manager: %j', (lock, text, manager) => {
+])('the format of %s decides the version of the package manager: %j', (lock, text, manager) => {
   expect(planOf({ 'package.json': own(), [lock]: text }).node?.packages.manager).toBe(manager)
 })
 
@@ -31,7 +31,7 @@ test('the plan says which line of a lock file decided', () => {
   expect(plan.tools[1]).toEqual({ tool: 'yarn', version: '3', from: { file: 'yarn.lock', line: 3 } })
 })
 
-test('a version of the project wins over its lock file', () => {
+test("a version that the project names wins over the lock file's format", () => {
   const files = { 'package.json': own({ packageManager: 'pnpm@10.4.1' }), 'pnpm-lock.yaml': `lockfileVersion: '9.0'\n` }
   expect(planOf(files).node?.packages.manager).toBe('pnpm@10.4.1')
 })
@@ -39,7 +39,7 @@ test('a version of the project wins over its lock file', () => {
 test.each([
   ['allowBuilds:\n  sharp: true\n', 'pnpm@10'],
   ['packages:\n  - "apps/*"\n', 'pnpm@9'],
-])('a workspace file of pnpm that only has settings needs pnpm 10: %j', (workspace, manager) => {
+])('a pnpm-workspace.yaml that only has settings needs pnpm 10: %j', (workspace, manager) => {
   const files = {
     'package.json': own(),
     'pnpm-lock.yaml': `lockfileVersion: '9.0'\n`,
@@ -55,18 +55,18 @@ test.each([
   ['a dependency that package.json has as another kind', { optionalDependencies: { dayjs: '1' } }, 'npm ci'],
   ['no dependency', {}, 'npm install'],
   ['another version', { dependencies: { dayjs: '0' } }, 'npm install'],
-])('a package-lock.json with %s is installed with its command', (_, root, install) => {
+])('npm ci is chosen only if package-lock.json matches package.json: %s', (_, root, install) => {
   expect(planOf({ 'package.json': own(), 'package-lock.json': lockOf(root) }).install).toEqual([install])
 })
 
 test.each(['', JSON.stringify({ lockfileVersion: 1, dependencies: {} })])(
-  'a package-lock.json that names no dependencies of the project is trusted: %j',
+  'npm ci is chosen if package-lock.json does not list the dependencies of package.json: %j',
   text => {
     expect(planOf({ 'package.json': own(), 'package-lock.json': text }).install).toEqual(['npm ci'])
   },
 )
 
-test('of a large lock file, the first part decides', () => {
+test('of a large lock file, only the first part is compared with package.json', () => {
   const packages = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`node_modules/a${n}`, { version: '1' }]))
   const large = (root: object) =>
     JSON.stringify({ name: 'a "{', packages: { '': { name: '}"', ...root }, ...packages } }, null, 2)
@@ -78,13 +78,13 @@ test('of a large lock file, the first part decides', () => {
 })
 
 test.each(['{"packages": {"": {"dependencies":', '<<<<<<< ours', '{"packages": {"": {]}}'])(
-  'a package-lock.json that is no JSON is left to npm: %j',
+  'npm ci is chosen if package-lock.json is not valid JSON, so that npm reports it: %j',
   text => {
     expect(planOf({ 'package.json': own(), 'package-lock.json': text }).install).toEqual(['npm ci'])
   },
 )
 
-test('a project without dependencies is installed if that runs a script', () => {
+test('a project without dependencies is installed only if that runs a script', () => {
   const start = { start: 'node a.js' }
   const files = (scripts: object) => ({ 'package.json': JSON.stringify({ scripts }) })
   expect(planOf(files(start)).install).toEqual([])

@@ -1,16 +1,16 @@
-/** Lock files of Node projects: the version of the package manager that wrote one, and whether it fits package.json. */
+/** Lock files of Node projects: which version of the package manager wrote one, and whether it matches package.json. */
 import { lineAt, objectOr, type Project } from '../project.ts'
 import type { ToolVersion } from '../types.ts'
 import { versionOf } from '../versions.ts'
 import { isBerry, type PackageManager } from './managers.ts'
 
-/** By format of the lock file: the manager that reads it without rewriting it. */
+/** By lock file format: the version of the package manager that reads the file without rewriting it. */
 const formats: Readonly<Partial<Record<PackageManager['tool'], readonly (readonly [RegExp, string])[]>>> = {
   pnpm: [
     [/^lockfileVersion: '?5\.3\b/m, '6'],
     [/^lockfileVersion: '?5\.4\b/m, '7'],
     [/^lockfileVersion: '?6\./m, '8'],
-    // pnpm 10 has the same format, but runs no scripts of dependencies unless the project allows them.
+    // pnpm 10 has the same format, but does not run scripts of dependencies unless the project allows them.
     [/^lockfileVersion: '?9\./m, '9'],
   ],
   yarn: [
@@ -20,11 +20,11 @@ const formats: Readonly<Partial<Record<PackageManager['tool'], readonly (readonl
   ],
 }
 
-/** The version that the project names, else that of its lock file, else the default. */
+/** Returns the version that the project names, otherwise that of its lock file, otherwise the default. */
 export function managerVersion(project: Project, { tool }: PackageManager, lock: string | null): ToolVersion {
   const named = versionOf(project, tool)
   if (named.from !== null) return named
-  // pnpm 9 rejects a workspace file that only has settings.
+  // pnpm 9 rejects a workspace file without `packages`.
   const needsNewest = tool === 'pnpm' && /^(?!packages:)\w+:/m.test(project.text('pnpm-workspace.yaml'))
   const text = lock === null || needsNewest ? '' : project.text(lock)
   for (const [pattern, version] of formats[tool] ?? []) {
@@ -36,7 +36,7 @@ export function managerVersion(project: Project, { tool }: PackageManager, lock:
 
 const newestBerry = '4'
 
-/** Whether `npm ci` accepts the lock file. True if the file has an old format or cannot be read. */
+/** Whether `npm ci` accepts the lock file. Also true if the file has an old format or cannot be parsed. */
 export function isInSync(project: Project, lock: string): boolean {
   const root = rootEntry(project.text(lock))
   if (root === undefined) return true
@@ -44,7 +44,10 @@ export function isInSync(project: Project, lock: string): boolean {
   return [...dependenciesOf(project.json('package.json'))].every(one => locked.has(one))
 }
 
-/** The project's own entry, which is the first of `packages`. Only the first part of a large file is known. */
+/**
+ * Returns the lock file's entry for the project itself, which is the first one in `packages`. Cannot use JSON.parse on
+ * the whole text, because a large file is cut.
+ */
 function rootEntry(text: string): Record<string, unknown> | undefined {
   const start = /"packages"\s*:\s*\{\s*""\s*:\s*(?=\{)/.exec(text)
   if (!start) return undefined
@@ -62,7 +65,7 @@ function rootEntry(text: string): Record<string, unknown> | undefined {
   return undefined
 }
 
-/** npm lists a dependency of two kinds once in the lock file. */
+/** Returns dependencies of all kinds in one set: npm lists a dependency of two kinds only once in the lock file. */
 const dependenciesOf = (own: Record<string, unknown>): Set<string> =>
   new Set(
     ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies']

@@ -1,22 +1,25 @@
-/** Node's package managers: which one a project uses, and its commands. */
+/** Node's package managers: how to detect the one that a project uses, and its commands. */
 import { faultAt, lineAt, objectOr, type Project, stringOr } from '../project.ts'
 import type { ToolName } from '../types.ts'
 
 export interface PackageManager {
   readonly tool: ToolName & ('npm' | 'pnpm' | 'yarn' | 'bun')
   readonly locks: readonly string[]
-  /** @param locked whether a lock file exists; `berry` is Yarn 2 and newer */
+  /**
+   * @param locked whether there is a lock file to install from
+   * @param berry whether Yarn is version 2 or newer
+   */
   readonly install: (locked: boolean, berry: boolean) => string
   readonly run: (script: string) => string
-  /** Removes development dependencies; null if the manager cannot do it offline. */
+  /** The command that removes development dependencies; null if the manager cannot do that offline. */
   readonly prune: string | null
-  /** Starts a file. */
+  /** Returns the command that runs a JavaScript file. */
   readonly file: (path: string) => string
 }
 
 const nodeFile = (path: string) => `node ${path}`
 
-/** The first manager with a lock file wins. */
+/** In order of precedence: the first manager with a lock file wins. */
 export const packageManagers: readonly PackageManager[] = [
   {
     tool: 'pnpm',
@@ -57,7 +60,10 @@ export const packageManagers: readonly PackageManager[] = [
 
 const npm = packageManagers.find(({ tool }) => tool === 'npm')
 
-/** By `packageManager`, then by lock file, then by `engines`. @throws BuildFault if the manager is not supported */
+/**
+ * Detects the package manager by `packageManager`, then by lock file, then by `engines`, otherwise npm.
+ * @throws BuildFault if the manager is not supported
+ */
 export function managerOf(project: Project): { readonly manager: PackageManager; readonly lock: string | null } {
   const lockOf = ({ locks }: PackageManager) => locks.find(project.has) ?? null
   const field = stringOr(project.json('package.json')['packageManager'])
@@ -83,11 +89,13 @@ export function managerOf(project: Project): { readonly manager: PackageManager;
 const enginesOf = (project: Project, tool: string) =>
   objectOr(project.json('package.json')['engines'])[tool] !== undefined
 
-/** Whether Yarn loads packages from archives (Plug'n'Play), for which it must start the program. It is Yarn 2's default. */
+/**
+ * Whether Yarn loads packages from archives (Plug'n'Play), the default since Yarn 2. Then Yarn must start the program.
+ */
 export const isPnp = (project: Project) =>
   isBerry(project) && !/^nodeLinker:\s*["']?(?:node-modules|pnpm)\b/m.test(project.text('.yarnrc.yml'))
 
-/** Whether Yarn is version 2 or newer: its lock file and its settings have another format. */
+/** Whether the project uses Yarn 2 or newer, whose lock file and settings have another format. */
 export const isBerry = (project: Project) =>
   project.has('.yarnrc.yml') ||
   /^__metadata:/m.test(project.text('yarn.lock')) ||

@@ -1,4 +1,7 @@
-/** Nx workspaces: the first app that Next.js serves. The top has no scripts. */
+/**
+ * Plans an Nx workspace, whose top-level package.json has no scripts: builds and starts the first app with a Next.js
+ * config.
+ */
 import type { Project } from '../project.ts'
 import { stringOr } from '../project.ts'
 

@@ -1,11 +1,11 @@
-/** The parts of package.json that decide a plan. */
+/** The parts of package.json that a build plan depends on. */
 import { objectOr, type Project, stringOr } from '../project.ts'
 
 export interface NodePackage {
   readonly script: (name: string) => string | undefined
   readonly uses: (dependency: string) => boolean
   readonly hasDependencies: boolean
-  /** Whether scripts run when the dependencies are installed. */
+  /** Whether installing the dependencies also runs scripts of the project. */
   readonly installsMore: boolean
   readonly mayHaveDevDependencies: boolean
   readonly main: string | undefined
@@ -26,7 +26,7 @@ export function readPackage(project: Project): NodePackage {
     uses: dependency => Object.hasOwn(dependencies, dependency),
     hasDependencies: Object.keys(dependencies).length > 0 || parsed['workspaces'] !== undefined,
     installsMore: installScripts.some(name => stringOr(scripts[name]) !== undefined),
-    // Each workspace has its own package.json, which is not read.
+    // Also true for workspaces: each has its own package.json, which is not read.
     mayHaveDevDependencies:
       Object.keys(objectOr(parsed['devDependencies'])).length > 0 || parsed['workspaces'] !== undefined,
     main: stringOr(parsed['main'])?.replace(/^\.\//, ''),

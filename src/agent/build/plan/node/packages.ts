@@ -1,4 +1,4 @@
-/** The npm packages that provide Node and the package manager of a project. */
+/** The npm packages that provide a project's version of Node and of its package manager. */
 import type { Project } from '../project.ts'
 import type { ToolVersion } from '../types.ts'
 import { isBerry } from './managers.ts'
@@ -6,16 +6,18 @@ import { isBerry } from './managers.ts'
 export interface ToolPackages {
   readonly node: string
   readonly manager: string
-  /** Bun beside another package manager, for a project whose commands use it. */
+  /** Bun in addition to another package manager, for a project whose commands call it. */
   readonly bun?: string
-  /** Whether the Node and npm of the builder's image replace these if the registry is out of reach. */
+  /** Whether the Node and npm of the builder's image may be used if the npm registry is unreachable. */
   readonly optional: boolean
 }
 
-/** npm for a Node that the project names, which may be old, and the npm of the current Node. */
+/**
+ * Versions of npm: `named` for a Node version that the project names, which may be old, `current` for the default Node.
+ */
 const npmOf = { named: '10', current: '11' } as const
 
-/** @param tools with a version of Node and of the package manager */
+/** Returns the npm packages of the plan's tools. @param tools must include Node and a package manager */
 export function packagesOf(project: Project, tools: readonly ToolVersion[]): ToolPackages {
   const node = tools.find(({ tool }) => tool === 'node')
   const manager = tools.find(({ tool }) => tool === 'npm' || tool === 'pnpm' || tool === 'yarn' || tool === 'bun')
@@ -32,7 +34,7 @@ export function packagesOf(project: Project, tools: readonly ToolVersion[]): Too
 
 function managerPackage({ tool, version, from }: ToolVersion, namesNode: boolean, berry: boolean): string {
   if (tool === 'npm' && from === null) return `npm@${npmOf[namesNode ? 'named' : 'current']}`
-  // npm has the last Yarn 2 only under its old name.
+  // The npm package `yarn` ends with Yarn 2; newer versions are in `@yarnpkg/cli-dist`.
   if (tool === 'yarn' && berry && !/^\D*2\b/.test(version)) return `@yarnpkg/cli-dist@${version}`
   return `${tool}@${version}`
 }

@@ -1,7 +1,7 @@
 import { faultAt, type Project } from '../project.ts'
 import type { Provider } from '../types.ts'
 
-/** A CMake or Meson project: its first executable. */
+/** A CMake or Meson project. Starts its first executable. */
 export const cpp: Provider = {
   name: 'cpp',
   detect: project => project.has('CMakeLists.txt') || project.has('meson.build'),

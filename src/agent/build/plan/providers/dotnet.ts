@@ -2,7 +2,7 @@ import { lineAt, type Project } from '../project.ts'
 import type { Provider, ToolVersion } from '../types.ts'
 import { versionOf } from '../versions.ts'
 
-/** The C# project at the top, published for release. */
+/** A C# project with a .csproj file at the top, published in the Release configuration. */
 export const dotnet: Provider = {
   name: 'dotnet',
   detect: project => project.find(/^[^/]+\.csproj$/).length > 0,
@@ -21,7 +21,7 @@ export const dotnet: Provider = {
   },
 }
 
-/** The SDK that global.json and others name, else that of the target framework. */
+/** Returns the SDK version that global.json or a version file names, otherwise that of the target framework. */
 function sdkOf(project: Project, file: string): ToolVersion {
   const named = versionOf(project, 'dotnet')
   const text = project.text(file)

@@ -2,7 +2,7 @@ import { faultAt, type Project } from '../project.ts'
 import type { Provider } from '../types.ts'
 import { versionOf } from '../versions.ts'
 
-/** `{:name, "~> 1.0"}` of `deps`. */
+/** Whether mix.exs lists dependencies such as `{:name, "~> 1.0"}`. */
 const hasDependencies = (project: Project) =>
   project.has('mix.lock') &&
   project
@@ -10,7 +10,7 @@ const hasDependencies = (project: Project) =>
     .split('\n')
     .some(line => /^\s*\{:\w+,\s*(?:"|\w+:)/.test(line))
 
-/** A mix project, started as a release. */
+/** An Elixir project with a mix.exs, started as a release. */
 export const elixir: Provider = {
   name: 'elixir',
   detect: project => project.has('mix.exs'),
@@ -23,7 +23,7 @@ export const elixir: Provider = {
       framework: /\{:phoenix,/.test(text) ? 'phoenix' : null,
       debian: { build: ['elixir', 'erlang-dev', 'erlang-nox'], run: [] },
       tools: [versionOf(project, 'elixir'), versionOf(project, 'erlang')],
-      // Without dependencies, a build needs no package manager.
+      // Without dependencies, the build does not need Hex.
       install: hasDependencies(project)
         ? [
             'mix local.hex --force',

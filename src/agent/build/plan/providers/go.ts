@@ -2,7 +2,9 @@ import { faultAt, type Project } from '../project.ts'
 import type { Provider } from '../types.ts'
 import { versionOf } from '../versions.ts'
 
-/** A Go module or workspace: one program, from the top, from `cmd`, or from a module with a `main.go`. */
+/**
+ * A Go module or workspace. Builds one program: the top-level package, one in `cmd`, or a directory with a `main.go`.
+ */
 export const go: Provider = {
   name: 'go',
   detect: project => ['go.mod', 'go.work', 'main.go'].some(project.has),

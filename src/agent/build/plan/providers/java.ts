@@ -5,7 +5,10 @@ import { versionOf } from '../versions.ts'
 const gradleFiles = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'] as const
 const wrapper = 'gradle/wrapper/gradle-wrapper.properties'
 
-/** The line that chooses Gradle: that of its version, else the first one that only Gradle understands. */
+/**
+ * Returns the line that shows that the project uses Gradle: its version in the wrapper's properties, otherwise the
+ * first line with Gradle syntax.
+ */
 function gradlePlace(project: Project): Place {
   const script = gradleFiles.find(project.has)
   const found = project.has(wrapper) ? wrapper : (script ?? 'gradlew')
@@ -13,7 +16,7 @@ function gradlePlace(project: Project): Place {
   return { file: found, line: lineAt(text, text.search(/^(?:distributionUrl|plugins|apply plugin|rootProject)\b/m)) }
 }
 
-/** A Gradle or Maven project, with its own wrapper if it has one. */
+/** A Gradle or Maven project, built with its own wrapper if it has one. */
 export const java: Provider = {
   name: 'java',
   detect: project => ['pom.xml', 'gradlew', ...gradleFiles].some(project.has),

@@ -44,14 +44,14 @@ export const node: Provider = {
   },
 }
 
-/** Whether package.json only describes a static site: it has nothing to install, build or start. */
+/** Whether the project is a static site with a package.json that has nothing to install, build or start. */
 function isPage(project: Project): boolean {
   const { script, main, hasDependencies } = readPackage(project)
   const runs = script('build') !== undefined || script('start') !== undefined || main !== undefined
   return !runs && !hasDependencies && project.has('index.html')
 }
 
-/** Node, the package manager, and bun if a script calls it or the project names it. */
+/** Returns the versions of Node, of the package manager, and of Bun if a script calls it or the project names it. */
 function toolsOf(project: Project, own: NodePackage, manager: PackageManager, lock: string | null): ToolVersion[] {
   const callsBun = ['build', 'start'].some(name => /\bbunx?\b/.test(own.script(name) ?? ''))
   const usesBun = callsBun || versionInToolFile(project, 'bun') !== undefined
@@ -63,11 +63,11 @@ function toolsOf(project: Project, own: NodePackage, manager: PackageManager, lo
   ]
 }
 
-/** Development servers, and servers that cannot serve a static export. */
+/** Matches start scripts that run a development server, or a framework's server that cannot serve a static export. */
 const devServers =
   /^(?:\w+=\S+\s+)*(?:npx |pnpm |bunx? )?(?:vite|ng serve|astro|react-scripts|expo|serve|next|react-router-serve|gatsby|docusaurus|eleventy|vue-cli-service)\b/
 
-/** Whether `start` is the app's own server, so the output directory is not served alone. */
+/** Whether the `start` script runs the app's own server. Then the output directory is not served as a static site. */
 function startsServer(own: NodePackage): boolean {
   const line = own.script('start')
   return line !== undefined && !devServers.test(line)
@@ -75,7 +75,10 @@ function startsServer(own: NodePackage): boolean {
 
 const mainFiles = ['index.js', 'index.ts', 'server.js', 'app.js', 'main.js', 'server.ts', 'main.ts']
 
-/** A build without a server and without a known framework: most tools write to `dist`. */
+/**
+ * Whether the project is a static site of an unknown framework: it has a build and no server. Most such tools write to
+ * `dist`.
+ */
 const unknownSite = (project: Project, own: NodePackage, served: Served, builds: boolean) =>
   builds && served.start === null && own.script('start') === undefined && fileOf(project, own) === undefined
 
@@ -90,7 +93,7 @@ function startOf(
   builds: boolean,
 ): string | null {
   if (own.script('start') !== undefined) return manager.run('start')
-  // A built file such as dist/index.js is not in the source.
+  // With a build, `main` may be a generated file such as dist/index.js, which is not in the source.
   const run = manager.tool === 'yarn' && isPnp(project) ? (path: string) => `yarn node ${path}` : manager.file
   const file = own.main !== undefined && builds && fallback === null ? own.main : fileOf(project, own)
   if (file !== undefined) return run(file)

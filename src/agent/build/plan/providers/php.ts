@@ -4,20 +4,28 @@ import { objectOr, type Project } from '../project.ts'
 import type { Provider } from '../types.ts'
 import { versionOf } from '../versions.ts'
 
-/** Composer runs scripts of packages with the extensions that the site has when it runs. */
+/**
+ * Debian packages for installing dependencies. Composer runs scripts of packages, which need the same extensions as the
+ * site.
+ */
 const composer = ['composer', 'unzip', ...phpPackages]
 
-/** `config:cache` is not among them: it would freeze the environment of the build. */
+/**
+ * Commands that fill Laravel's caches. `config:cache` is missing because it would freeze the build's environment
+ * variables.
+ */
 const laravelCaches = ['php artisan event:cache', 'php artisan route:cache', 'php artisan view:cache']
 
-/** Whether Composer has something to do: platform packages such as `php` and `ext-gd` have no vendor. */
+/**
+ * Whether Composer has anything to install. Platform packages such as `php` and `ext-gd` have no `/` in their names.
+ */
 function hasPackages(project: Project): boolean {
   const { require, autoload } = project.json('composer.json')
   const names = Object.keys(objectOr(require))
   return names.some(name => name.includes('/')) || Object.keys(objectOr(autoload)).length > 0
 }
 
-/** A PHP site: Laravel, or the files at the top. */
+/** A PHP site: Laravel, or the PHP files at the top or in `public`. */
 export const php: Provider = {
   name: 'php',
   detect: project => project.has('index.php') || project.has('composer.json'),

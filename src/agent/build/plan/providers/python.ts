@@ -11,7 +11,10 @@ interface Installer {
   readonly install: (project: Project) => readonly string[]
 }
 
-/** By lock file; a file `requirements.txt` beside another one was exported for deployment. */
+/**
+ * Installers in order of precedence. requirements.txt comes first: besides another lock file, it was exported for
+ * deployment.
+ */
 const installers: readonly Installer[] = [
   {
     tool: null,
@@ -45,7 +48,7 @@ const installers: readonly Installer[] = [
 
 const hasTable = (project: Project, table: string) => project.toml('pyproject.toml').some(line => line.table === table)
 
-/** Whether pip can install the project itself: a pyproject.toml may only hold settings of tools. */
+/** Whether pip can install the project itself. A pyproject.toml may contain nothing but settings of tools. */
 function isPackage(project: Project): boolean {
   const { toml } = project
   if (project.has('setup.py') || hasTable(project, 'build-system')) return true
@@ -58,7 +61,7 @@ const mainFiles = ['main.py', 'app.py', 'start.py', 'bot.py', 'hello.py', 'serve
 
 export const python: Provider = {
   name: 'python',
-  // Scripts beside a package.json are helpers of a Node project.
+  // Python scripts besides a package.json are helpers of a Node project.
   detect: project => manifests.some(project.has) || (mainFiles.some(project.has) && !project.has('package.json')),
   plan: project => {
     const installer = installers.find(one => one.applies(project))
@@ -75,7 +78,9 @@ export const python: Provider = {
   },
 }
 
-/** Whether a manifest names a package. The name of a longer one with the same beginning does not count. */
+/**
+ * Returns a function that tells whether a manifest names a package. Longer names with the same beginning do not match.
+ */
 function uses(project: Project): (name: string) => boolean {
   const manifest = ['requirements.txt', 'pyproject.toml', 'Pipfile']
     .map(project.text)
@@ -110,7 +115,7 @@ function startOf(project: Project): { readonly framework: string | null; readonl
   throw faultAt({ file: place, line: 1 }, 'The start command is unknown. Add a Procfile (web: <command>) or main.py.')
 }
 
-/** `WSGI_APPLICATION = "site.wsgi.application"` of the settings, as gunicorn names it. */
+/** Returns the `WSGI_APPLICATION` of the settings in gunicorn's notation, such as `site.wsgi:application`. */
 function wsgiModule(project: Project): string {
   for (const file of project.find(/^(?:[^/]+\/)*settings\.py$/)) {
     const text = project.text(file)

@@ -2,7 +2,7 @@ import type { Project } from '../project.ts'
 import type { Provider } from '../types.ts'
 import { versionOf } from '../versions.ts'
 
-/** A bundle: Rails, another Rack application, or a script. */
+/** A Ruby project with a Gemfile: Rails, another Rack application, or a script. */
 export const ruby: Provider = {
   name: 'ruby',
   detect: project => project.has('Gemfile'),
@@ -10,7 +10,7 @@ export const ruby: Provider = {
     const uses = (gem: string) => new RegExp(`^\\s*gem\\s+["']${gem}["']`, 'm').test(project.text('Gemfile'))
     const isRails = project.has('config/application.rb')
     const hasAssets = isRails && (uses('sprockets-rails') || uses('propshaft'))
-    // execjs runs a JavaScript engine of the system.
+    // The gem execjs runs JavaScript with the installed Node.
     const usesNode = project.has('package.json') || uses('execjs')
     const packs = uses('bootsnap')
     return {

@@ -3,7 +3,7 @@ import { tomlValue } from '../toml.ts'
 import type { Provider } from '../types.ts'
 import { versionOf } from '../versions.ts'
 
-/** A Cargo package or workspace: the binary that `default-run` names, or the first one. */
+/** A Cargo package or workspace. Starts the binary that `default-run` names, otherwise the first one. */
 export const rust: Provider = {
   name: 'rust',
   detect: project => project.has('Cargo.toml'),
@@ -23,7 +23,7 @@ export const rust: Provider = {
         'mkdir -p bin',
         ...binaries.map(name => `cp target/release/${name} bin/`),
       ],
-      // Rocket reads variables of its own, and listens on loopback by default.
+      // Rocket reads address and port from its own variables, and listens on loopback by default.
       start: `${usesRocket ? 'ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=$PORT ' : ''}./bin/${binary}`,
       staticDir: null,
       port: null,
@@ -51,7 +51,7 @@ function memberWithBinary(project: Project): string {
   return member
 }
 
-/** The programs that Cargo finds by itself; other processes of the app may run them. */
+/** Returns the binaries that Cargo discovers by their paths. All of them are kept for other processes of the app. */
 function binariesOf(project: Project, dir: string): string[] {
   const extra = project
     .under(at(dir, 'src/bin'))

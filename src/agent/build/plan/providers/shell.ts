@@ -1,10 +1,10 @@
 import { railpackStart } from '../start.ts'
 import type { Provider } from '../types.ts'
 
-/** Shells that a `#!` line may choose; other interpreters are not in the image. */
+/** Shells that a `#!` line may select. The image has no other interpreters. */
 const shells = ['bash', 'sh', 'dash', 'zsh']
 
-/** Runs `start.sh` with the shell of its first line, or the command of railpack.json. */
+/** Runs `start.sh` with the shell that its `#!` line names, or the start command of railpack.json. */
 export const shell: Provider = {
   name: 'shell',
   detect: project => project.has('start.sh') || railpackStart(project) !== undefined,

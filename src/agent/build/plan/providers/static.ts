@@ -1,7 +1,7 @@
 import { faultAt } from '../project.ts'
 import type { Provider } from '../types.ts'
 
-/** A site without a build: `root` of a Staticfile, else the top or `public`. */
+/** A site without a build: the directory `root` of a Staticfile, otherwise the top or `public`. */
 export const staticSite: Provider = {
   name: 'static',
   detect: project => ['Staticfile', 'index.html', 'public/index.html'].some(project.has),

@@ -27,7 +27,7 @@ export const audit: Benchmark = {
   name: 'audit',
   goal: 'the first page of a million audit rows in at most 20 ms, whatever the filter',
   covers: ['B23'],
-  how: 'The two statements of the first page, rows and exact total, on a million rows, for the filters of the API.',
+  how: 'Runs the two statements that read the first page, for its rows and for the exact total, in a table of a million rows, with different filters of the API.',
   async run(report) {
     const rows = Number(process.env['MOTE_BENCH_AUDIT_ROWS'] ?? 1_000_000)
     await using api = await startBenchApi()

@@ -55,7 +55,7 @@ export const auth: Benchmark = {
   name: 'auth',
   goal: 'a JWT costs at most 60 us of CPU, an access token at most 1.2 times that, independent of their number up to a million',
   covers: ['B13'],
-  how: 'Requests go directly into the server, without sockets, alternating between handlers that do nothing: one without authentication, one that needs a credential, and one that also needs a project. Measures the CPU of the process per request, without PostgreSQL. For the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens alternate; this is time and includes PostgreSQL.',
+  how: 'Requests go directly into the server, without sockets, alternating between handlers that do nothing: one without authentication, one that needs a credential, and one that also needs a project. Measures the CPU of the process per request, without PostgreSQL. To measure the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens alternate; this is time and includes PostgreSQL.',
   reading:
     'From the second use on, a plain hash of the token replaces the signature check of a JWT and the keyed hash of an access token (docs/decisions/0073-pipelined-reads-and-writes.md). The database is queried each time, and the remaining cost of both is that one statement by node-pg.',
   async run(report) {

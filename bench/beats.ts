@@ -14,7 +14,7 @@ export const heartbeats: Benchmark = {
   name: 'beats',
   goal: 'heartbeats of 1,000 hosts per second with the metrics of 10,000 VMs, at 15 % of one core',
   covers: ['B19'],
-  how: 'CPU of the control plane process while it receives a heartbeat of every host each second, minus its CPU without heartbeats. The process also simulates the hosts, so serializing the heartbeats counts against it. For comparison: the time of one batched UPDATE of the same number of rows by node-pg, which is what each second writes.',
+  how: 'Measures the CPU of the control plane process while it receives a heartbeat of every host each second, minus its CPU without heartbeats. The process also simulates the hosts, so serializing the heartbeats counts against it. For comparison: the time of one batched UPDATE of the same number of rows by node-pg, which is what each second writes.',
   reading: 'The process serializes and parses each heartbeat; in a real installation it only parses them.',
   async run(report) {
     await using plane = await startPlane()

@@ -66,7 +66,7 @@ export const burst: Benchmark = {
   name: 'burst',
   goal: 'ten parallel deploys run at 90 % of the rate at which the agent alone starts ten such VMs',
   covers: ['B9'],
-  how: `Real VMs of ${memoryMib} MiB. ${count} deploys are requested at once, and measured until the event stream of the project reports the last of them as running: API, plan limits, placement, agent, health check, status. Alternates with an agent with the same settings that receives as many desired states over its bus.`,
+  how: `Real VMs of ${memoryMib} MiB. ${count} deploys are requested at once, and measured until the event stream of the project reports the last of them as running: API, plan limits, placement, agent, health check, status. This alternates with an agent with the same settings that receives as many desired states over its bus.`,
   reading:
     "Ten instead of a hundred, because a hundred emulated VMs do not fit two cores. Both sides start from the same template and share the cores with their guests. Until 2026-11-21 23:00 the health checks of the control plane requested the greeting of the sample app, which starts three programs in an emulated guest, and those of the agent alone a file: 0.62 to 0.77, most of it the guests' work. The difference is the CPU of the control plane, the gateway and PostgreSQL, which the guests do not get.",
   unable: missingForVms,

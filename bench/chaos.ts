@@ -24,7 +24,7 @@ const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? 600)
 
 export const chaosBenchmark: Benchmark = {
   name: 'chaos',
-  goal: `${seconds} s of kill -9: no leak, no lost write, at rest within 30 s`,
+  goal: `${seconds} s of kill -9: no leak, no lost write, and all resources in their desired state within 30 s`,
   unable: async () => natsMissing,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
@@ -50,10 +50,10 @@ export const chaosBenchmark: Benchmark = {
     for (const fault of result.faults.slice(0, mostShown)) console.error(`  ${fault}`)
     const { kills, hostsLost, acknowledged, repeated } = result
     report.note(
-      `${kills.control} control planes, ${kills.agent} agents and ${kills.bus} nats-servers killed, ${realHosts} of ${3 + realHosts} hosts with ${hypervisor?.name ?? 'simulated'} VMs, ${hostsLost} hosts down until they were given up; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
+      `${kills.control} control planes, ${kills.agent} agents and ${kills.bus} nats-servers killed, ${realHosts} of ${3 + realHosts} hosts with ${hypervisor?.name ?? 'simulated'} VMs, ${hostsLost} hosts unreachable until they were declared lost; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
     )
-    if (result.slowest.length > 0) report.note(`at rest last: ${result.slowest.join('; ').slice(0, 500)}`)
+    if (result.slowest.length > 0) report.note(`settled last: ${result.slowest.join('; ').slice(0, 500)}`)
     report.verdict('leaks and lost writes', result.faults.length, 0)
-    report.verdict('at rest after the last kill, s', result.convergedSeconds, 30)
+    report.verdict('all resources in their desired state after the last kill, s', result.convergedSeconds, 30)
   },
 }

@@ -22,7 +22,7 @@ const rounds = 3
 export const database: Benchmark = {
   name: 'database',
   goal: 'create to SELECT 1 in at most 5 s with the image cached, branch of the newest snapshot to SELECT 1 in at most 1 s',
-  how: `Through the API of a complete installation, ${rounds} times: creates a database, a branch of the newest snapshot and a branch of an older one; measured from the request until the status is running or the connection is available.`,
+  how: `Through the API of a complete installation, the benchmark does this ${rounds} times: it creates a database, a branch of the newest snapshot and a branch of an older one; measured from the request until the status is running or the connection is available.`,
   reading:
     'The newest snapshot has a prepared branch. Of the 1.4 s for a branch of an older snapshot, 0.15 s are the clone of its volume and the request to its host, 0.15 s QEMU and the template of the image, 0.1 s resuming the guest, 0.3 s detecting and mounting two volumes, 0.35 s PostgreSQL and its recovery, and 0.4 s the first client. From the guest on, the time is CPU: without KVM, QEMU translates the code of the guest. Resuming a memory snapshot with a running server takes 1.1 to 2.3 s, because snapshots do not contain translated code (docs/decisions/0053-spare-branches.md). Until 2026-11-22, 09:40, it was 2.4 s: snapshot copies allocated the whole volume including zeros, and each clone read them (docs/decisions/0013-volumes.md).',
   async unable() {

@@ -25,7 +25,7 @@ export const events: Benchmark = {
   name: 'events',
   goal: 'a committed change reaches the client of an event stream in 2 ms (median), and no later than a change in etcd reaches a watcher',
   covers: ['B11'],
-  how: "Measured from the COMMIT that adds an event to its first byte at the client over HTTP, with the control plane as a separate process: NOTIFY, position in the table's order, bus, stream. Alternates with a bare NOTIFY between two connections, with an etcd of one node (JSON gateway, put to watcher), and with nats-server, which stores nothing (publish to one subscriber). For the growth, three control planes with 5, 50 and 500 other open streams and as many tenants alternate.",
+  how: "Measured from the COMMIT that adds an event to its first byte at the client over HTTP, with the control plane as a separate process: NOTIFY, position in the table's order, bus, stream. This alternates with a bare NOTIFY between two connections, with an etcd of one node (JSON gateway, put to watcher), and with nats-server, which stores nothing (publish to one subscriber). To measure the growth, three control planes with 5, 50 and 500 other open streams and as many tenants alternate.",
   reading:
     'The position costs one UPDATE with a durable commit, which the bare NOTIFY does not have; it makes streams resumable. Twenty minutes before the stored run, at a load of 11, the same code took 2.97 ms, 0.96 of etcd.',
   async run(report) {

@@ -69,9 +69,9 @@ export const fanOut: Benchmark = {
   name: 'fan-out',
   goal: 'events to 10, 100 and 1,000 subscribers at half the rate of bare Node, 30 KiB of memory per subscriber',
   covers: ['B12'],
-  how: 'One statement commits a burst of events; measured until the last subscriber has received the last event, alternating with a bare Node server that serializes each event once and writes it to all. The product also orders the events durably in PostgreSQL and sends them over its bus. Subscribers are connections of the test process. nats-server sends messages of 200 bytes to as many subscribers over plain TCP, without storage or authentication. Memory is the resident memory of 2,000 subscribers that connect after the first 1,000.',
+  how: 'One statement commits a burst of events. The time ends when the last subscriber has received the last event. This alternates with a bare Node server that serializes each event once and writes it to all subscribers. The product also orders the events durably in PostgreSQL and sends them over its bus. The subscribers are connections of the benchmark process. For comparison, nats-server sends messages of 200 bytes to as many subscribers over plain TCP, without storage or authentication. The memory per subscriber is the growth of the resident memory while 2,000 subscribers connect in addition to 1,000 others, divided by 2,000.',
   reading:
-    'With one subscription per stream instead of one per project and process, and without sharing the serialized events, it was 0.26 to 0.33 of bare Node. The remaining cost is the statement that orders the events: it shares two cores with 100 subscribers. Until 2026-11-21, 23:40, memory was measured by the first thousand subscribers, which reuse free memory, so it ranged from 4 to 34 KiB.',
+    'With one bus subscription per stream instead of one per project and process, and without sharing the serialized events, the product reached 0.26 to 0.33 of the rate of bare Node. The remaining cost is the statement that orders the events: it shares two cores with 100 subscribers. Until 2026-11-21, 23:40, the memory was measured with the first thousand subscribers, which reuse free memory, so it ranged from 4 to 34 KiB.',
   async run(report) {
     await using plane = await startPlane()
     await using bare = await startBare()

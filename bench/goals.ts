@@ -81,7 +81,7 @@ export const goals = {
   B14: goal('burst of logins', 'GET when idle', 'p99 of GET <= 2x', '-'),
   B15: goal('refresh rotation', 'the bare update transaction', '>= 40 %', 'flat'),
   B16: goal(
-    'no-op pass over 10,000 VMs',
+    'full heartbeats of all hosts without changes, 10,000 VMs',
     '-',
     '< 0.5 s, <= 32 KiB each',
     'linear: t(10k)/t(1k) <= 12',

@@ -76,7 +76,7 @@ function stepsOf(log: string): number {
 export const gvisorNode: Benchmark = {
   name: 'gvisor-node',
   goal: 'npm ci and the build of a Vite app on gVisor take at most 1.5 times the bare time; Node answers through the gateway beside a bare process and emulated QEMU',
-  how: 'An app with Vite and React: npm ci and npm run build with an empty cache, in turns in a build on gVisor (two vCPUs, the seconds of these two steps in its log) and as bare processes. Then its image, a Node server that answers 12 bytes, behind one gateway, in turns: on gVisor, on emulated QEMU and as a bare process; 16 open connections for 2 s each.',
+  how: 'For an app with Vite and React, npm ci and npm run build with an empty cache run alternately in a build on gVisor (two vCPUs; the times of these two steps are in its log) and as bare processes. Then a Node server that returns 12 bytes is measured behind one gateway, alternately on gVisor, on emulated QEMU and as a bare process, each with 16 open connections for 2 s.',
   reading:
     'The gateway and the client share the two cores with the servers, so the rates are lower than those of the servers alone. A build also installs Node in its VM (not counted: the bare process has it already).',
   onlyByName: true,

@@ -193,7 +193,7 @@ export async function gvisorMissing(): Promise<string | undefined> {
 export const gvisor: Benchmark = {
   name: 'gvisor',
   goal: 'without KVM, an app in gVisor answers within 0.3 s, is restored within 0.35 s, runs its first program within 0.35 s, computes at native speed (1.1 times bare), and takes 20 MiB and 0.2 % of a core while idle, also among 100',
-  how: 'The same agent with its drivers for gVisor and for emulated QEMU, and a bare process of the same httpd, in turns: desired state to HTTP 200 at the own address, restore of a snapshot to HTTP 200, desired state to the output of a first program, a loop of the shell. Then 100 sandboxes: memory as proportional set size of all their processes, CPU time of all their threads over 20 s, from 75 s after the last start.',
+  how: 'One agent, with its drivers for gVisor and for emulated QEMU, alternates with a bare process of the same httpd. The benchmark measures the time from the desired state to HTTP 200 at the address of the VM, from the restore of a snapshot to HTTP 200, from the desired state to the output of a first program, and of a loop in the shell. Then, for 100 sandboxes: memory as proportional set size of all their processes, CPU time of all their threads over 20 s, from 75 s after the last start.',
   reading:
     'An idle sandbox is not at rest: the platform of gVisor wakes up every 400 us to control its fast path and has no option for it. Timer slack (src/agent/hypervisor/gvisor/timer-slack.ts) merges these wake-ups; without it a sandbox takes 3 % of a core. The health check of each sandbox, every 10 s after its first minute, and the readings of its memory, every 10 s, are part of the figure.',
   unable: gvisorMissing,

@@ -87,7 +87,7 @@ export const image: Benchmark = {
   name: 'image',
   goal: 'an image of 64 MiB is fetched and converted to a base at half the rate of its bytes over HTTP and through tar',
   covers: ['B20'],
-  how: "Debian's docker-registry on this computer. The product resolves the digest, copies the image with skopeo (verifying each digest), unpacks it with umoci in a one-way directory and makes the read-only file system. Alternates with fetching the layer into a file and tar -x. The second time the product uses its existing base.",
+  how: "Debian's docker-registry on this computer. The product resolves the digest, copies the image with skopeo (verifying each digest), unpacks it with umoci in a one-way directory and makes the read-only file system. This alternates with fetching the layer into a file and tar -x. The second time the product uses its existing base.",
   reading:
     'The base is a file system image, so its 64 MiB are read and written once more (0.12 s). skopeo fetches and verifies at the rate of the plain fetch. umoci takes 0.35 s of CPU, nearly all of it to hash the layer twice; tar takes 0.06 s. Until 2026-11-21, 19:20, skopeo also compressed the layer, which was decompressed to count its size: 0.33.',
   unable: async () => {

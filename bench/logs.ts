@@ -43,7 +43,7 @@ export const logs: Benchmark = {
   name: 'logs',
   goal: 'the stored log of a VM reaches the client at half the rate of the same bytes from bare Node, or 200 MiB/s',
   covers: ['B22'],
-  how: `GET .../logs/stream?tail=${lines}: the host answers ${lines} lines of ${lineBytes} bytes over the bus in the format of the stream; the control plane forwards them. Alternates with a bare Node server that writes the same bytes from memory in chunks of 64 KiB.`,
+  how: `GET .../logs/stream?tail=${lines}: the host answers ${lines} lines of ${lineBytes} bytes over the bus in the format of the stream; the control plane forwards them. This alternates with a bare Node server that writes the same bytes from memory in chunks of 64 KiB.`,
   reading:
     'A log event contains its time, stream, VM and deployment. The host serializes each line once, and no other program parses it. In this single process the host, the control plane and the client share a core, while bare Node copies memory. Before 2026-11-21, 19:00, every line was an object on the bus: 78 MiB/s in the same minutes.',
   async run(report) {

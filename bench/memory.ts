@@ -53,7 +53,7 @@ export const memory: Benchmark = {
   name: 'memory',
   goal: 'idle, 120 MiB for the control plane and 60 MiB for an agent; 1 MiB for each VM in the agent, 32 KiB for each deployment',
   covers: ['B27'],
-  how: 'Resident memory (VmRSS) of processes that run one program each, some seconds after their start, without PostgreSQL, VMs and the bus. The VMs of the agent are simulated, because real VMs are separate processes. libvirtd and LXD are measured after their start, without VMs or containers.',
+  how: 'Measures the resident memory (VmRSS) of processes that run one program each, several seconds after their start, without PostgreSQL, VMs and the bus. The VMs of the agent are simulated, because real VMs are separate processes. libvirtd and LXD are measured after their start, without VMs or containers.',
   reading:
     'The programs run from the build. The first bar is the minimum of a Node program with an HTTP server (built, without the HTTP client that an ES module import of node:http loads, 14 MiB); 40 MiB of it are pages of Node that all its processes share. The agent needs in addition: 4 MiB of live objects, 2 MiB of a larger young generation, 1 MiB of C++ objects, 3 MiB of pages of Node that the minimum does not touch, and garbage. The goal of 60 MiB would leave 9 MiB for all of it. V8 flags for less memory (a smaller young generation, optimize-for-size, fewer threads) saved 0.3 to 1.3 MiB each, a collection 1 MiB. Programs that run from sources need some 35 MiB more per process to strip types.',
   async run(report) {

@@ -85,13 +85,13 @@ export async function writePage(benchmarks: readonly Benchmark[], results: reado
   const machines = [...new Set(results.map(({ machine }) => machineText(machine)))]
   const page = `# Benchmarks
 
-\`npm run bench -- --page\` writes this page from \`bench/results\`; do not edit it. Each benchmark is one file in \`bench/\`. It alternates between the
-product and its limit or a comparable program in one run, so that other load affects both equally. Compare the ratios;
-absolute times depend on the computer: ${machines.join('; ') || 'none yet'}. **It was busy with other work during the runs: the load
-was ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))}.** Load worsens times and ratios to programs that wait less, but not CPU and memory.
+This page shows the results of Mote's benchmarks. \`npm run bench -- --page\` writes it from \`bench/results\`; do not edit it. Each benchmark is one file in \`bench/\`. Within one run, it alternates between
+Mote ("the product") and a comparable program or a minimal program for the same work, so that other load affects both equally. Compare the ratios;
+absolute times depend on the computer: ${machines.join('; ') || 'none yet'}. **The computers were busy with other work during the runs: the load
+was ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))}.** Other load increases times, and ratios to programs that wait less often, but not CPU time and memory.
 
 \`npm run bench\` runs all benchmarks, \`-- <name>\` one, \`-- --list\` lists them, \`-- --install-peers\` installs the programs for comparison. [Scale](scale.md)
-applies the results to a thousand hosts.
+estimates from the results what a thousand hosts need.
 
 ## Goals
 

@@ -106,7 +106,7 @@ async function compare(report: Report): Promise<void> {
 export const pgbenchInVm: Benchmark = {
   name: 'pgbench',
   goal: 'PostgreSQL in gVisor reads at 25 % and writes at 50 % of the rate of the same program on the host',
-  how: 'PostgreSQL 15 of Debian with its defaults, as an app of mote up on gVisor with as many vCPUs as the host has for its own server (at most 2). pgbench runs beside each server, over its socket, with four clients, scale 10, 8 s at a time, in turns.',
+  how: "Compares two servers with Debian's PostgreSQL 15 in its default configuration: one in an app of mote up on gVisor, and one directly on the host. The app has as many vCPUs as the host has cores, at most 2. pgbench (scale 10, four clients) runs in the same place as the server and connects over its Unix socket. The two sides alternate in rounds of 8 s.",
   onlyByName: true,
   async unable() {
     return (await missingForVms()) ?? (existsSync(`${bin}/pgbench`) ? undefined : `not installed: postgresql-15`)

@@ -17,7 +17,7 @@ export const refresh: Benchmark = {
   name: 'refresh',
   goal: 'refreshing a session at 40 % of the rate of the bare transaction, with a few tokens and with 200,000',
   covers: ['B15'],
-  how: 'One after the other, because each refresh needs the token of the previous one. The limit is a durable transaction by node-pg that marks one row as used and inserts another. The product also checks the session, writes an audit entry and signs a token, behind HTTP on one keep-alive connection. The minimal server is bare Node behind HTTP with the transaction by node-pg. For the growth, three control planes with 2,000, 20,000 and 200,000 tokens of others alternate.',
+  how: 'Refreshes run one after the other, because each needs the token of the previous one. The limit is a durable transaction by node-pg that marks one row as used and inserts another. The product also checks the session, writes an audit entry and signs a token, behind HTTP on one keep-alive connection. The minimal server is bare Node behind HTTP with the transaction by node-pg. To measure the growth, three control planes with 2,000, 20,000 and 200,000 tokens of others alternate.',
   reading:
     'The product needs two round trips to PostgreSQL (BEGIN with the rotation, the audit entry with COMMIT), the bare transaction four on a socket. The minimal server shows the cost of HTTP: it reaches 0.5 of the rate of the bare transaction, so the goal of 0.40 would be four fifths of bare Node. The product reaches half of the minimal server: it limits and logs the request, validates request and answer, checks the session, hashes two tokens, signs one, and writes an audit entry. Until 2026-11-21, 19:00, the client was fetch, which needs more CPU per request than the server.',
   async run(report) {
@@ -36,11 +36,11 @@ export const refresh: Benchmark = {
     const found = await inTurns(rounds, { product: () => product(plane), bare, least }, warm)
     report.samples('refresh', '/s', found.product)
     report.samples('bare transaction', '/s', found.bare)
-    report.samples('the least: the bare transaction behind HTTP', '/s', found.least)
+    report.samples('minimal server: transaction behind HTTP', '/s', found.least)
     report.atLeast('refresh / bare transaction', ratioOfRounds(found.product, found.bare), 0.4)
     report.verdict('cost among 200,000 / among 2,000', growth, 1.2)
-    report.note(`refresh / the least that can answer: ${ratioOfRounds(found.product, found.least).toFixed(2)}`)
-    report.note(`the least that can answer / bare transaction: ${ratioOfRounds(found.least, found.bare).toFixed(2)}`)
+    report.note(`refresh / minimal server: ${ratioOfRounds(found.product, found.least).toFixed(2)}`)
+    report.note(`minimal server / bare transaction: ${ratioOfRounds(found.least, found.bare).toFixed(2)}`)
     report.note(`median ${(1000 / median(found.product)).toFixed(2)} ms for a refresh`)
   },
 }

@@ -14,7 +14,7 @@ export const restart: Benchmark = {
   name: 'restart',
   goal: 'ready 2 s after the start with 10,000 deployments',
   covers: ['B17'],
-  how: 'A control plane process is ended with SIGTERM and started again on the same database; measured from the start of the process (Node, module loading, connections) to the answer of GET /v1/health.',
+  how: 'A control plane process is terminated with SIGTERM and started again on the same database. The time is measured from the start of the process (Node, module loading, connections) to the answer of GET /v1/health.',
   reading:
     'The time is the same with 10,000 deployments as with 10, because the start reads nothing that grows. Builds start in a quarter of the time of sources (4.5 s on a busy computer, 1.3 s on an idle one): they need no type stripping, and schemas are compiled at their first request.',
   async run(report) {

@@ -181,7 +181,7 @@ async function writeText(path: string, mib: number): Promise<void> {
 export const sessionBytes: Benchmark = {
   name: 'session-bytes',
   goal: 'a session moves bytes at half the rate of a bare TCP connection to the same guest, and echoes a key within 5 ms more',
-  how: 'mote exec in its own process, against mote up in another one: a program in the guest writes a file of 64 MiB to its output several times, or reads its input. Alternates with a TCP connection to a program in the same guest that does the same with a socket. The time of the same command without bytes is subtracted. A second connection passes one more Node.js process, which does nothing but pipe. The echo is that of cat in a terminal, with the client of the API in the process of the benchmark.',
+  how: 'mote exec runs in its own process and connects to mote up in another one: a program in the guest writes a file of 64 MiB to its output several times, or reads its input. This alternates with a TCP connection to a program in the same guest that does the same with a socket. The time of the same command without data is subtracted. A second TCP connection passes through another Node.js process, which only forwards the bytes. The echo is that of cat in a terminal; the API client for this runs in the process of the benchmark.',
   reading:
     'A byte of a session passes init, the port of the hypervisor, the agent, the control plane, a WebSocket and the CLI; a byte of the connection passes the network of the guest. Agent and control plane share one thread here. The result depends strongly on other load: a session needs the processor in five processes, the connection in two.',
   onlyByName: true,

@@ -63,7 +63,7 @@ async function openSession(plane: Plane, { slug, path }: Place): Promise<WebSock
 export const sessions: Benchmark = {
   name: 'sessions',
   goal: '1,000 open idle sessions on one control plane, 32 KiB of memory each',
-  how: 'Live objects and buffers of a control plane, after a collection of garbage, while 1,000 clients are attached to sessions that print nothing: each has a WebSocket, a request that waits for output, and a position. 150 sessions are opened before, so that the code is loaded. The host is simulated in the same process, so its waiting answers count as well.',
+  how: 'Measures the live objects and buffers of a control plane, after a garbage collection, while 1,000 clients are attached to sessions that print nothing: each has a WebSocket, a request that waits for output, and a position. 150 sessions are opened before, so that the code is loaded. The host is simulated in the same process, so its pending replies count as well.',
   reading:
     'The share of each is the growth from 0 to 1,000 sessions, 30 s after the last one was opened. Resident memory is no measure here: it follows the garbage of the start, and was between 140 and 190 MiB at any number of sessions.',
   async run(report) {

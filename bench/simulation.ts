@@ -15,7 +15,7 @@ export const simulation: Benchmark = {
   name: 'simulation',
   goal: '5,000 simulated steps per second on one core',
   covers: ['B26'],
-  how: 'Runs test/simulation with a given number of seeds of 500 steps, one process per core, and uses the time that it prints, start included. A step is a request, a message of a host, or a workflow step, followed by the check of every invariant.',
+  how: 'Runs test/simulation with a fixed number of seeds of 500 steps each, with one process per core, and uses the time that it prints, including its start. A step is a request, a message of a host, or a workflow step, followed by the check of every invariant.',
   reading:
     'Each step is five statements on a real PostgreSQL, invariants included: the round trip to the database limits the rate. The same number of `SELECT 1` by bare node-pg would be 4,900 steps per second and core (decision 0023). A simulated database would be faster but prove less (decision 0023).',
   async run(report) {

@@ -63,7 +63,7 @@ export const soak: Benchmark = {
   goal: 'under mixed load the memory of all programs grows by at most 2 MiB in ten minutes after the warm-up',
   covers: ['soak'],
   onlyByName: true,
-  how: 'mote up (control plane, gateway, agent with simulated VMs in one process; PostgreSQL as another process; 4 MiB for stored log lines) while four clients create, deploy, list and delete without pauses. Resident memory is read every five seconds; the result is the slope of a linear fit through the samples after the first 30 %.',
+  how: 'mote up runs (control plane, gateway and agent with simulated VMs in one process, PostgreSQL as another process, 4 MiB for stored log lines) while four clients create, deploy, list and delete without pauses. Resident memory is read every five seconds; the result is the slope of a linear fit through the samples after the first 30 %.',
   reading:
     'Resident memory follows the garbage collector: it climbs, levels off, and falls after a full collection (281 MiB after eight minutes, 283 after twelve). Between two of them it creeps: 349 to 360 MiB in the last sixteen minutes and some 50,000 requests, without a full collection.',
   async run(report) {

@@ -48,7 +48,7 @@ export const start: Benchmark = {
   name: 'start',
   goal: 'mote up is ready 1.5 s after its start on an existing data directory; mote --version answers in 100 ms',
   covers: ['start'],
-  how: 'Runs the build (npm run build). Measures the start of all programs (private PostgreSQL, control plane, gateway, agent with simulated VMs) until the log has the address of the API, and the start of the command line. Alternates with a Node process that does nothing.',
+  how: 'Runs the build (npm run build). Measures the start of all programs (private PostgreSQL, control plane, gateway, agent with simulated VMs) until the log has the address of the API, and the start of the command line. This alternates with a Node process that does nothing.',
   reading: 'Both times are CPU: module loading, and the start of PostgreSQL. Compare them with the start of Node.',
   async run(report) {
     await buildPrograms()

@@ -66,7 +66,7 @@ export const wake: Benchmark = {
   name: 'wake',
   goal: 'an app that is scaled to zero answers within 0.35 s, and at most 50 ms later than a restore of the VM alone',
   covers: ['B10'],
-  how: 'Requests an app that is scaled to zero through the gateway until it answers: route, wake-up, placement, agent, QEMU from the snapshot, health check, route, page. Alternates with the VM alone: the same kind of snapshot on an agent without a control plane, measured as process, state, identity and first page at its own address.',
+  how: 'Requests an app that is scaled to zero through the gateway until it answers: route, wake-up, placement, agent, QEMU from the snapshot, health check, route, page. This alternates with the VM alone: the same kind of snapshot on an agent without a control plane, measured as process, state, identity and first page at its own address. The notes list the steps of the agent in each wake-up.',
   reading:
     'Without KVM the guest is emulated and translates all code after a restore, so the time of the VM alone is the lower limit. The page is a static file. The rest is the transaction of the wake-up (9 ms), tap, disk and directories of the VM (17 ms), the health check and its way to the route (7 ms), and the share that all of this takes of the cores that emulate the guest; decision 77 has a trace. Earlier versions took 78 and 104 ms more than the VM alone (eleven transactions), and 59 ms (one transaction); with both sides starting from an idle system it is 25 and 36 ms.',
   unable: missingForVms,
@@ -76,7 +76,7 @@ export const wake: Benchmark = {
 export const gvisorWake: Benchmark = {
   name: 'gvisor-wake',
   goal: wake.goal,
-  how: 'As the benchmark of wake-ups, with gVisor instead of emulated QEMU. The VM alone is `runsc restore`, the guest that answers on its channel, and the first page at its own address.',
+  how: 'Like the benchmark `wake`, with gVisor instead of emulated QEMU. The time of the VM alone consists of `runsc restore`, the time until the guest responds on its channel, and the first page at its own address. The notes list the steps of the agent in each wake-up.',
   reading:
     'The rest is route and transaction of the wake-up, network, volumes and files of the VM (12 ms), the health check, and its way to the route. On the same day, before the programs of a start went through the launcher, it was 66 ms: each of seven forks of the large process blocked it (docs/decisions/0055-launcher-process.md).',
   unable: gvisorMissing,

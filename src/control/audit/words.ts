@@ -102,7 +102,7 @@ const words: Readonly<Record<string, Words>> = {
   'deployment.cancel': withName('cancelled a deployment of', app),
   'deployment.create': d => `deployed${app(d)}${textOf(d.image) === '' ? '' : ` (${textOf(d.image)})`}`,
   'deployment.delete': withName('deleted a deployment of', app),
-  'deployment.dry_run': 'tried a deployment without making it',
+  'deployment.dry_run': 'checked a deployment with a dry run',
   'deployment.failed': d => `reported a failed deployment${ofApp(d)}${after(': ', 'reason')(d)}`,
   'deployment.finished': d => `stopped a deployment${ofApp(d)}, whose program had ended${after(': ', 'version')(d)}`,
   'deployment.live': d => `finished a deployment${ofApp(d)}${after(': ', 'version')(d)}`,

@@ -54,7 +54,7 @@ export const accountOperations = operations({
     path: '/v1/auth/me',
     summary: 'Delete your account',
     description:
-      'Deletes the account at once, with all its sessions, tokens and SSH keys, and every project that has no other member, including all data. Projects with other members are kept: if the account was the only owner, the member with the highest role becomes the owner. The last administrator of the installation cannot be deleted while there are other accounts.',
+      'Deletes the account at once, with all its sessions, tokens and SSH keys, and every project that has no other member, including all data. Projects with other members remain: if the account was the only owner, the member with the highest role becomes the owner. The last administrator of the installation cannot be deleted while there are other accounts.',
     ...own,
     scope: 'admin',
     stepUp: true,

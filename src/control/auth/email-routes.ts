@@ -64,7 +64,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
       const account = await ownAccount(ctx, call.caller)
       await assertStepUp(ctx, call, account, body)
       const email = normaliseEmail(body.email)
-      if (email === account.email) throw invalidField('email', 'is the address of the account already')
+      if (email === account.email) throw invalidField('email', 'is already the address of the account')
       return async tx => {
         const isSent = await mailLink(tx, ctx, account.email, 'change', email)
         audit({
@@ -76,7 +76,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
         if (isSent)
           queueMail(tx, ctx, {
             to: account.email,
-            subject: 'A new e-mail address was asked for',
+            subject: 'A change of your e-mail address was requested',
             text: `Your account gets the address ${email} once that is confirmed. If it was not you, change your password now.`,
           })
         return { status: isSent ? ('sent' as const) : ('sent_a_moment_ago' as const) }

@@ -43,7 +43,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
         const account = await ownAccount(ctx, caller)
         if (account.totpEnabled) throw alreadyOn()
         const sealed = account.totpSecret
-        if (sealed === null) throw invalidState('Two-factor authentication is not set up. Ask for a secret first.')
+        if (sealed === null) throw invalidState('Two-factor authentication is not set up. Request a secret first.')
         // Without a proof, an attacker with a stolen credential could enable it and lock the owner out.
         await assertStepUp(ctx, call, account, { password: call.body.password ?? null })
         await ctx.backoff.enter(account.email, call.ip)
@@ -55,7 +55,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
         }
         return async tx => {
           if (!(await confirmTotp(tx, caller.userId, sealed, step))) {
-            throw invalidState('The secret was replaced meanwhile. Scan the new one.')
+            throw invalidState('The secret was replaced in the meantime. Scan the new one.')
           }
           const codes = newRecoveryCodes()
           const hashes = codes.map(text => ctx.vault.hash(purposes.recoveryCode, normaliseRecoveryCode(text)))

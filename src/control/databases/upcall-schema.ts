@@ -6,7 +6,7 @@ import { ReAttachedTenant } from './resources.ts'
 const TenantValidity = resource(
   'TenantValidity',
   {
-    id: text({ description: 'Tenant, 32 hexadecimal digits.', examples: ['3f6d0c4f2a1097e08f003f6d0c4f2a10'] }),
+    id: text({ description: 'Tenant id, 32 hexadecimal digits.', examples: ['3f6d0c4f2a1097e08f003f6d0c4f2a10'] }),
     valid: bool({
       description: 'Whether the generation is current. Only then may the storage node delete remote files.',
     }),

@@ -243,7 +243,7 @@ function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: re
       throw new ApiError('invalid_request', 'A part of the path is too long.')
     reply.header('allow', methods.join(', '))
     if (request.method !== 'OPTIONS')
-      throw new ApiError('method_not_allowed', `This path does not have the method ${request.method}.`)
+      throw new ApiError('method_not_allowed', `This path does not support the method ${request.method}.`)
     if (origins.includes(request.headers.origin ?? ''))
       reply.headers(preflightHeaders).header('access-control-allow-methods', methods.join(', '))
     return reply.code(204).send()

@@ -22,7 +22,7 @@ const percent = (what: string) =>
     minimum: 0,
     maximum: 100,
     default: 80,
-    description: `Usage of ${what} in percent, 0 to 100, above which a VM is added.`,
+    description: `${what} usage in percent, 0 to 100, above which a VM is added.`,
   })
 
 const name = (options: Readonly<Record<string, unknown>>) =>
@@ -41,7 +41,7 @@ const Autoscaling = table(
       examples: [5],
     }),
     cpu_percent: maybe(percent('CPU')),
-    memory_percent: maybe(percent('memory')),
+    memory_percent: maybe(percent('Memory')),
   },
   'Adjusts the number of VMs to their load, from `replicas` to `max_replicas`. Without this table, the number of VMs is fixed.',
 )

@@ -328,7 +328,7 @@ export interface AttachRuntimeVolumeRequest {
   readonly volume_id: string
   /** Absolute path of the directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only?: boolean | undefined
 }
 
@@ -351,7 +351,7 @@ export interface AuditLog {
   readonly action: string
   /** Name or e-mail address of the account; null for the system and for a deleted account. */
   readonly actor: string | null
-  /** Description of the action, at most 300 characters. Together with the preceding name of the actor, it is a sentence. */
+  /** Description of the action, at most 300 characters. It completes a sentence that begins with the name of the actor. */
   readonly summary: string
   /** Kind of resource that `resource_id` refers to. */
   readonly resource_type: string
@@ -404,7 +404,7 @@ export interface BillingEventEffect {
 
 /** A product that a project can subscribe to. */
 export interface BillingProduct {
-  /** Id that the billing provider gave the product. */
+  /** Id of the product at the billing provider. */
   readonly id: string
   /** Name of the product, as shown to customers. */
   readonly name: string
@@ -514,7 +514,7 @@ export interface BuildLog {
   readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
   /** Why the build failed; null if it did not fail. */
   readonly error: string | null
-  /** Where the lines come from. `host`: from the host, which still builds or has built. `kept`: the stored log of a finished build. `none`: there is no log, because the build is queued or its log was lost together with its host. */
+  /** Where the lines come from. `host`: read from the host that runs or ran the build. `kept`: the stored log of a finished build. `none`: there is no log, because the build is queued or its log was lost together with its host. */
   readonly source: 'host' | 'kept' | 'none'
   /** The newest log lines, oldest first. */
   readonly lines: readonly BuildLogLine[]
@@ -601,9 +601,9 @@ export interface CreateAppRequest {
   readonly max_replicas?: number | null | undefined
   /** Minimum number of VMs; 0 allows the app to scale to zero. */
   readonly min_replicas?: number | null | undefined
-  /** Usage of CPU in percent, 0 to 100, above which autoscaling adds a VM. */
+  /** CPU usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly cpu_threshold?: number | null | undefined
-  /** Usage of memory in percent, 0 to 100, above which autoscaling adds a VM. */
+  /** Memory usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly mem_threshold?: number | null | undefined
   /** Branch to build, whose pushes start deployments; empty: the default branch of the repository. */
   readonly git_branch?: string | null | undefined
@@ -619,7 +619,7 @@ export interface CreateAppRequest {
   readonly build?: AppBuildRequest | null | undefined
   /** Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status. */
   readonly health_check_path?: string | null | undefined
-  /** Program and arguments, run without a shell, once in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting. */
+  /** Program and arguments that run once, without a shell, in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting. */
   readonly release_command?: readonly string[] | null | undefined
   /** Id of the GitHub App installation through which the repository is read, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
@@ -674,7 +674,7 @@ export interface CreateDatabaseSnapshotRequest {
 
 /** A new or renewed invitation, including the link that accepts it. */
 export interface CreatedInvitation {
-  /** Identifies the invitation when it is accepted or withdrawn. */
+  /** Id of the invitation, needed to accept or withdraw it. */
   readonly id: string
   /** Slug of the project. */
   readonly project: string
@@ -808,9 +808,9 @@ export interface Database {
   readonly storage_timeline_id: string
   /** Generation number of the tenant; it increases when another storage node attaches the tenant. */
   readonly tenant_gen: number
-  /** When the database or branch was created. */
+  /** When the database was created. */
   readonly created_at: string
-  /** When the database or branch last changed. */
+  /** When the database last changed. */
   readonly updated_at: string
   /** PostgreSQL settings that differ from the defaults, by name. */
   readonly settings?: Readonly<Record<string, string>> | undefined
@@ -1084,7 +1084,7 @@ export interface DeploymentDiff {
 export interface DeploymentFieldChange {
   /** Name of the field that differs. */
   readonly field: string
-  /** Value in the deployment that is compared with; null if unset. */
+  /** Value in the other deployment, `base`; null if unset. */
   readonly from: string | null
   /** Value in the deployment itself; null if unset. */
   readonly to: string | null
@@ -1118,7 +1118,7 @@ export interface DeploymentStatusEvent {
 
 /** One step of the start of a VM. */
 export interface DeploymentStep {
-  /** Name of the step: `image` (pull the image), `base` (make its file system), `disk` (make the writable disk), `spawn` (start the hypervisor), `boot` (boot the guest) or `healthy` (pass the health check). */
+  /** Name of the step, such as `image` (resolve the image), `base` (pull the image and make its file system), `disk` (make the writable disk), `spawn` (start the hypervisor), `boot` (boot the guest) and `healthy` (pass the health check). */
   readonly name: string
   /** Duration of the step in milliseconds. */
   readonly ms: number
@@ -1519,7 +1519,7 @@ export interface HistoryTotals {
 export interface Host {
   /** UUID that the agent of the host chose when it first started. */
   readonly id: string
-  /** Host name, or the name that its agent is configured with. */
+  /** Name of the host: its host name, or the name that its agent is configured with. */
   readonly name: string
   /** `up`: the host's agent sends heartbeats. `suspected`: heartbeats are missing, so no new VMs are placed on the host. `lost`: heartbeats have been missing for too long, and the host's VMs are replaced on other hosts. */
   readonly status: 'up' | 'suspected' | 'lost'
@@ -1565,7 +1565,7 @@ export interface Host {
 export interface HostDetails {
   /** UUID that the agent of the host chose when it first started. */
   readonly id: string
-  /** Host name, or the name that its agent is configured with. */
+  /** Name of the host: its host name, or the name that its agent is configured with. */
   readonly name: string
   /** `up`: the host's agent sends heartbeats. `suspected`: heartbeats are missing, so no new VMs are placed on the host. `lost`: heartbeats have been missing for too long, and the host's VMs are replaced on other hosts. */
   readonly status: 'up' | 'suspected' | 'lost'
@@ -1636,7 +1636,7 @@ export interface HostLabelsRequest {
 
 /** An invitation of an e-mail address to a project. */
 export interface Invitation {
-  /** Identifies the invitation when it is accepted or withdrawn. */
+  /** Id of the invitation, needed to accept or withdraw it. */
   readonly id: string
   /** Slug of the project. */
   readonly project: string
@@ -1662,7 +1662,7 @@ export interface InviteMemberRequest {
 
 /** A command that runs on a schedule. */
 export interface Job {
-  /** Identifies the job. */
+  /** Id of the job. */
   readonly id: string
   /** Name of the job; unique in the app. */
   readonly name: string
@@ -1694,15 +1694,15 @@ export interface Job {
 export interface LeavingVm {
   /** Id of the VM. */
   readonly vm_id: string
-  /** Id of the project that owns it. */
+  /** Id of the project that owns the VM or volume. */
   readonly project_id: string
   /** Name of the app that the VM belongs to, which is an internal app for the VM of a database. */
   readonly app_name: string
   /** Job id of the deployment that the VM belongs to. */
   readonly job_id: string
-  /** `moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`. */
+  /** State of the VM or volume. `moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`. */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** Why it is still on the host, and what to do about it, as text for operators. */
+  /** Why the VM or volume is still on the host, and what to do about it, as text for operators. */
   readonly reason: string
 }
 
@@ -1710,13 +1710,13 @@ export interface LeavingVm {
 export interface LeavingVolume {
   /** Id of the volume. */
   readonly volume_id: string
-  /** Id of the project that owns it. */
+  /** Id of the project that owns the VM or volume. */
   readonly project_id: string
   /** Name of the volume. */
   readonly name: string
-  /** `moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`. */
+  /** State of the VM or volume. `moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`. */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** Why it is still on the host, and what to do about it, as text for operators. */
+  /** Why the VM or volume is still on the host, and what to do about it, as text for operators. */
   readonly reason: string
 }
 
@@ -1807,7 +1807,7 @@ export interface LiveDeploymentStatus {
 
 /** Log lines are missing here, because a VM wrote faster than they could be processed. */
 export interface LogGap {
-  /** Id of the VM that wrote the line. */
+  /** Id of the VM that wrote the lines. */
   readonly vm_id: string
   /** Number of missing lines. */
   readonly dropped_lines: number
@@ -2149,7 +2149,7 @@ export interface OpenVmSessionRequest {
   readonly cwd?: string | null | undefined
   /** Name or numeric id of the user that runs the program. Default: the user of the image. */
   readonly user?: string | null | undefined
-  /** Runs the program in a terminal of this size. Default: no terminal but pipes. */
+  /** Runs the program in a terminal of this size. Default: pipes instead of a terminal. */
   readonly tty?: TerminalSize | null | undefined
   /** Whether to open a pipe for input. A terminal always has input. Default: false. */
   readonly stdin?: boolean | null | undefined
@@ -2246,11 +2246,11 @@ export interface Problem {
 
 /** Product to buy. */
 export interface ProductChoice {
-  /** Id of a product from `GET /v1/billing/products` that is not archived. Null in a checkout: the chosen product, or else the default product. Null in a choice: the default product. */
+  /** Id of a product from `GET /v1/billing/products` that is not archived. For a checkout, null means the chosen product, or else the default product. For the choice of the checkout product, null means the default product. */
   readonly product_id?: string | null | undefined
 }
 
-/** A project owns apps, volumes and databases. It is also called a tenant. */
+/** A project, also called a tenant, which owns apps, volumes and databases. */
 export interface Project {
   /** UUID of the project, which other resources call `tenant_id` or `project_id`. */
   readonly id: string
@@ -2520,7 +2520,7 @@ export interface RuntimeVolumeAttached {
   readonly volume_id: string
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only: boolean
 }
 
@@ -2545,9 +2545,9 @@ export interface ScaleAppRequest {
   readonly max_replicas?: number | null | undefined
   /** Minimum number of VMs; 0 allows the app to scale to zero. */
   readonly min_replicas?: number | null | undefined
-  /** Usage of CPU in percent, 0 to 100, above which autoscaling adds a VM. */
+  /** CPU usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly cpu_threshold?: number | null | undefined
-  /** Usage of memory in percent, 0 to 100, above which autoscaling adds a VM. */
+  /** Memory usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly mem_threshold?: number | null | undefined
 }
 
@@ -2683,7 +2683,7 @@ export interface ScmInstalled {
 
 /** A firewall rule that allows or denies packets to or from the VMs of an app. */
 export interface SecurityRule {
-  /** Identifies the rule when it is deleted. */
+  /** Id of the rule, needed to delete it. */
   readonly id: string
   /** Id of the app whose VMs the rule applies to. */
   readonly app_id: string
@@ -2904,7 +2904,7 @@ export interface UpdateAppRequest {
   readonly build?: AppBuildRequest | null | undefined
   /** Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status. */
   readonly health_check_path?: string | null | undefined
-  /** Program and arguments, run without a shell, once in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting. */
+  /** Program and arguments that run once, without a shell, in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting. */
   readonly release_command?: readonly string[] | null | undefined
   /** Id of the GitHub App installation through which the repository is read, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
@@ -3006,7 +3006,7 @@ export interface User {
   readonly role: 'Admin' | 'User'
   /** Whether two-factor authentication is on, so that signing in requires a code. */
   readonly totp_enabled: boolean
-  /** Whether the e-mail address is verified, by opening a link that was mailed to it. */
+  /** Whether the e-mail address is verified. Opening a link that was mailed to the address verifies it. */
   readonly email_verified?: boolean | undefined
   /** IPv6 prefix of the default project's private network; null if the account has no default project. */
   readonly vpc_ipv6_prefix: string | null
@@ -3046,7 +3046,7 @@ export interface VerifyTotpRequest {
 export interface VmFile {
   /** Name of the file: the last part of its path. */
   readonly name: string
-  /** Path in the VM. Bytes that are not UTF-8 are replaced by U+FFFD; use `encoded_path` then. */
+  /** Path in the VM. Bytes that are not valid UTF-8 are replaced by U+FFFD; for such paths use `encoded_path`. */
   readonly path: string
   /** Path in the VM, with percent-encoded bytes. */
   readonly encoded_path: string
@@ -3068,7 +3068,7 @@ export interface VmFile {
 export interface VmFileList {
   /** Id of the VM that contains the files. */
   readonly vm_id: string
-  /** The directory. */
+  /** Path of the directory in the VM. */
   readonly path: string
   /** Files and directories, sorted by path. */
   readonly entries: readonly VmFile[]
@@ -3102,7 +3102,7 @@ export interface VmForkVolume {
   readonly of: string
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only: boolean
 }
 
@@ -3110,7 +3110,7 @@ export interface VmForkVolume {
 export interface VmProcess {
   /** Process id in the VM. */
   readonly pid: number
-  /** Process id of its parent. */
+  /** Process id of the parent process. */
   readonly parent_pid: number
   /** Numeric id of the user that runs the process. */
   readonly user_id: number
@@ -3120,7 +3120,7 @@ export interface VmProcess {
   readonly cpu_ms: number
   /** Resident memory of the process in KiB. */
   readonly memory_kib: number
-  /** The program with its arguments, at most 512 bytes. */
+  /** Program and arguments, at most 512 bytes. */
   readonly command: string
 }
 
@@ -3134,7 +3134,7 @@ export interface VmProcessList {
 
 /** A session: a program that runs in a VM next to the app. */
 export interface VmSession {
-  /** Identifies the session. */
+  /** Id of the session. */
   readonly id: string
   /** Id of the VM in which the program runs. */
   readonly vm_id: string
@@ -3202,7 +3202,7 @@ export interface VmSnapshotVolume {
   readonly volume_id: string
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only: boolean
 }
 
@@ -3540,7 +3540,7 @@ export const createOperations = (transport: Transport) => ({
   setBudget: (input: { readonly body: SetBudgetRequest }, options?: CallOptions) => transport.json<Usage>({ method: 'PUT', path: `/v1/billing/budget`, body: input.body }, options),
   /** Start installing the GitHub integration. `GET /v1/scm/install` */
   installScm: (input: { readonly query?: {
-  /** Whether to finish with a confirmation code instead of a cookie, for programs without a browser, such as a command line. The last page then shows a confirmation for `POST /v1/scm/install/confirm`. Default: false. */
+  /** Whether to finish with a confirmation code instead of a cookie, for programs without a browser, such as a command line. The last page then shows the code for `POST /v1/scm/install/confirm`. Default: false. */
   readonly confirm?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<ScmInstallation>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
   /** Confirm an installation. `POST /v1/scm/install/confirm` */

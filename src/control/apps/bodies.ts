@@ -30,7 +30,7 @@ const percent = (what: string) =>
   double({
     minimum: 0,
     maximum: 100,
-    description: `Usage of ${what} in percent, 0 to 100, above which autoscaling adds a VM.`,
+    description: `${what} usage in percent, 0 to 100, above which autoscaling adds a VM.`,
     examples: [80],
   })
 const gitUrl = (description: string) =>
@@ -42,7 +42,7 @@ const scaling = {
   max_replicas: maybe(replicas('Maximum number of VMs.', 3)),
   min_replicas: maybe(replicas('Minimum number of VMs; 0 allows the app to scale to zero.', 0)),
   cpu_threshold: maybe(percent('CPU')),
-  mem_threshold: maybe(percent('memory')),
+  mem_threshold: maybe(percent('Memory')),
 }
 const command = () =>
   maybe(
@@ -100,7 +100,7 @@ const settings = {
     list(rawText({ minLength: 1, maxLength: 8192, examples: ['python'] }), {
       maxItems: 256,
       description:
-        'Program and arguments, run without a shell, once in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting.',
+        'Program and arguments that run once, without a shell, in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting.',
       examples: [['python', 'manage.py', 'migrate']],
     }),
   ),

@@ -22,7 +22,7 @@ export const AuditLog = resource(
     ),
     summary: text({
       description:
-        'Description of the action, at most 300 characters. Together with the preceding name of the actor, it is a sentence.',
+        'Description of the action, at most 300 characters. It completes a sentence that begins with the name of the actor.',
       examples: ['created the app shop'],
     }),
     resource_type: text({ description: 'Kind of resource that `resource_id` refers to.', examples: ['app'] }),

@@ -38,7 +38,10 @@ export const User = resource(
       examples: [false],
     }),
     email_verified: Type.Optional(
-      bool({ description: 'Whether the e-mail address is verified, by opening a link that was mailed to it.' }),
+      bool({
+        description:
+          'Whether the e-mail address is verified. Opening a link that was mailed to the address verifies it.',
+      }),
     ),
     vpc_ipv6_prefix: nullable(
       text({

@@ -106,7 +106,7 @@ export type BillingSummary = Static<typeof BillingSummary>
 export const BillingProduct = resource(
   'BillingProduct',
   {
-    id: productId('Id that the billing provider gave the product.'),
+    id: productId('Id of the product at the billing provider.'),
     name: text({ description: 'Name of the product, as shown to customers.', examples: ['Pro'] }),
     is_archived: bool({
       description: 'Whether the product is no longer sold. Existing subscriptions to it continue.',

@@ -10,7 +10,7 @@ const ProductChoice = resource(
       text({
         maxLength: 200,
         description:
-          'Id of a product from `GET /v1/billing/products` that is not archived. Null in a checkout: the chosen product, or else the default product. Null in a choice: the default product.',
+          'Id of a product from `GET /v1/billing/products` that is not archived. For a checkout, null means the chosen product, or else the default product. For the choice of the checkout product, null means the default product.',
         examples: ['prod_pro'],
       }),
     ),

@@ -125,7 +125,7 @@ export const BuildLog = resource(
     error: buildError(),
     source: oneOf(['host', 'kept', 'none'], {
       description:
-        'Where the lines come from. `host`: from the host, which still builds or has built. `kept`: the stored log of a finished build. `none`: there is no log, because the build is queued or its log was lost together with its host.',
+        'Where the lines come from. `host`: read from the host that runs or ran the build. `kept`: the stored log of a finished build. `none`: there is no log, because the build is queued or its log was lost together with its host.',
       examples: ['kept'],
     }),
     lines: list(BuildLogLine, { description: 'The newest log lines, oldest first.' }),

@@ -49,8 +49,8 @@ export const Database = resource(
       description: 'Generation number of the tenant; it increases when another storage node attaches the tenant.',
       examples: [1],
     }),
-    created_at: at('When the database or branch was created.'),
-    updated_at: at('When the database or branch last changed.'),
+    created_at: at('When the database was created.'),
+    updated_at: at('When the database last changed.'),
     settings: Type.Optional(
       stringMap({
         description: 'PostgreSQL settings that differ from the defaults, by name.',

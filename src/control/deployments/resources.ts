@@ -101,7 +101,7 @@ const FieldChange = resource(
   {
     field: text({ description: 'Name of the field that differs.', examples: ['image'] }),
     from: nullable(
-      text({ description: 'Value in the deployment that is compared with; null if unset.', examples: ['nginx:1.26'] }),
+      text({ description: 'Value in the other deployment, `base`; null if unset.', examples: ['nginx:1.26'] }),
     ),
     to: nullable(text({ description: 'Value in the deployment itself; null if unset.', examples: ['nginx:1.27'] })),
   },
@@ -204,7 +204,7 @@ const DeploymentStep = resource(
   {
     name: text({
       description:
-        'Name of the step: `image` (pull the image), `base` (make its file system), `disk` (make the writable disk), `spawn` (start the hypervisor), `boot` (boot the guest) or `healthy` (pass the health check).',
+        'Name of the step, such as `image` (resolve the image), `base` (pull the image and make its file system), `disk` (make the writable disk), `spawn` (start the hypervisor), `boot` (boot the guest) and `healthy` (pass the health check).',
       examples: ['boot'],
     }),
     ms: double({ description: 'Duration of the step in milliseconds.', examples: [182.4] }),

@@ -29,7 +29,7 @@ export const workspaceEvents = {
   gap: EventGap,
 } as const satisfies EventTable
 
-const vmId = { vm_id: uuid({ description: 'Id of the VM that wrote the line.' }) }
+const vmId = { vm_id: uuid({ description: 'Id of the VM that wrote the lines.' }) }
 
 const LogSnapshot = resource(
   'LogSnapshot',

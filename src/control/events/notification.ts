@@ -17,7 +17,7 @@ export const Notification = resource(
     }),
     body: text({
       description: 'Body of the notification in plain text: what the event means and what to do.',
-      examples: ['The health check at / was not answered in time. What served before goes on serving.'],
+      examples: ['The app did not pass its health check on port 8080 within 60 s. The previous version keeps serving.'],
     }),
     kind: text({
       description:

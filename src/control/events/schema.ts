@@ -30,7 +30,7 @@ const DeploymentStatusEvent = resource(
     error_message: nullable(
       text({
         description: 'Why the deployment failed; null if it did not fail.',
-        examples: [null, 'The program did not answer on port 8080.'],
+        examples: [null, 'The app did not pass its health check on port 8080 within 60 s.'],
       }),
     ),
   },

@@ -6,15 +6,15 @@ import { bool, dateTime, int64, list, oneOf, resource, stringMap, text, uuid } f
 const leaveState = () =>
   oneOf(['moving', 'waiting', 'staying'], {
     description:
-      '`moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`.',
+      'State of the VM or volume. `moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`.',
     examples: ['waiting'],
   })
 const leaveReason = () =>
   text({
-    description: 'Why it is still on the host, and what to do about it, as text for operators.',
+    description: 'Why the VM or volume is still on the host, and what to do about it, as text for operators.',
     examples: ['Other VMs leave first: only a few VMs of a host move at a time, and one VM of a deployment.'],
   })
-const project = () => uuid({ description: 'Id of the project that owns it.' })
+const project = () => uuid({ description: 'Id of the project that owns the VM or volume.' })
 
 const LeavingVm = resource(
   'LeavingVm',
@@ -96,7 +96,10 @@ export const Host = resource(
   'Host',
   {
     id: uuid({ description: 'UUID that the agent of the host chose when it first started.' }),
-    name: text({ description: 'Host name, or the name that its agent is configured with.', examples: ['host-1'] }),
+    name: text({
+      description: 'Name of the host: its host name, or the name that its agent is configured with.',
+      examples: ['host-1'],
+    }),
     status: oneOf(['up', 'suspected', 'lost'], {
       description:
         "`up`: the host's agent sends heartbeats. `suspected`: heartbeats are missing, so no new VMs are placed on the host. `lost`: heartbeats have been missing for too long, and the host's VMs are replaced on other hosts.",

@@ -54,7 +54,7 @@ export const PutJobRequest = resource(
 export const Job = resource(
   'Job',
   {
-    id: uuid({ description: 'Identifies the job.' }),
+    id: uuid({ description: 'Id of the job.' }),
     name: text({ description: 'Name of the job; unique in the app.', examples: ['nightly-report'] }),
     schedule,
     time_zone: text({ description: 'IANA time zone of the schedule.', examples: ['Europe/Berlin'] }),

@@ -5,7 +5,7 @@ import { bool, dateTime, int64, list, nullable, oneOf, resource, text, uint32, u
 export const SecurityRule = resource(
   'SecurityRule',
   {
-    id: uuid({ description: 'Identifies the rule when it is deleted.' }),
+    id: uuid({ description: 'Id of the rule, needed to delete it.' }),
     app_id: uuid({ description: 'Id of the app whose VMs the rule applies to.' }),
     protocol: text({
       description:

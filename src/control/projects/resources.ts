@@ -18,7 +18,7 @@ export const Project = resource(
     created_at: dateTime({ description: 'When the project was created.' }),
     updated_at: dateTime({ description: 'When the project was last changed, for example renamed.' }),
   },
-  { description: 'A project owns apps, volumes and databases. It is also called a tenant.' },
+  { description: 'A project, also called a tenant, which owns apps, volumes and databases.' },
 )
 export type Project = Static<typeof Project>
 
@@ -52,7 +52,7 @@ export type Member = Static<typeof Member>
 export const Invitation = resource(
   'Invitation',
   {
-    id: uuid({ description: 'Identifies the invitation when it is accepted or withdrawn.' }),
+    id: uuid({ description: 'Id of the invitation, needed to accept or withdraw it.' }),
     project: text({ description: 'Slug of the project.', examples: ['acme'] }),
     project_name: text({ description: 'Display name of the project.', examples: ['Acme'] }),
     email: text({ description: 'Invited e-mail address, in lower case.', examples: ['grace@example.com'] }),

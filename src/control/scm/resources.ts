@@ -187,7 +187,9 @@ export const ScmInstalled = resource(
     message: Type.Optional(
       text({
         description: 'Instructions for the person in the browser. Only present with the status `confirm`.',
-        examples: ['Copy the confirmation into the program where you began, and give it to nobody else.'],
+        examples: [
+          'Copy the confirmation into the program in which you started the installation, and do not share it.',
+        ],
       }),
     ),
   },

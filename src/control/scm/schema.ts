@@ -33,7 +33,7 @@ export const scmOperations = operations({
         bool({
           default: false,
           description:
-            'Whether to finish with a confirmation code instead of a cookie, for programs without a browser, such as a command line. The last page then shows a confirmation for `POST /v1/scm/install/confirm`. Default: false.',
+            'Whether to finish with a confirmation code instead of a cookie, for programs without a browser, such as a command line. The last page then shows the code for `POST /v1/scm/install/confirm`. Default: false.',
         }),
       ),
     }),

@@ -99,7 +99,8 @@ export const VmFile = resource(
   {
     name: text({ description: 'Name of the file: the last part of its path.', examples: ['dump.sql'] }),
     path: text({
-      description: 'Path in the VM. Bytes that are not UTF-8 are replaced by U+FFFD; use `encoded_path` then.',
+      description:
+        'Path in the VM. Bytes that are not valid UTF-8 are replaced by U+FFFD; for such paths use `encoded_path`.',
       examples: ['/data/dump.sql'],
     }),
     encoded_path: text({ description: 'Path in the VM, with percent-encoded bytes.', examples: ['/data/dump.sql'] }),
@@ -123,7 +124,7 @@ export const VmFileList = resource(
   'VmFileList',
   {
     vm_id: uuid({ description: 'Id of the VM that contains the files.' }),
-    path: text({ description: 'The directory.', examples: ['/data'] }),
+    path: text({ description: 'Path of the directory in the VM.', examples: ['/data'] }),
     entries: list(VmFile, { description: 'Files and directories, sorted by path.' }),
     complete: bool({
       description:

@@ -5,7 +5,7 @@ export const VmProcess = resource(
   'VmProcess',
   {
     pid: uint32({ description: 'Process id in the VM.', examples: [17] }),
-    parent_pid: uint32({ description: 'Process id of its parent.', examples: [1] }),
+    parent_pid: uint32({ description: 'Process id of the parent process.', examples: [1] }),
     user_id: uint32({ description: 'Numeric id of the user that runs the process.', examples: [1000] }),
     state: text({
       description:
@@ -17,7 +17,7 @@ export const VmProcess = resource(
       examples: [1200],
     }),
     memory_kib: int64({ description: 'Resident memory of the process in KiB.', examples: [20480] }),
-    command: text({ description: 'The program with its arguments, at most 512 bytes.', examples: ['node server.js'] }),
+    command: text({ description: 'Program and arguments, at most 512 bytes.', examples: ['node server.js'] }),
   },
   { description: 'A process in a VM.' },
 )

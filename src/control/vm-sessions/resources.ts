@@ -108,7 +108,7 @@ export const OpenVmSessionRequest = resource(
       }),
     ),
     tty: maybe(TerminalSize, {
-      description: 'Runs the program in a terminal of this size. Default: no terminal but pipes.',
+      description: 'Runs the program in a terminal of this size. Default: pipes instead of a terminal.',
     }),
     stdin: maybe(
       bool({ description: 'Whether to open a pipe for input. A terminal always has input. Default: false.' }),
@@ -134,7 +134,7 @@ export const SignalVmSessionRequest = resource(
 export const VmSession = resource(
   'VmSession',
   {
-    id: uuid({ description: 'Identifies the session.' }),
+    id: uuid({ description: 'Id of the session.' }),
     vm_id: uuid({ description: 'Id of the VM in which the program runs.' }),
     program: text({
       description: 'Program without its arguments; or `tcp:` and the port; or `file:` with the action and path.',

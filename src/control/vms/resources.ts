@@ -20,7 +20,7 @@ import {
 } from '../http/types.ts'
 
 const mountPoint = () => text({ description: 'Directory in the VM where the volume is mounted.', examples: ['/data'] })
-const readOnly = () => bool({ description: 'Whether the VM may only read it.', examples: [false] })
+const readOnly = () => bool({ description: 'Whether the VM may only read the volume.', examples: [false] })
 const snapshotName = () =>
   fileName({ description: 'Name of the snapshot; unique in its deployment.', examples: ['before-upgrade'] })
 
@@ -160,7 +160,7 @@ export const AttachRuntimeVolumeRequest = resource('AttachRuntimeVolumeRequest',
     examples: ['/data'],
   }),
   read_only: Type.Optional(
-    bool({ default: false, description: 'Whether the VM may only read it.', examples: [false] }),
+    bool({ default: false, description: 'Whether the VM may only read the volume.', examples: [false] }),
   ),
 })
 

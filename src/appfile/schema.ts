@@ -96,7 +96,7 @@ const Web = table(
   {
     command: maybe(
       command(
-        'Program and arguments that replace the command of the image, run without a shell. Default: the command of the image.',
+        'Program and arguments that replace the entrypoint and command of the image, run without a shell. Default: those of the image.',
       ),
     ),
     port: maybe(

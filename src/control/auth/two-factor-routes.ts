@@ -65,7 +65,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
             accountId: caller.userId,
             kind: 'security.2fa_enabled',
             title: 'Two-factor authentication is on',
-            body: 'From now on, signing in asks for a code. Keep the recovery codes in a safe place.',
+            body: 'From now on, signing in requires a code. Keep the recovery codes in a safe place.',
           })
           return { totp_enabled: true, recovery_codes: codes }
         }
@@ -74,17 +74,17 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
     disableTotp: {
       write: async call => {
         const account = await ownAccount(ctx, call.caller)
-        if (!account.totpEnabled) throw invalidState('Two-factor authentication is off already.')
+        if (!account.totpEnabled) throw invalidState('Two-factor authentication is already off.')
         await assertStepUp(ctx, call, account, call.body ?? {})
         return async tx => {
-          if (!(await removeTotp(tx, account.id))) throw invalidState('Two-factor authentication is off already.')
+          if (!(await removeTotp(tx, account.id))) throw invalidState('Two-factor authentication is already off.')
           await replaceRecoveryCodes(tx, account.id, [])
           call.audit({ action: 'auth.2fa_disabled', resourceType: 'account', resourceId: account.id })
           await notifyAccount(tx, {
             accountId: account.id,
             kind: 'security.2fa_disabled',
             title: 'Two-factor authentication is off',
-            body: 'Signing in asks for the password alone. If it was not you, change your password now.',
+            body: 'Signing in now requires the password only. If this was not you, change your password now.',
           })
           return { status: 'disabled' as const }
         }

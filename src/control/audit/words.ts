@@ -64,7 +64,7 @@ const words: Readonly<Record<string, Words>> = {
   'auth.password_reset': 'reset the password',
   'auth.refresh': 'renewed a session',
   'auth.refresh_failed': 'failed to renew a session',
-  'auth.refresh_reused': 'lost all sessions: a session token was used twice',
+  'auth.refresh_reused': 'had all sessions revoked: a refresh token was used twice',
   'auth.session_revoked': 'ended a session',
   'auth.sessions_revoked': 'ended all sessions',
   'auth.ssh_key_added': withName('added the SSH key'),

@@ -136,7 +136,8 @@ function keyOf({ order }: ListRule, cursor: string): Key {
 }
 
 const isPlace = (value: unknown) => typeof value === 'string' || typeof value === 'number'
-const notOfThisList = () => invalidField('cursor', 'is not one of this list; take it from the Link header of a page')
+const notOfThisList = () =>
+  invalidField('cursor', 'does not belong to this list; take the cursor from the Link header of a page')
 
 /** Applies the page to a whole list. */
 export function cutList(rule: ListRule, page: Page, answer: unknown): { answer: unknown; next: Key | undefined } {

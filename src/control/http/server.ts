@@ -134,7 +134,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) return void socket.destroy(error)
   const isMethod = error.code === 'HPE_INVALID_METHOD'
   const refusal = isMethod
-    ? new ApiError('method_not_allowed', 'The server does not know this method.', { cause: error })
+    ? new ApiError('method_not_allowed', 'The server does not support this method.', { cause: error })
     : new ApiError('invalid_request', 'This is not a valid HTTP request.', { cause: error })
   const { status, body } = failureOf(refusal, requestIdOf(undefined))
   const text = JSON.stringify(body)

@@ -14,7 +14,7 @@ export const Build = table(
       Type.String({
         minLength: 1,
         maxLength: 1024,
-        description: 'OCI image to deploy. Nothing is built.',
+        description: 'OCI image to deploy, without a build.',
         examples: ['ghcr.io/example/web:1.4'],
       }),
     ),
@@ -22,21 +22,21 @@ export const Build = table(
       Type.String({
         minLength: 1,
         maxLength: 2048,
-        description: 'Git repository to build. Each deployment builds the newest commit.',
+        description: 'URL of a Git repository to build. Each deployment builds its newest commit.',
         examples: ['https://github.com/example/web.git'],
       }),
     ),
     branch: maybe(
       Type.String({
         maxLength: 255,
-        description: 'Branch to build; the default branch of the repository if absent. Only with `repository`.',
+        description: 'Branch to build. Default: the default branch of the repository. Only with `repository`.',
         examples: ['main'],
       }),
     ),
     submodules: maybe(
       Type.Boolean({
         default: false,
-        description: 'Whether submodules on the same host are fetched. Only with `repository`.',
+        description: 'Whether builds also fetch Git submodules that are on the same Git host. Only with `repository`.',
       }),
     ),
     root: maybe(
@@ -45,7 +45,7 @@ export const Build = table(
         maxLength: 1024,
         default: '.',
         description:
-          'Folder to upload and build, relative to the file. For one app of a monorepo. Not with the others.',
+          'Folder to upload and build, relative to `mote.toml`; for example, one app in a monorepo. Not together with `image` or `repository`.',
         examples: ['apps/web'],
       }),
     ),
@@ -54,25 +54,25 @@ export const Build = table(
         minLength: 1,
         maxLength: 1024,
         description:
-          'Path of the Dockerfile, relative to the folder or the top of the repository; `Dockerfile` or `Containerfile` at its top, if there is one. Not with `image`.',
+          'Path of the Dockerfile, relative to the uploaded folder or the top of the repository. Default: `Dockerfile` or `Containerfile` there, if one exists. Not together with `image`.',
         examples: ['docker/web.Dockerfile'],
       }),
     ),
     args: maybe(
-      Type.Record(variable, Type.String({ maxLength: 32_768, description: 'The value.' }), {
+      Type.Record(variable, Type.String({ maxLength: 32_768, description: 'Value of the variable.' }), {
         additionalProperties: false,
         maxProperties: 100,
         'x-mote-names': 'letters, digits and underscores, not starting with a digit',
         default: {},
         description:
-          'Build arguments of the Dockerfile; variables of the commands of other builds. Their values may be public.',
+          'Build arguments for the Dockerfile, or, in builds without a Dockerfile, environment variables of the build commands. Use them for public values only.',
         examples: [{ VERSION: '1.4' }],
       }),
     ),
     env: maybe(
       Type.Array(variable, {
         ...variables,
-        description: 'Variables of the app that the build gets like `args`. They cannot be secrets.',
+        description: 'Names of app variables that the build gets in the same way as `args`. Secrets are not allowed.',
         examples: [['PUBLIC_URL']],
       }),
     ),
@@ -80,10 +80,10 @@ export const Build = table(
       Type.Array(variable, {
         ...variables,
         description:
-          'Variables of the app that the build gets as secrets: `RUN --mount=type=secret,id=<name>` of the Dockerfile, or variables of the commands of other builds.',
+          'Names of app variables that the build gets as secrets: with `RUN --mount=type=secret,id=<name>` in the Dockerfile, or, in builds without a Dockerfile, as environment variables of the build commands.',
         examples: [['NPM_TOKEN']],
       }),
     ),
   },
-  'What is deployed: an image, a repository, or (by default) the folder of the file. Give at most one of `image`, `repository` and `root`.',
+  'What is deployed: an image, a repository, or, by default, the folder that contains `mote.toml`. At most one of `image`, `repository` and `root` is allowed.',
 )

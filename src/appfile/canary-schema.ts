@@ -10,16 +10,24 @@ export const Canary = table(
     percent: Type.Number({
       minimum: 1,
       maximum: 99,
-      description: 'Percentage of the requests that the new version gets.',
+      description: 'Percentage of the requests that a new version gets during the canary.',
       examples: [10],
     }),
-    seconds: maybe(Type.Integer({ minimum: 10, maximum: 86_400, default: 300, description: 'How long it gets them.' })),
+    seconds: maybe(
+      Type.Integer({
+        minimum: 10,
+        maximum: 86_400,
+        default: 300,
+        description: 'Duration of the canary in seconds. After it, a canary that has not failed gets all requests.',
+      }),
+    ),
     max_error_percent: maybe(
       Type.Number({
         minimum: 0,
         maximum: 100,
         default: 5,
-        description: 'It fails if a larger percentage of its requests ends with 5xx or without an answer.',
+        description:
+          'Error threshold in percent: the canary fails if a larger share of its requests ends with a 5xx status or without a response.',
       }),
     ),
     min_requests: maybe(
@@ -27,9 +35,10 @@ export const Canary = table(
         minimum: 1,
         maximum: 1_000_000,
         default: 20,
-        description: 'With fewer requests, errors are not compared.',
+        description:
+          'Number of requests that the canary must have received before its error rate is compared with `max_error_percent`.',
       }),
     ),
   },
-  'Tries a new version with a share of the requests before it gets all. If it fails, the previous version keeps serving. Off if the table is absent.',
+  'Sends a share of the requests to a new version before it gets all of them. If the canary fails, the previous version keeps serving. Without this table there are no canaries.',
 )

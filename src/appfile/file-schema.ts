@@ -9,14 +9,15 @@ export const GivenFiles = Type.Array(
         pattern: '^/',
         'x-mote-pattern': 'a "/" at the start',
         maxLength: 512,
-        description: 'Absolute path in the VM. A file of the image is replaced.',
+        description: 'Absolute path in the VM. A file of the image at this path is replaced.',
         examples: ['/etc/web/web.conf'],
       }),
       source: maybe(
         Type.String({
           minLength: 1,
           maxLength: 1024,
-          description: 'File with the content, relative to mote.toml. Give this or `secret`.',
+          description:
+            'Path of the file with the content, relative to `mote.toml`. Either `source` or `secret` is required.',
           examples: ['deploy/web.conf'],
         }),
       ),
@@ -25,7 +26,7 @@ export const GivenFiles = Type.Array(
           pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,127}$',
           'x-mote-pattern':
             'only letters, digits, underscores, dots and dashes, and start with a letter or an underscore',
-          description: 'Variable of the app whose value is the content.',
+          description: "Name of a variable of the app, whose value becomes the file's content.",
           examples: ['TLS_KEY'],
         }),
       ),
@@ -34,7 +35,7 @@ export const GivenFiles = Type.Array(
           pattern: '^0?[0-7]{3}$',
           'x-mote-pattern': 'three octal digits, such as 0400',
           default: '0644',
-          description: 'Mode of the file. The user of the program owns it.',
+          description: 'Permissions of the file, in octal digits. The file belongs to the user that runs the program.',
           examples: ['0400'],
         }),
       ),
@@ -45,6 +46,6 @@ export const GivenFiles = Type.Array(
     maxItems: 64,
     default: [],
     description:
-      'Files that VMs get before their program starts, at most 512 KiB in total. A file that is removed here is removed from the app.',
+      'Files that are written to VMs before their program starts, at most 512 KiB in total. A file that is removed from `mote.toml` is removed from the app.',
   },
 )

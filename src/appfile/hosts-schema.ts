@@ -18,8 +18,11 @@ export const Hosts = table(
   {
     require: maybe(labels('Labels that a host must have.', { region: 'eu' })),
     prefer: maybe(
-      labels('Hosts that have more of these labels are chosen, as long as they have room.', { zone: 'eu-1' }),
+      labels(
+        'Labels that a host should have: of the hosts with capacity, those with more of these labels are preferred.',
+        { zone: 'eu-1' },
+      ),
     ),
   },
-  'Which hosts run the VMs, by their labels. `mote apps labels` lists those that apps can use. Any host if the table is absent.',
+  'Which hosts may run the VMs, by host label. `mote apps labels` lists the available labels. Without this table, VMs run on any host.',
 )

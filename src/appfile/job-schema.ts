@@ -8,13 +8,13 @@ const Job = table(
       minLength: 1,
       maxLength: 100,
       description:
-        'Minute, hour, day of month, month and day of week, as in crontab; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.',
+        'Cron schedule: minute, hour, day of month, month and day of week, as in crontab, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.',
       examples: ['30 2 * * *'],
     }),
     command: Type.Array(Type.String({ minLength: 1, maxLength: 8192 }), {
       minItems: 1,
       maxItems: 256,
-      description: 'Program and arguments. No shell is involved.',
+      description: 'Program and arguments, run without a shell.',
       examples: [['python', 'report.py']],
     }),
     time_zone: maybe(
@@ -32,17 +32,22 @@ const Job = table(
         enum: ['skip', 'allow', 'replace'],
         default: 'skip',
         description:
-          'At a time when an earlier run has not ended: none starts, both run, or the earlier one is cancelled.',
+          'What happens when a run is due and an earlier one has not ended. `skip`: no run starts. `allow`: both run. `replace`: the earlier run is cancelled.',
       }),
     ),
     retries: maybe(
-      Type.Integer({ minimum: 0, maximum: 10, default: 0, description: 'How often a run that failed is repeated.' }),
+      Type.Integer({ minimum: 0, maximum: 10, default: 0, description: 'How often a failed run is retried.' }),
     ),
     timeout_seconds: maybe(
-      Type.Integer({ minimum: 1, maximum: 86_400, default: 3600, description: 'Seconds after which a run is ended.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 86_400,
+        default: 3600,
+        description: 'Time limit of a run in seconds; a run that exceeds it is stopped.',
+      }),
     ),
   },
-  'A command that runs by a schedule in a VM of its own, with the image and environment of the active deployment.',
+  'A command that runs on a schedule, each time in a separate VM, with the image and environment of the active deployment.',
 )
 
 export const Jobs = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }), Job, {
@@ -50,5 +55,5 @@ export const Jobs = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61
   maxProperties: 50,
   'x-mote-names': 'lower-case letters, digits and dashes, starting and ending with a letter or a digit',
   description:
-    'Commands that run by a schedule. With this table, jobs that are not in the file are deleted; without it, all jobs stay as they are.',
+    'Commands that run on a schedule. If this table is present, jobs that are not in the file are deleted; without it, the jobs of the app stay unchanged.',
 })

@@ -7,14 +7,14 @@ export const restarts = {
     Type.Enum(['always', 'on-failure', 'never'], {
       default: 'always',
       description:
-        'When the program is started again after it has ended: after every exit, after an exit with another code than 0, or never.',
+        'When the program is restarted after it exits. `always`: after every exit. `on-failure`: after an exit code other than 0. `never`: not at all.',
     }),
   ),
   max_restarts: maybe(
     Type.Integer({
       minimum: 0,
       maximum: 100,
-      description: 'Restarts until the VM counts as crashed. As the installation sets if absent.',
+      description: 'Number of restarts after which the VM counts as crashed. The default is set by the operator.',
       examples: [3],
     }),
   ),
@@ -23,5 +23,5 @@ export const restarts = {
 export const strategy = Type.Enum(['rolling', 'one-at-a-time'], {
   default: 'rolling',
   description:
-    '`rolling` starts the VMs of a new version beside the old ones. `one-at-a-time` ends an old VM before it starts a new one, so never more VMs run than `replicas` says. Not with `canary`.',
+    'How a new version replaces the old one. `rolling`: its VMs start while the old VMs still run. `one-at-a-time`: each old VM is stopped before a new one starts, so that never more than `replicas` VMs run; not allowed together with `canary`.',
 })

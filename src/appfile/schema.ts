@@ -22,7 +22,7 @@ const percent = (what: string) =>
     minimum: 0,
     maximum: 100,
     default: 80,
-    description: `Percent of ${what} above which a VM is added.`,
+    description: `${what} usage in percent, 0 to 100, above which a VM is added.`,
   })
 
 const name = (options: Readonly<Record<string, unknown>>) =>
@@ -37,13 +37,13 @@ const Autoscaling = table(
     max_replicas: Type.Integer({
       minimum: 1,
       maximum: 100,
-      description: 'How many VMs run at most.',
+      description: 'Maximum number of VMs.',
       examples: [5],
     }),
     cpu_percent: maybe(percent('CPU')),
-    memory_percent: maybe(percent('memory')),
+    memory_percent: maybe(percent('Memory')),
   },
-  'Lets the number of VMs follow their load, from `replicas` to `max_replicas`. Off if the table is absent.',
+  'Adjusts the number of VMs to their load, from `replicas` to `max_replicas`. Without this table, the number of VMs is fixed.',
 )
 
 const Health = table(
@@ -52,7 +52,8 @@ const Health = table(
       shaped('^/', 'a "/" at the start', {
         maxLength: 512,
         default: '/',
-        description: 'Path that must answer 2xx or 3xx before a deployment gets traffic.',
+        description:
+          'Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status.',
         examples: ['/health'],
       }),
     ),
@@ -72,7 +73,8 @@ const size = {
       minimum: 64,
       maximum: 1_048_576,
       default: 1024,
-      description: 'Writable disk of each VM in MiB. Its content is lost when the VM ends; see `volumes`.',
+      description:
+        'Writable disk of each VM in MiB. Its content is lost when the VM ends; for permanent data use `volumes`.',
     }),
   ),
   replicas: maybe(
@@ -80,7 +82,7 @@ const size = {
       minimum: 1,
       maximum: 100,
       default: 1,
-      description: 'How many VMs run; with `autoscaling`, how many run at least.',
+      description: 'Number of VMs; with `autoscaling`, the minimum number.',
       examples: [2],
     }),
   ),
@@ -93,7 +95,9 @@ const size = {
 const Web = table(
   {
     command: maybe(
-      command('Program and arguments that replace those of the image; none if absent. No shell is involved.'),
+      command(
+        'Program and arguments that replace the entrypoint and command of the image, run without a shell. Default: those of the image.',
+      ),
     ),
     port: maybe(
       Type.Integer({
@@ -108,7 +112,7 @@ const Web = table(
     scale_to_zero: maybe(
       Type.Boolean({
         default: false,
-        description: 'Whether the app may sleep while it gets no requests. The next request wakes it.',
+        description: 'Whether the app is scaled to zero while it gets no requests. The next request starts it again.',
       }),
     ),
     drain_seconds: maybe(
@@ -116,18 +120,18 @@ const Web = table(
         minimum: 0,
         maximum: 3600,
         default: 30,
-        description: 'Seconds that VMs of the previous version may take to finish their requests.',
+        description: 'Seconds that the VMs of a replaced version have to finish open requests before they are stopped.',
       }),
     ),
     canary: maybe(Canary),
     health: maybe(Health),
   },
-  'The process that answers HTTP requests.',
+  'The process that serves HTTP requests.',
 )
 
 const Worker = table(
-  { command: command('Program and arguments. No shell is involved.'), ...size },
-  'A process that gets no requests, with the image and the environment of `web`. It is the app `<app>-<name>`, and healthy once its program has run for two seconds.',
+  { command: command('Program and arguments, run without a shell.'), ...size },
+  'A process that gets no requests, with the image and environment of `web`. It is deployed as the app `<app>-<name>`, and counts as healthy once its program has run for two seconds.',
 )
 type Process = Static<typeof Web>
 
@@ -150,7 +154,7 @@ const Volume = table(
       {
         minLength: 1,
         maxLength: 63,
-        description: 'Name of the volume in the project. It is created if it does not exist.',
+        description: 'Name of the volume in the project. The volume is created if it does not exist.',
         examples: ['data'],
       },
     ),
@@ -167,18 +171,19 @@ const Volume = table(
         minimum: 16,
         maximum: 67_108_864,
         default: 1024,
-        description: 'Size in MiB. A volume grows to it, and never shrinks.',
+        description: 'Size in MiB. An existing volume that is smaller grows to this size; a volume never shrinks.',
         examples: [10_240],
       }),
     ),
     read_only: maybe(
       Type.Boolean({
         default: false,
-        description: 'Mounts the volume read-only, so that many VMs can use it. Only one VM can use a writable volume.',
+        description:
+          'Whether to mount the volume read-only, so that several VMs can use it. A writable volume can be used by one VM only.',
       }),
     ),
   },
-  'A disk that outlives VMs.',
+  'A disk that exists independently of VMs.',
 )
 
 export const AppFile = Type.Object(
@@ -188,7 +193,7 @@ export const AppFile = Type.Object(
       name({
         maxLength: 63,
         description:
-          'Slug of the project that has the app. `--project` and `MOTE_PROJECT` take precedence; without any, the project of `mote login` is used.',
+          'Slug of the project that the app belongs to. `--project` and `MOTE_PROJECT` take precedence. Default: the project of `mote login`.',
         examples: ['team-blue'],
       }),
     ),
@@ -204,7 +209,7 @@ export const AppFile = Type.Object(
           maxItems: 50,
           uniqueItems: true,
           default: [],
-          description: 'Host names of your own. `mote domains list` shows the DNS records to set.',
+          description: 'Custom domains of the app. `mote domains list` shows the DNS records to create.',
           examples: [['www.example.com']],
         },
       ),
@@ -216,24 +221,24 @@ export const AppFile = Type.Object(
           command: Type.Array(Type.String({ minLength: 1, maxLength: 8192 }), {
             minItems: 1,
             maxItems: 256,
-            description: 'Program and arguments. No shell is involved.',
+            description: 'Program and arguments, run without a shell.',
             examples: [['npm', 'run', 'migrate']],
           }),
         },
-        'Runs once in a separate VM, with each new version before it serves. If it fails, the previous version keeps running.',
+        'A command that runs once in a separate VM before a new version gets requests, for example for migrations. If it fails, the previous version keeps serving.',
       ),
     ),
     env: maybe(
       Type.Record(
         Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,127}$' }),
-        Type.String({ maxLength: 32_768, description: 'The value.' }),
+        Type.String({ maxLength: 32_768, description: 'Value of the variable.' }),
         {
           additionalProperties: false,
           maxProperties: 200,
           'x-mote-names': 'letters, digits, underscores, dots and dashes, starting with a letter or an underscore',
           default: {},
           description:
-            'Environment variables whose values may be public. Set secrets with `mote env set NAME=- < file`: they never are in the file, and deployments keep them.',
+            'Environment variables with values that are not secret. Set secrets with `mote env set NAME=- < file`: they are not stored in this file, and deployments keep them.',
           examples: [{ LOG_LEVEL: 'info' }],
         },
       ),
@@ -243,7 +248,7 @@ export const AppFile = Type.Object(
         maxItems: 10,
         uniqueItems: true,
         description:
-          'Environment groups of the project that are attached to the app. Of equal variables, those of the app win, then those of later groups. Without this key, the groups stay as they are.',
+          'Environment groups of the project that are attached to the app. If names are equal, variables of the app win, then those of later groups. Without this key, the attached groups stay unchanged.',
         examples: [['shared']],
       }),
     ),
@@ -255,7 +260,8 @@ export const AppFile = Type.Object(
       Type.Array(Volume, {
         maxItems: 16,
         default: [],
-        description: 'Disks that outlive VMs. A volume that is removed from the file is detached, never deleted.',
+        description:
+          'Disks that exist independently of VMs. A volume that is removed from the file is detached, never deleted.',
       }),
     ),
   },
@@ -263,7 +269,7 @@ export const AppFile = Type.Object(
     additionalProperties: false,
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'mote.toml',
-    description: 'An app of Mote as a file.',
+    description: 'Configuration of a Mote app.',
   },
 )
 export type AppFile = Static<typeof AppFile>

@@ -7,18 +7,18 @@ const Service = table(
     port: Type.Integer({
       minimum: 1,
       maximum: 65_535,
-      description: 'TCP port that the program listens on. `mote services list` shows the public one.',
+      description: 'TCP port that the program listens on. `mote services list` shows the public port.',
       examples: [1883],
     }),
     tls: Type.Optional(
       Type.Enum(['none', 'sni'], {
         default: 'none',
         description:
-          '`none`: the service has its own public port, and the gateway does not change the bytes. `sni`: clients connect to the shared TLS port of the installation; the TLS server name, a hostname of the app, selects the service, and the gateway decrypts. An app has at most one such service.',
+          'How clients connect to the service. `none`: the service has its own public port, and bytes are forwarded unchanged. `sni`: clients connect with TLS to the shared port of the installation; the server name (a hostname of the app) selects the service, and the gateway decrypts. An app has at most one service with `sni`.',
       }),
     ),
   },
-  'A way for TCP connections from outside to a port of the app.',
+  'Forwarding of TCP connections from outside to a port of the app.',
 )
 
 export const Services = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }), Service, {
@@ -26,5 +26,5 @@ export const Services = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{
   maxProperties: 10,
   'x-mote-names': 'lower-case letters, digits and dashes, starting and ending with a letter or a digit',
   description:
-    'TCP services. With this table, services that are not in the file are deleted; without it, all services stay as they are.',
+    'TCP services of the app. If this table is present, services that are not in the file are deleted; without it, the services of the app stay unchanged.',
 })

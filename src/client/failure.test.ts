@@ -7,6 +7,6 @@ it.each([
     'The program exited with code 3. Last lines:\nstarting\nno such table\n',
     'The program exited with code 3: no such table',
   ],
-  ['It exited with code 3. Last lines:\n\n', 'It exited with code 3.'],
+  ['The program exited with code 3. Last lines:\n\n', 'The program exited with code 3.'],
   ['The build failed:\nnot its output', 'The build failed:'],
 ])('the failure %j is shortened to %j', (failure, short) => expect(shortFailure(failure)).toBe(short))

@@ -74,7 +74,7 @@ function withHead(page: Buffer, head: LogPageHead): Uint8Array {
 /** Decodes a page. @throws Error for bytes that are not a page */
 export function decodeLogPage(bytes: Uint8Array): { readonly head: LogPageHead; readonly events: Uint8Array } {
   const end = bytes.indexOf(lineBreak)
-  if (end < 0) throw new Error('a page of a log has no head')
+  if (end < 0) throw new Error('the log page has no head')
   const head: unknown = JSON.parse(Buffer.from(bytes.subarray(0, end)).toString())
   return { head: Value.Parse(LogPageHead, head), events: bytes.subarray(end + 1) }
 }

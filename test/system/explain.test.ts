@@ -63,7 +63,7 @@ it('a dry run reports the chosen host, why others were rejected and plan usage, 
     job_id: '',
     vm_id: '',
     host_id: large?.id,
-    message: 'It would go to host-1 on fake.',
+    message: 'The VM would run on host-1 with fake.',
     dry_run: {
       host_id: large?.id,
       rejected: [{ host_id: small?.id, reason: 'not enough vCPUs' }],
@@ -99,13 +99,13 @@ it('a deployment that can never fit is rejected, and one that does not fit now w
   expect((await scale(1)).body.message).toBeNull()
   const waits = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', vcpus: 2 })
   expect(waits).toMatchObject({ status: 200, body: { status: 'pending' } })
-  expect(waits.body.message).toBe('Accepted, and waiting. No host can take it now (2 hosts: not enough vCPUs).')
+  expect(waits.body.message).toBe('Accepted, and waiting. No host is suitable now (2 hosts: not enough vCPUs).')
   const { body } = await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)
   expect(body).toMatchObject({ status: 'pending', host_id: '' })
   await until(
     async () =>
       (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.error_message ===
-      'No host can take it now (2 hosts: not enough vCPUs).',
+      'No host is suitable now (2 hosts: not enough vCPUs).',
     { timeoutMs: 10_000, what: 'the reason for waiting' },
   )
   await user.delete('/v1/apps/full')

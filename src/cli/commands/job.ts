@@ -1,4 +1,4 @@
-/** Commands for jobs of an app: programs that run by a schedule. */
+/** Commands for jobs of an app: programs that run on a schedule. */
 import type { Command } from 'commander'
 import { type Job, shortFailure } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
@@ -6,7 +6,7 @@ import { age, listing, status } from '../output.ts'
 import { type Call, noun, oneOf, said, text, type Verb, wholeNumber } from '../verb.ts'
 
 export const jobCommands = (): Command[] => [
-  noun('jobs', 'Commands that run by a schedule, each time in a separate VM', [
+  noun('jobs', 'Commands that run on a schedule, each time in a separate VM', [
     list,
     set,
     run,

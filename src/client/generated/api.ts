@@ -12,7 +12,7 @@ export type JsonValue =
 
 /** Secret of the invitation. May be empty if the invited address is verified. */
 export interface AcceptInvitationRequest {
-  /** In the link, the part behind the dot. Not needed if the invited address is the verified address of the account. */
+  /** Secret of the invitation: the part of its link after the dot. Not needed if the invited address is the verified address of the account. */
   readonly secret?: string | null | undefined
 }
 
@@ -24,23 +24,23 @@ export interface Acknowledgement {
 
 /** Host name to add to an app. */
 export interface AddDomainRequest {
-  /** Host name without wildcards, outside the domains of the installation. */
+  /** Host name without wildcards. It must not be in a domain of the installation. */
   readonly name: string
 }
 
-/** Public key and a name for it. */
+/** A public key and a name for it. */
 export interface AddSshKeyRequest {
   /** Label to recognize the key by. */
   readonly name: string
-  /** The line of a file such as `id_ed25519.pub`. Ed25519, RSA and ECDSA keys are accepted. */
+  /** The public key: the line in a file such as `id_ed25519.pub`. Ed25519, RSA and ECDSA keys are accepted. */
   readonly public_key: string
 }
 
 /** Result of sending an announcement. */
 export interface Announcement {
-  /** The notifications are stored; e-mails follow. */
+  /** Always `sent`: the notifications are stored, and e-mails follow. */
   readonly status: 'sent'
-  /** Accounts that received the notification. */
+  /** Number of accounts that received the notification. */
   readonly recipients: number
 }
 
@@ -48,116 +48,116 @@ export interface Announcement {
 export interface App {
   /** Id of the app. */
   readonly id: string
-  /** Name of the app; unique in the project, and part of its host name. */
+  /** Name of the app: unique in the project, and part of the app's host name. */
   readonly name: string
-  /** Repository of the source; empty when the app is deployed from images or uploads. */
+  /** URL of the Git repository that is built; empty if the app is deployed from images or uploads. */
   readonly git_url: string
-  /** Branch for pushes and builds; empty for the default branch. */
+  /** Branch that is built, and whose pushes start deployments; empty: the default branch of the repository. */
   readonly git_branch: string
-  /** Whether submodules on the same host are fetched for builds. */
+  /** Whether builds also fetch Git submodules that are on the same Git host. */
   readonly git_submodules: boolean
   /** Port that the program in the VM listens on. */
   readonly port: number
-  /** `worker`: gets no requests, so it has no host name, is healthy once its program has run for two seconds, and never sleeps. */
+  /** `web`: serves HTTP requests. `worker`: gets no requests; a worker has no host name, counts as healthy once its program has run for two seconds, and never scales to zero. */
   readonly kind: 'web' | 'worker'
-  /** App whose environment its deployments get; null for its own. */
+  /** Name of the app whose variables, environment groups and files this worker uses; null if the app has its own. */
   readonly env_of: string | null
-  /** Program and arguments that replace those of the image; empty: those of the image. */
+  /** Program and arguments that replace the entrypoint and command of the image; an empty list keeps those of the image. */
   readonly command: readonly string[]
-  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. */
+  /** Arguments that replace the command of the image but not its entrypoint; an empty list keeps those of the image. */
   readonly arguments: readonly string[]
-  /** Stack of the app, as `mote compose` names it; null for an app outside of stacks. */
+  /** Name of the stack to which `mote compose` added the app; null if the app belongs to no stack. */
   readonly stack: string | null
-  /** Path that must answer 2xx or 3xx before a deployment serves. */
+  /** Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status. */
   readonly health_check_path: string
-  /** Runs once in a separate VM before a new version serves; null: nothing. */
+  /** Program and arguments that run once in a separate VM before a new version gets requests, for example for migrations; null if there is none. */
   readonly release_command: readonly string[] | null
-  /** Seconds that old VMs may take to finish their requests. */
+  /** Seconds that the VMs of a replaced version have to finish open requests before they are stopped. */
   readonly drain_timeout: number
   readonly canary: AppCanary | null
-  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  /** How a new version replaces the old one. `rolling`: its VMs start while the old VMs still run. `one-at-a-time`: each old VM is stopped before a new one starts, so that never more VMs run than declared. */
   readonly strategy: 'rolling' | 'one-at-a-time'
   readonly hosts: AppHosts
   readonly restart: AppRestart
   readonly build: AppBuild
-  /** How many VMs should run; autoscaling changes it. */
+  /** Number of VMs that should run; changed by autoscaling. */
   readonly desired_replicas: number
-  /** How many VMs run at least; 0 allows scale to zero. */
+  /** Minimum number of VMs; 0 allows the app to scale to zero. */
   readonly min_replicas: number
-  /** How many VMs run at most. */
+  /** Maximum number of VMs. */
   readonly max_replicas: number
-  /** Whether the number of VMs follows their load. */
+  /** Whether the number of VMs is adjusted to their load. */
   readonly autoscaling_enabled: boolean
-  /** Percent of CPU, 0 to 100, above which a VM is added. */
+  /** CPU usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly cpu_threshold: number
-  /** Percent of memory, 0 to 100, above which a VM is added. */
+  /** Memory usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly mem_threshold: number
   readonly scale_state: AppScaleState
-  /** When it was created. */
+  /** When the app was created. */
   readonly created_at: string
-  /** When a setting that takes effect with the next deployment was last changed; null if never since the app was created. */
+  /** When a setting was last changed that takes effect with the next deployment; null if none was changed since the app was created. */
   readonly settings_changed_at: string | null
-  /** The active deployment; null if none. */
+  /** Id of the deployment that serves the app; null if there is none. */
   readonly active_deployment_id?: string | null | undefined
-  /** Why its newest deployment failed, at most 1000 characters; null if that did not fail, or if a deployment is active. */
+  /** Why the newest deployment of the app failed, at most 1000 characters; null if it did not fail, or if another deployment is active. */
   readonly failure: string | null
-  /** Host name that the gateway serves the app on; null for a worker. */
+  /** Host name under which the gateway serves the app; null for a worker. */
   readonly hostname?: string | null | undefined
-  /** Address of the app, with the scheme and port of the gateway; null for a worker. */
+  /** URL of the app, with the scheme and port of the gateway; null for a worker. */
   readonly url?: string | null | undefined
-  /** Installation of the git integration that reads the repository; null if none. */
+  /** Id of the GitHub App installation through which the repository is read; null if none is connected. */
   readonly scm_installation_id?: number | null | undefined
-  /** The repository as the git host names it; null if none is connected. */
+  /** Full name of the connected repository at the Git host; null if none is connected. */
   readonly scm_repo_full_name?: string | null | undefined
-  /** Id of the repository at the git host; null if none is connected. */
+  /** Id of the connected repository at the Git host; null if none is connected. */
   readonly scm_repo_id?: number | null | undefined
-  /** Always null; read it with `GET /v1/apps/{app_name}/secret`. */
+  /** Always null. Read the webhook secret with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
 }
 
-/** How the source of an app is built. */
+/** Settings for builds of the app's source. */
 export interface AppBuild {
-  /** Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one. */
+  /** Path of the Dockerfile in the source. If empty, `Dockerfile` or `Containerfile` in the top directory is used, if there is one. */
   readonly dockerfile: string
-  /** Arguments of the Dockerfile, or variables of the commands of other builds. Members of the project can read them. */
+  /** Build arguments for the Dockerfile, or, in builds without a Dockerfile, environment variables of the build commands. Members of the project can read them. */
   readonly args: Readonly<Record<string, string>>
-  /** Variables of the app that the build gets like `args`; none of its secrets. */
+  /** Names of app variables that the build gets in the same way as `args`. Secrets are not allowed. */
   readonly env: readonly string[]
-  /** Variables of the app that the build gets as secrets: `RUN --mount=type=secret,id=<name>` of a Dockerfile, or variables of the commands of other builds. */
+  /** Names of app variables that the build gets as secrets: with `RUN --mount=type=secret,id=<name>` in a Dockerfile, or, in builds without a Dockerfile, as environment variables of the build commands. */
   readonly secrets: readonly string[]
 }
 
 export interface AppBuildRequest {
-  /** Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one. */
+  /** Path of the Dockerfile in the source. If empty, `Dockerfile` or `Containerfile` in the top directory is used, if there is one. */
   readonly dockerfile?: string | null | undefined
-  /** Arguments of the Dockerfile, or variables of the commands of other builds. Members of the project can read them. */
+  /** Build arguments for the Dockerfile, or, in builds without a Dockerfile, environment variables of the build commands. Members of the project can read them. */
   readonly args?: Readonly<Record<string, string>> | null | undefined
-  /** Variables of the app that the build gets like `args`; none of its secrets. */
+  /** Names of app variables that the build gets in the same way as `args`. Secrets are not allowed. */
   readonly env?: readonly string[] | null | undefined
-  /** Variables of the app that the build gets as secrets: `RUN --mount=type=secret,id=<name>` of a Dockerfile, or variables of the commands of other builds. */
+  /** Names of app variables that the build gets as secrets: with `RUN --mount=type=secret,id=<name>` in a Dockerfile, or, in builds without a Dockerfile, as environment variables of the build commands. */
   readonly secrets?: readonly string[] | null | undefined
 }
 
-/** How new versions are tried before they get all requests. */
+/** Canary settings: a new version gets a share of the requests before it gets all of them. */
 export interface AppCanary {
-  /** Percentage of the requests that a new version gets. */
+  /** Percentage of the requests that a new version gets during the canary. */
   readonly percent: number
-  /** How long it gets them. */
+  /** Duration of the canary in seconds. After it, a canary that has not failed gets all requests. */
   readonly seconds: number
-  /** It fails if a larger percentage of its requests ends with 5xx or without an answer. */
+  /** Error threshold in percent: the canary fails, and the previous version keeps serving, if a larger share of its requests ends with a 5xx status or without a response. */
   readonly max_error_percent: number
-  /** With fewer requests, errors are not compared. */
+  /** Number of requests that the canary must have received before its error rate is compared with `max_error_percent`. */
   readonly min_requests: number
 }
 
 export interface AppCanaryRequest {
-  /** Percentage of the requests that a new version gets; 0: no canary. */
+  /** Percentage of the requests that a new version gets during the canary; 0 turns canaries off. */
   readonly percent: number
-  /** How long it gets them. Default: 300. */
+  /** Duration of the canary in seconds. After it, a canary that has not failed gets all requests. Default: 300. */
   readonly seconds?: number | null | undefined
-  /** It fails if a larger percentage of its requests ends with 5xx or without an answer. Default: 5. */
+  /** Error threshold in percent: the canary fails, and the previous version keeps serving, if a larger share of its requests ends with a 5xx status or without a response. Default: 5. */
   readonly max_error_percent?: number | null | undefined
-  /** With fewer requests, errors are not compared. Default: 20. */
+  /** Number of requests that the canary must have received before its error rate is compared with `max_error_percent`. Default: 20. */
   readonly min_requests?: number | null | undefined
 }
 
@@ -165,161 +165,161 @@ export interface AppCanaryRequest {
 export interface AppEnv {
   /** Name of the variable. */
   readonly name: string
-  /** When its value was last set. */
+  /** When the value was last set. */
   readonly updated_at: string
-  /** Whether its value is never shown. */
+  /** Whether the variable is a secret, whose value is never shown. */
   readonly secret: boolean
-  /** Its value; null for a secret. */
+  /** Value of the variable; null for a secret. */
   readonly value: string | null
 }
 
-/** A group that is attached to an app. */
+/** An environment group that is attached to an app. */
 export interface AppEnvGroup {
-  /** Name of the group. */
+  /** Name of the environment group. */
   readonly name: string
-  /** Of equal names, the group with the highest position wins. */
+  /** Position of the group among those of the app. If several groups have a variable of the same name, the group with the highest position wins. */
   readonly position: number
 }
 
-/** A file that the VMs of an app get before their program starts. */
+/** A file that is written to the VMs of an app before their program starts. */
 export interface AppFile {
   /** Absolute path in the VM. */
   readonly path: string
-  /** Mode of the file, in octal digits. */
+  /** Permissions of the file, in octal digits. */
   readonly mode: string
-  /** Whether its content is never shown. */
+  /** Whether the file is a secret, whose content is never shown. */
   readonly secret: boolean
-  /** Variable whose value is its content; null: it has its own. */
+  /** Name of the variable whose value is the file's content; null if the content was set directly. */
   readonly variable: string | null
-  /** Size of its own content; 0 with a variable. */
+  /** Size of the content in bytes; 0 if the content comes from a variable. */
   readonly size_bytes: number
-  /** SHA-256 of its content, 64 hexadecimal digits; null for a secret. */
+  /** SHA-256 digest of the content, 64 hexadecimal digits; null for a secret. */
   readonly sha256: string | null
-  /** When it was last set. */
+  /** When the file was last set. */
   readonly updated_at: string
 }
 
-/** The content of a file of an app. */
+/** A file of an app with its content. */
 export interface AppFileContent {
   /** Absolute path in the VM. */
   readonly path: string
-  /** Its content in base64; null for a secret. */
+  /** Content of the file in base64; null for a secret. */
   readonly content: string | null
 }
 
 /** The JSON Schema of `mote.toml` (docs/mote-toml.md). */
 export interface AppFileSchema {
-  /** Version of JSON Schema. */
+  /** Version of the JSON Schema specification. */
   readonly $schema: string
-  /** Name of the file. */
+  /** Name of the described file. */
   readonly title: string
   /** Always `object`. */
   readonly type: string
-  /** The keys of the file by name. */
+  /** Schemas of the keys in the file, by name. */
   readonly properties: Readonly<Record<string, JsonValue>>
 }
 
 /** Requests and resource usage of an app over time. */
 export interface AppHistory {
-  /** Length of the time up to now. */
+  /** Length of the period that ends now. */
   readonly range: '1h' | '6h' | '24h' | '7d' | '30d'
   /** Start of the first period. */
   readonly from: string
-  /** End of the last period, up to 45 seconds ago: everything before it was counted. */
+  /** End of the last period. It is up to 45 seconds ago, so that all earlier requests have been counted. */
   readonly to: string
   readonly totals: HistoryTotals
   /** All periods, oldest first, including those without requests. */
   readonly points: readonly HistoryPoint[]
 }
 
-/** Which hosts run the VMs of an app. `GET /v1/host-labels` lists the labels. */
+/** Which hosts may run the VMs of an app, by host label. `GET /v1/host-labels` lists the available labels. */
 export interface AppHosts {
   /** Labels that a host must have. */
   readonly require: Readonly<Record<string, string>>
-  /** Hosts that have more of these labels are chosen, as long as they have room. */
+  /** Labels that a host should have: of the hosts with capacity, those with more of these labels are preferred. */
   readonly prefer: Readonly<Record<string, string>>
 }
 
 export interface AppHostsRequest {
   /** Labels that a host must have. */
   readonly require?: Readonly<Record<string, string>> | null | undefined
-  /** Hosts that have more of these labels are chosen, as long as they have room. */
+  /** Labels that a host should have: of the hosts with capacity, those with more of these labels are preferred. */
   readonly prefer?: Readonly<Record<string, string>> | null | undefined
 }
 
-/** What happens when the program of a VM ends. */
+/** What happens when the program of a VM exits. */
 export interface AppRestart {
-  /** When the program of a VM is started again after it has ended: after every exit, after an exit with another code than 0, or never. */
+  /** When the program of a VM is restarted after it exits. `always`: after every exit. `on-failure`: after an exit code other than 0. `never`: not at all. */
   readonly policy: 'always' | 'on-failure' | 'never'
-  /** Restarts until the VM counts as crashed; null: as the installation sets. */
+  /** Number of restarts after which the VM counts as crashed; null: the default of the installation. */
   readonly max_restarts: number | null
 }
 
 export interface AppRestartRequest {
-  /** When the program of a VM is started again after it has ended: after every exit, after an exit with another code than 0, or never. */
+  /** When the program of a VM is restarted after it exits. `always`: after every exit. `on-failure`: after an exit code other than 0. `never`: not at all. */
   readonly policy: 'always' | 'on-failure' | 'never'
-  /** Restarts until the VM counts as crashed. Default: as the installation sets. */
+  /** Number of restarts after which the VM counts as crashed. Default: set by the operator. */
   readonly max_restarts?: number | null | undefined
 }
 
-/** `active`: VMs serve; `idle`: about to scale to zero; `scaled_to_zero`: the next request wakes the app; `warming_up`: VMs start. */
+/** Scale state of the app. `active`: VMs serve requests. `idle`: the app is about to scale to zero. `scaled_to_zero`: no VM runs; the next request starts one. `warming_up`: VMs are starting. */
 export type AppScaleState = 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
 
-/** Settings for a git host to deliver webhooks of an app. */
+/** Webhook settings to enter at the Git host of an app. */
 export interface AppSecret {
-  /** Key that signs webhooks; null if the app has none. */
+  /** Secret with which the Git host signs webhooks; null if the app has none. */
   readonly scm_webhook_secret: string | null
-  /** URL to which the git host delivers pushes, signed with the secret. */
+  /** URL to which the Git host delivers push events, signed with the secret. */
   readonly webhook_url: string
 }
 
 /** An uploaded source. */
 export interface AppSource {
-  /** Name of the source for deployments: `sha256:` and the digest of the stored archive. */
+  /** Name of the source, to be used in deployments: `sha256:` and the digest of the stored archive. */
   readonly source: string
-  /** Size of the stored archive in bytes, compressed. */
+  /** Size of the stored, compressed archive in bytes. */
   readonly size_bytes: number
   /** Number of files in the source. */
   readonly files: number
 }
 
-/** How OpenSSH reaches the VM of an app. */
+/** SSH access to the VM of an app. */
 export interface AppSsh {
-  /** Address of the SSH bastion. */
+  /** Host name of the SSH bastion. */
   readonly ssh_host: string
-  /** Its port. */
+  /** Port of the SSH bastion. */
   readonly ssh_port: number
-  /** User name: the app and its project. */
+  /** User name for the SSH login: the app and its project, with a dot between them. */
   readonly ssh_user: string
-  /** Host keys of the bastions, as in known_hosts without the name; empty until a gateway has reported. */
+  /** Host keys of the SSH bastions, in the format of known_hosts without the host name; empty until a gateway has reported its key. */
   readonly ssh_host_keys: readonly string[]
-  /** Opens a shell; accepts only the known host key. */
+  /** Command that opens a shell. It accepts only the listed host keys. */
   readonly ssh_command: string
 }
 
-/** A volume attached to an app. */
+/** A volume that is attached to an app. */
 export interface AttachedVolume {
   /** Id of the volume, used in paths. */
   readonly id: string
-  /** The project that owns the volume. */
+  /** Id of the project that owns the volume. */
   readonly tenant_id: string
   /** Name of the volume; unique in the project. */
   readonly name: string
   /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
-  /** Kind of storage pool that stores the volume; empty for the default one of its host. */
+  /** Kind of storage pool that stores the volume; empty for the default pool of its host. */
   readonly pool_name: string
-  /** When it was created. */
+  /** When the volume was created. */
   readonly created_at: string
-  /** When it last changed. */
+  /** When the volume last changed. */
   readonly updated_at: string
-  /** `pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
+  /** Status of the volume: `pending` (it is placed on a host when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`. For a volume that is attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** The last error; null if there was none. */
+  /** Last error of the volume; null if there was none. */
   readonly message?: string | null | undefined
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
+  /** Access mode. 0: read-write, for one VM at a time. 1: read-only, for any number of VMs. */
   readonly access_mode: number
 }
 
@@ -328,7 +328,7 @@ export interface AttachRuntimeVolumeRequest {
   readonly volume_id: string
   /** Absolute path of the directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only?: boolean | undefined
 }
 
@@ -337,31 +337,31 @@ export interface AttachVolumeRequest {
   readonly volume_id: string
   /** Absolute path of the directory in the VM where the volume is mounted. */
   readonly mount_point?: string | undefined
-  /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
+  /** Access mode. 0: read-write, for one VM at a time. 1: read-only, for any number of VMs. */
   readonly access_mode?: number | undefined
 }
 
 /** Entry of the audit log: an action with its actor, time and origin. */
 export interface AuditLog {
-  /** UUID of the entry. Later entries have larger ones. */
+  /** UUID of the entry. A later entry has a larger UUID. */
   readonly id: string
-  /** Account that acted; zeros where none is known, as for a sign-in with an unknown address or a change that the system made. */
+  /** Id of the account that acted; all zeros if there is none, as for a sign-in with an unknown address or a change by the system. */
   readonly user_id: string
-  /** What happened: the kind of resource and a verb. */
+  /** Name of the action: the kind of resource and a verb. */
   readonly action: string
   /** Name or e-mail address of the account; null for the system and for a deleted account. */
   readonly actor: string | null
-  /** What happened in words, at most 300 characters; follows the name of the actor. */
+  /** Description of the action, at most 300 characters. It completes a sentence that begins with the name of the actor. */
   readonly summary: string
   /** Kind of resource that `resource_id` refers to. */
   readonly resource_type: string
-  /** Object with more about the action, depending on its kind. Never holds secrets. */
+  /** Further data about the action; the members depend on the action. Contains no secrets. */
   readonly details: JsonValue
-  /** When it happened. */
+  /** When the action happened. */
   readonly created_at: string
-  /** Address of the client; null for actions of the system. */
+  /** IP address of the client; null for actions of the system. */
   readonly ip_address?: string | null | undefined
-  /** Id of the resource, mostly a UUID; null if the action concerns no single resource. */
+  /** Id of the resource, usually a UUID; null if the action does not concern a single resource. */
   readonly resource_id?: string | null | undefined
 }
 
@@ -369,18 +369,18 @@ export interface AuditLog {
 export interface AuditLogList {
   /** Entries of this page, newest first. */
   readonly items: readonly AuditLog[]
-  /** Entries that match the filters, on all pages. */
+  /** Number of entries on all pages that match the filters. */
   readonly total: number
 }
 
 /** Result of a sign-in: tokens, or a request for the second factor. */
 export interface AuthResponse {
   readonly user: User
-  /** True if the second factor is still missing: send `code` too. `token` and `refresh_token` are null then. */
+  /** True if the account has two-factor authentication and the request had no `code`: repeat the request with it. `token` and `refresh_token` are null then. */
   readonly requires_2fa: boolean
   /** Session JWT for the `Authorization: Bearer` header, valid for 24 hours unless configured otherwise. */
   readonly token?: string | null | undefined
-  /** Exchanges for new tokens at `POST /v1/auth/refresh`, once. Store it before using it. */
+  /** Token that `POST /v1/auth/refresh` exchanges once for new tokens. */
   readonly refresh_token?: string | null | undefined
 }
 
@@ -390,35 +390,35 @@ export interface Balloon {
   readonly target_memory_mib: number
   /** Current memory of the VM in MiB, as last reported. */
   readonly actual_memory_mib: number
-  /** MiB at start, which is also the maximum. */
+  /** Memory of the VM at its start, and maximum, in MiB. */
   readonly memory_mib: number
   /** Minimum memory of the VM in MiB. */
   readonly floor_mib: number
 }
 
-/** What an event of the billing provider did. */
+/** Effect of an event from the billing provider. */
 export interface BillingEventEffect {
-  /** `applied`: subscriptions and plans are up to date with it. `ignored`: outdated, or not about this installation. `duplicate`: received before. */
+  /** `applied`: the event was applied to subscriptions and plans. `ignored`: the event is outdated, or does not concern this installation. `duplicate`: the event was received before. */
   readonly status: 'applied' | 'ignored' | 'duplicate'
 }
 
-/** Product that a project can subscribe to. */
+/** A product that a project can subscribe to. */
 export interface BillingProduct {
-  /** Id that the billing provider gave the product. */
+  /** Id of the product at the billing provider. */
   readonly id: string
-  /** Shown to customers. */
+  /** Name of the product, as shown to customers. */
   readonly name: string
-  /** Whether the product is no longer sold. Existing subscriptions to it go on. */
+  /** Whether the product is no longer sold. Existing subscriptions to it continue. */
   readonly is_archived: boolean
-  /** Whether a checkout sells this product if none is chosen. */
+  /** Whether a checkout sells this product if none was chosen. */
   readonly is_default_checkout_product: boolean
-  /** What customers get; null if the provider has no text. */
+  /** What the product includes, as text for customers; null if the provider has no description. */
   readonly description?: string | null | undefined
   /** ISO 4217 code of the price, in lower case; null without a fixed price. */
   readonly currency?: string | null | undefined
-  /** Price of a period, in the smallest unit of `currency`; null without a fixed price. */
+  /** Price of a billing period, in the smallest unit of `currency`; null without a fixed price. */
   readonly price_amount_cents?: number | null | undefined
-  /** Length of a period, in the words of the provider, such as `month` or `year`; null if paid once. */
+  /** Length of a billing period, as the billing provider names it, such as `month` or `year`; null for a one-time payment. */
   readonly recurring_interval?: string | null | undefined
 }
 
@@ -426,7 +426,7 @@ export interface BillingProduct {
 export interface BillingProductList {
   /** Products on sale first, then archived ones; the cheapest first. Empty without a billing provider. */
   readonly products: readonly BillingProduct[]
-  /** Product that a checkout sells if none is chosen; null if nothing is for sale. */
+  /** Id of the product that a checkout sells if none was chosen; null if no product is for sale. */
   readonly default_checkout_product_id?: string | null | undefined
   /** When the products were last read from the billing provider; null if never. */
   readonly last_synced_at?: string | null | undefined
@@ -436,39 +436,39 @@ export interface BillingProductList {
 export interface BillingSummary {
   /** Slug of the project. */
   readonly tenant_id: string
-  /** Id by which the billing provider knows the project: the UUID of the project. */
+  /** UUID of the project, which identifies it at the billing provider. */
   readonly customer_external_id: string
-  /** State of the subscription: `none`, `active`, `trialing`, `past_due` (a payment failed) or `canceled` (over). */
+  /** State of the subscription: `none`, `active`, `trialing`, `past_due` (a payment failed) or `canceled` (it has ended). */
   readonly status: string
-  /** Whether the subscription was canceled and ends with the current period. */
+  /** Whether the subscription was canceled, so that it ends with the current billing period. */
   readonly cancel_at_period_end: boolean
-  /** Whether the billing provider charges nobody, as in its sandbox. */
+  /** Whether the billing provider is a sandbox, in which no real payments are made. */
   readonly is_test_mode: boolean
   /** Whether the project has or had a subscription, or is a customer of the billing provider. */
   readonly has_billing_record: boolean
-  /** Price of a period, in the smallest unit of `currency`; null without a subscription. */
+  /** Price of a billing period, in the smallest unit of `currency`; null without a subscription. */
   readonly amount_cents?: number | null | undefined
   /** ISO 4217 code of `amount_cents`, in lower case; null without a subscription. */
   readonly currency?: string | null | undefined
-  /** Start of the period that is paid or due; null without a subscription. */
+  /** Start of the current billing period; null without a subscription. */
   readonly current_period_start?: string | null | undefined
-  /** End of that period, when the subscription renews or ends; null without a subscription. */
+  /** End of the current billing period, when the subscription renews or ends; null without a subscription. */
   readonly current_period_end?: string | null | undefined
-  /** Product that a checkout sells if none is chosen; null if nothing is for sale. */
+  /** Id of the product that a checkout sells if none was chosen; null if no product is for sale. */
   readonly default_checkout_product_id?: string | null | undefined
-  /** Product chosen with `PUT /v1/billing/checkout-product`; null if none is, or it is no longer sold. */
+  /** Id of the product that was chosen with `PUT /v1/billing/checkout-product`; null if none was chosen, or if it is no longer sold. */
   readonly selected_checkout_product_id?: string | null | undefined
-  /** Plan of the project, for people. */
+  /** Display name of the plan. */
   readonly plan_name?: string | null | undefined
   /** Plan of the project: `free`, `pro`, `business` or `unlimited`. */
   readonly tier_slug?: string | null | undefined
-  /** Id that the billing provider gave the customer; null before the first checkout. */
+  /** Customer id at the billing provider; null before the first checkout. */
   readonly provider_customer_id?: string | null | undefined
-  /** Product that is subscribed to; null without a subscription. */
+  /** Id of the subscribed product; null without a subscription. */
   readonly provider_product_id?: string | null | undefined
-  /** Id that the billing provider gave the subscription; null without one. */
+  /** Subscription id at the billing provider; null without a subscription. */
   readonly provider_subscription_id?: string | null | undefined
-  /** What the plan of the project allows. */
+  /** Limits of the project's plan. */
   readonly plan_limits?: PlanLimits | null | undefined
 }
 
@@ -476,23 +476,23 @@ export interface BillingSummary {
 export interface Build {
   /** Id of the build. */
   readonly id: string
-  /** The deployment that the build belongs to. */
+  /** UUID of the deployment that the build belongs to. */
   readonly deployment_id: string
-  /** Short id of the deployment, used in paths. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
   /** Status of the build; `succeeded`, `failed`, `cancelled` and `superseded` are final. */
   readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
-  /** The branch that is built; empty for an uploaded source. */
+  /** Branch that is built; empty for an uploaded source. */
   readonly git_branch: string
-  /** The commit that is built; empty until it is fetched. */
+  /** Hash of the commit that is built; empty until the commit is fetched. */
   readonly git_commit_hash: string
-  /** First line of the commit message; empty until it is fetched. */
+  /** First line of the commit message; empty until the commit is fetched. */
   readonly git_commit_message: string
-  /** `manual`, `api` or `push`. */
+  /** What started the build: `manual`, `api` or `push`. */
   readonly trigger_source: string
-  /** The built image; null until it exists. */
+  /** Reference of the built image; null until it exists. */
   readonly image: string | null
-  /** The uploaded source that is built; null for a repository. */
+  /** Name of the uploaded source that is built; null if a repository is built. */
   readonly source: string | null
   /** Why the build failed; null if it did not fail. */
   readonly error: string | null
@@ -504,19 +504,19 @@ export interface Build {
   readonly ended_at: string | null
 }
 
-/** The log of a build. */
+/** Log of a build. */
 export interface BuildLog {
   /** Id of the build. */
   readonly build_id: string
-  /** The deployment that the build belongs to. */
+  /** UUID of the deployment that the build belongs to. */
   readonly deployment_id: string
   /** Status of the build; `succeeded`, `failed`, `cancelled` and `superseded` are final. */
   readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
   /** Why the build failed; null if it did not fail. */
   readonly error: string | null
-  /** `host`: the current log; `kept`: the stored log of a finished build; `none`: the build is queued, or its log was lost with its host. */
+  /** Where the lines come from. `host`: read from the host that runs or ran the build. `kept`: the stored log of a finished build. `none`: there is no log, because the build is queued or its log was lost together with its host. */
   readonly source: 'host' | 'kept' | 'none'
-  /** The newest lines, oldest first. */
+  /** The newest log lines, oldest first. */
   readonly lines: readonly BuildLogLine[]
 }
 
@@ -524,42 +524,42 @@ export interface BuildLog {
 export interface BuildLogLine {
   /** When the line was written. */
   readonly at: string
-  /** The text, without its line break. */
+  /** Text of the line, without its line break. */
   readonly line: string
 }
 
-/** Puzzle for one registration: a picture, or a question in words. */
+/** A puzzle for one registration: a picture, or a question in words. */
 export interface Captcha {
-  /** Sent back with the registration. */
+  /** Id of the captcha, to be sent with the registration. */
   readonly captcha_id: string
-  /** Data URL of a PNG with six letters and digits to read. With `format=text`, a data URL of the question. */
+  /** Data URL of a PNG that shows six letters and digits. With `format=text`, a data URL of the question as text. */
   readonly captcha_image: string
-  /** Question in words, for people who cannot see a picture. Only with `format=text`. */
+  /** The question, for people who cannot see a picture. Only present with `format=text`. */
   readonly captcha_text?: string | undefined
   readonly captcha_work?: CaptchaWork | undefined
 }
 
-/** Proof of work that a text captcha requires besides its answer: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures. */
+/** Proof of work that a text captcha requires in addition to its answer: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures. */
 export interface CaptchaWork {
-  /** Iterations of PBKDF2. */
+  /** Number of PBKDF2 iterations. */
   readonly iterations: number
-  /** Zero bits that the hash must start with. */
+  /** Number of zero bits that the hash must start with. */
   readonly bits: number
 }
 
-/** New address, and proof that the owner of the account asks. */
+/** New address, and proof that the request comes from the owner of the account. */
 export interface ChangeEmailRequest {
   /** New address to sign in with. */
   readonly email: string
-  /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
+  /** Password of the account. Not needed if `code` is sent, or in a session that began within the last 10 minutes. */
   readonly password?: string | null | undefined
-  /** Code of the authenticator app or a recovery code. An alternative to `password`. */
+  /** Code of the authenticator app, or a recovery code. May be sent instead of `password`. */
   readonly code?: string | null | undefined
 }
 
 /** The old and the new password. */
 export interface ChangePasswordRequest {
-  /** Password to be replaced. */
+  /** Current password of the account. */
   readonly current_password: string
   /** Password to sign in with: 8 to 128 characters, neither a commonly used password nor the e-mail address. */
   readonly new_password: string
@@ -574,7 +574,7 @@ export interface CloneVolumeRequest {
 
 /** Confirmation that the browser showed at the end of an installation. */
 export interface ConfirmScmRequest {
-  /** Text that the last page in the browser shows. */
+  /** The confirmation that the last page in the browser shows. */
   readonly confirmation: string
 }
 
@@ -584,148 +584,148 @@ export interface CreateAnnouncementRequest {
   readonly title: string
   /** Plain text of the notification and the e-mail. */
   readonly body: string
-  /** Path in the dashboard that the notification leads to. Default: its start page. */
+  /** Path of the dashboard page that the notification opens. Default: the start page. */
   readonly route?: string | null | undefined
 }
 
 export interface CreateAppRequest {
-  /** Part of the host name; unique in the project. */
+  /** Name of the app: unique in the project, and part of the app's host name. */
   readonly name: string
-  /** Repository of the source; may be empty for an app that is deployed from images or uploads. */
+  /** URL of the Git repository to build; may be empty if the app is deployed from images or uploads. */
   readonly git_url: string
-  /** Whether the number of VMs follows their load. */
+  /** Whether the number of VMs is adjusted to their load. */
   readonly autoscaling_enabled?: boolean | null | undefined
-  /** How many VMs should run. */
+  /** Number of VMs that should run. */
   readonly desired_replicas?: number | null | undefined
-  /** How many VMs run at most. */
+  /** Maximum number of VMs. */
   readonly max_replicas?: number | null | undefined
-  /** How many VMs run at least; 0 allows scale to zero. */
+  /** Minimum number of VMs; 0 allows the app to scale to zero. */
   readonly min_replicas?: number | null | undefined
-  /** Percent of CPU above which autoscaling adds a VM. */
+  /** CPU usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly cpu_threshold?: number | null | undefined
-  /** Percent of memory above which autoscaling adds a VM. */
+  /** Memory usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly mem_threshold?: number | null | undefined
-  /** Branch for pushes and builds; empty for the default branch of the repository. */
+  /** Branch to build, whose pushes start deployments; empty: the default branch of the repository. */
   readonly git_branch?: string | null | undefined
-  /** Whether submodules on the same host are fetched for builds. */
+  /** Whether builds also fetch Git submodules that are on the same Git host. */
   readonly git_submodules?: boolean | null | undefined
-  /** Seconds that old VMs may take to finish their requests. */
+  /** Seconds that the VMs of a replaced version have to finish open requests before they are stopped. */
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
-  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  /** How a new version replaces the old one. `rolling`: its VMs start while the old VMs still run. `one-at-a-time`: each old VM is stopped before a new one starts, so that never more VMs run than declared. */
   readonly strategy?: 'rolling' | 'one-at-a-time' | null | undefined
   readonly hosts?: AppHostsRequest | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
   readonly build?: AppBuildRequest | null | undefined
-  /** Path that must answer 2xx or 3xx before a deployment serves. */
+  /** Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status. */
   readonly health_check_path?: string | null | undefined
-  /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */
+  /** Program and arguments that run once, without a shell, in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting. */
   readonly release_command?: readonly string[] | null | undefined
-  /** Installation of the git integration that reads the repository, from `GET /v1/scm/installations`. */
+  /** Id of the GitHub App installation through which the repository is read, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
-  /** The repository as the git host names it. */
+  /** Full name of the repository at the Git host. */
   readonly scm_repo_full_name?: string | null | undefined
-  /** Id of the repository at the git host. */
+  /** Id of the repository at the Git host. */
   readonly scm_repo_id?: number | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
-  /** Program and arguments that replace those of the image; empty: those of the image. No shell is involved. */
+  /** Program and arguments that replace the entrypoint and command of the image, run without a shell; an empty list keeps those of the image. */
   readonly command?: readonly string[] | null | undefined
-  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. Ignored with `command`. */
+  /** Arguments that replace the command of the image but not its entrypoint; an empty list keeps those of the image. Ignored if `command` is set. */
   readonly arguments?: readonly string[] | null | undefined
-  /** Stack of the app, as `mote compose` names it. It cannot be changed later. */
+  /** Name of the stack that the app belongs to, set by `mote compose`. It cannot be changed later. */
   readonly stack?: string | null | undefined
-  /** App of the project whose environment the deployments of a worker get. It is deleted with that app. */
+  /** For a worker: name of the web app whose variables, environment groups and files it uses. The worker is deleted together with that app. */
   readonly env_of?: string | null | undefined
-  /** `worker` for a program that gets no requests. It cannot be changed later. Default: `web`. */
+  /** Kind of the app: `worker` for a program that gets no requests. It cannot be changed later. Default: `web`. */
   readonly kind?: 'web' | 'worker' | null | undefined
 }
 
 export interface CreateDatabaseBranchRequest {
-  /** Name of the branch; unique in its database. */
+  /** Name of the branch; unique in the database. */
   readonly name: string
-  /** Snapshot that the branch starts from. Not together with `at`. */
+  /** Name of the snapshot that the branch starts from. Not allowed together with `at`. */
   readonly from_snapshot?: string | null | undefined
-  /** Instant (RFC 3339) of the current branch that the new branch starts from, or `latest`; replayed from the backups. */
+  /** Point in time (RFC 3339) in the history of the current branch at which the new branch starts, or `latest`. The state is restored from the backups. */
   readonly at?: string | null | undefined
 }
 
 export interface CreateDatabaseRequest {
   /** Name of the database; unique in the project. */
   readonly name: string
-  /** Engine of the database: `postgres`. */
+  /** Database engine: `postgres`. */
   readonly engine: string
-  /** Disk for the data in MiB; it can grow later. Default: 1024. */
+  /** Size of the data disk in MiB; it can grow later. Default: 1024. */
   readonly disk_mib?: number | null | undefined
-  /** Memory of its VM in MiB. */
+  /** Memory of the database's VM in MiB. */
   readonly memory_mib?: number | null | undefined
-  /** Major version of PostgreSQL. Default: the one that the installation prefers. */
+  /** Major version of PostgreSQL. Default: set by the operator. */
   readonly postgres_version?: number | null | undefined
-  /** Settings of the server by name. */
+  /** PostgreSQL settings by name. */
   readonly settings?: Readonly<Record<string, string>> | null | undefined
-  /** Virtual CPUs of its VM. */
+  /** Virtual CPUs of the database's VM. */
   readonly vcpus?: number | null | undefined
 }
 
 export interface CreateDatabaseSnapshotRequest {
-  /** Name of the snapshot; unique in its database. */
+  /** Name of the snapshot; unique in the database. */
   readonly name: string
 }
 
-/** New or renewed invitation, including the link that accepts it. */
+/** A new or renewed invitation, including the link that accepts it. */
 export interface CreatedInvitation {
-  /** Identifies the invitation when it is accepted or withdrawn. */
+  /** Id of the invitation, needed to accept or withdraw it. */
   readonly id: string
   /** Slug of the project. */
   readonly project: string
   /** Display name of the project. */
   readonly project_name: string
-  /** Address that is invited, in lower case. */
+  /** Invited e-mail address, in lower case. */
   readonly email: string
-  /** Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
+  /** Role in the project after joining. A `viewer` may only read, a `member` may also change resources, and an `admin` may also rename the project and manage members and viewers. */
   readonly role: 'admin' | 'member' | 'viewer'
   /** When the address was first invited. */
   readonly created_at: string
-  /** End of the invitation, seven days after it was made or last renewed. */
+  /** When the invitation expires: seven days after it was created or last renewed. */
   readonly expires_at: string
-  /** Link to accept the invitation; anyone who has it can join. It is never shown again. */
+  /** Link that accepts the invitation. Anyone who has the link can join the project. It is never shown again. */
   readonly link: string
 }
 
-/** New personal access token, including the token itself. */
+/** A new personal access token, including the token itself. */
 export interface CreatedToken {
-  /** Identifies the token when it is revoked. */
+  /** Id of the token, needed to revoke it. */
   readonly id: string
-  /** Label chosen by its owner. */
+  /** Label that the owner chose for the token. */
   readonly name: string
   /** The token itself, for the `Authorization: Bearer` header. It is never shown again. */
   readonly token: string
-  /** Last four characters of the token, to recognize it by. The rest is not stored. */
+  /** Last four characters of the token, by which its owner can recognize it. The rest is not stored. */
   readonly token_last_four: string
   /** When the token was created. */
   readonly created_at: string
-  /** What the token may do. `admin` includes `write`; `write` includes `deploy` and `exec` (programs, terminals and files in a VM); each includes `read`. */
+  /** Permissions of the token. `admin` includes `write`; `write` includes `deploy` and `exec` (programs, terminals and files in a VM); each includes `read`. */
   readonly scopes?: readonly ('read' | 'exec' | 'deploy' | 'write' | 'admin')[] | undefined
-  /** Slug of the only project the token may act in; null for every project of its owner. */
+  /** Slug of the project that the token is bound to; null if it works for every project of its owner. */
   readonly project?: string | null | undefined
-  /** When the token stops working; null for never. */
+  /** When the token expires; null if it does not expire. */
   readonly expires_at?: string | null | undefined
 }
 
 export interface CreateEnvGroupRequest {
-  /** Unique in the project. It cannot be changed later. */
+  /** Name of the group; unique in the project. It cannot be changed later. */
   readonly name: string
 }
 
 /** Name of a new project. */
 export interface CreateProjectRequest {
-  /** Shown in the dashboard and in notifications. Need not be unique. */
+  /** Display name of the project, shown in the dashboard and in notifications. It need not be unique. */
   readonly name: string
 }
 
-/** Packets to match, and what happens to them. */
+/** Packets that the rule matches, and what happens to them. */
 export interface CreateSecurityRuleRequest {
-  /** Protocol to match. With a range of ports, `any` means TCP and UDP. */
+  /** Protocol to match. With a port range, `any` means TCP and UDP. */
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'any'
   /** First destination port to match. 0 for `icmp`, and for every port. */
   readonly port_start: number
@@ -733,11 +733,11 @@ export interface CreateSecurityRuleRequest {
   readonly port_end: number
   /** What happens to matching packets. */
   readonly action: 'allow' | 'deny'
-  /** `inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`. */
+  /** Direction to match. `inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`. */
   readonly direction?: 'inbound' | 'outbound' | null | undefined
-  /** Network or single address of the other side, IPv4 or IPv6. Default: every address. */
+  /** IPv4 or IPv6 network, or single address, of the remote side. Default: every address. */
   readonly cidr?: string | null | undefined
-  /** Lower ones are tried first; of equal ones, the older. Default: after the existing rules. */
+  /** Priority of the rule. Rules with a lower number are checked first; of rules with the same number, the older one. Default: after the existing rules. */
   readonly priority?: number | null | undefined
 }
 
@@ -745,23 +745,23 @@ export interface CreateSecurityRuleRequest {
 export interface CreateTokenRequest {
   /** Label to recognize the token by. */
   readonly name: string
-  /** Slug or id of the only project the token may act in. Default: every project of the account, or the project of the token that creates it. */
+  /** Slug or id of the project that the token is bound to. Default: the project of the token that creates it, if that is bound to one; otherwise every project of the account. */
   readonly project?: string | null | undefined
-  /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it. */
+  /** Permissions of the token. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it. */
   readonly scopes?: readonly ('read' | 'exec' | 'deploy' | 'write' | 'admin')[] | null | undefined
-  /** When the token stops working; must be in the future. Default: never. */
+  /** When the token expires; must be in the future. Default: never. */
   readonly expires_at?: string | null | undefined
 }
 
-/** A directory to make, with its parents. */
+/** A directory to create, together with missing parent directories. */
 export interface CreateVmDirectoryRequest {
   /** Absolute path in the VM. */
   readonly path?: string | null | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | null | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | null | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | null | undefined
 }
 
@@ -775,12 +775,12 @@ export interface CreateVolumeRequest {
   readonly name: string
   /** Size in MiB. The volume can grow later, but never shrinks. */
   readonly size_mib: number
-  /** Kind of storage pool to use. Default: the one that the host prefers. */
+  /** Kind of storage pool to use. Default: the preferred pool of the host. */
   readonly pool_name?: string | null | undefined
 }
 
 export interface CreateVolumeSnapshotRequest {
-  /** Name of the snapshot; unique for its volume. */
+  /** Name of the snapshot; unique for the volume. */
   readonly name: string
 }
 
@@ -790,35 +790,35 @@ export interface Database {
   readonly id: string
   /** Name of the database; unique in the project. */
   readonly name: string
-  /** Engine of the database: `postgres`. */
+  /** Database engine: `postgres`. */
   readonly engine: string
   /** Status of the current branch: `creating`, `running`, `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
   readonly status: string
-  /** Virtual CPUs of its VM. */
+  /** Virtual CPUs of the database's VM. */
   readonly vcpus: number
-  /** Memory of its VM in MiB. */
+  /** Memory of the database's VM in MiB. */
   readonly memory_mib: number
-  /** Disk for the data in MiB. */
+  /** Size of the data disk in MiB. */
   readonly disk_mib: number
   /** Major version of PostgreSQL. */
   readonly postgres_version: number
-  /** Tenant of the database on the page server, 32 hexadecimal digits. */
+  /** Tenant id of the database on the page server, 32 hexadecimal digits. */
   readonly storage_tenant_id: string
-  /** Timeline of the current branch on the page server; empty if none. */
+  /** Timeline id of the current branch on the page server; empty if the database is not on a page server. */
   readonly storage_timeline_id: string
-  /** Generation of the tenant; grows when another node attaches it. */
+  /** Generation number of the tenant; it increases when another storage node attaches the tenant. */
   readonly tenant_gen: number
-  /** When it was created. */
+  /** When the database was created. */
   readonly created_at: string
-  /** When it last changed. */
+  /** When the database last changed. */
   readonly updated_at: string
-  /** Settings of the server that differ from the defaults, by name. */
+  /** PostgreSQL settings that differ from the defaults, by name. */
   readonly settings?: Readonly<Record<string, string>> | undefined
-  /** Why the database failed or does not accept connections; null if it works. */
+  /** Why the database failed or does not accept connections; null if it accepts them. */
   readonly message?: string | null | undefined
 }
 
-/** Backup configuration of a database and its state. */
+/** Configuration and state of a database's backups. */
 export interface DatabaseBackupInfo {
   /** Id of the database. */
   readonly database_id: string
@@ -826,50 +826,50 @@ export interface DatabaseBackupInfo {
   readonly database_name: string
   /** Backup method, as text for users. */
   readonly backup_strategy: string
-  /** `point_in_time`: the database can be restored to any instant since the oldest backup. */
+  /** `point_in_time`: the database can be restored to any point in time since the oldest backup. */
   readonly recovery_mode: string
-  /** Whether the newest backup was restored and checked; on a page server, whether it currently has the history. */
+  /** Whether the newest backup was successfully restored in a restore drill; for a database on a page server, whether the page server currently has its history. */
   readonly retention_valid: boolean
-  /** State of the backups in one word. */
+  /** State of the backups. */
   readonly status: string
-  /** Tenant of the database on the page server; null if none. */
+  /** Tenant id of the database on the page server; null if the database is not on a page server. */
   readonly storage_tenant_id: string | null
-  /** Timeline of the branch on the page server; null if none. */
+  /** Timeline id of the branch on the page server; null if the database is not on a page server. */
   readonly storage_timeline_id: string | null
-  /** Generation of the tenant; null without a tenant. */
+  /** Generation number of the tenant; null if the database is not on a page server. */
   readonly tenant_gen: number | null
-  /** When it was created. */
+  /** When the database or branch was created. */
   readonly created_at: string
-  /** When it last changed. */
+  /** When the database or branch last changed. */
   readonly updated_at: string
-  /** When the newest full backup ended; null if there is none. */
+  /** When the newest full backup was completed; null if there is none. */
   readonly newest_backup_at?: string | null | undefined
   /** Number of retained full backups. */
   readonly backups?: number | undefined
-  /** Total bytes of all backups. */
+  /** Total size of all backups in bytes. */
   readonly size_bytes?: number | undefined
-  /** When the newest restore drill ended; null if there was none. */
+  /** When the last restore drill (a test that restores a backup) ended; null if there was none. */
   readonly checked_at?: string | null | undefined
-  /** Where backups go: `volume`, or `s3://bucket/prefix`. */
+  /** Where backups are stored: `volume`, or `s3://bucket/prefix`. */
   readonly target?: string | undefined
   /** Why the newest backup or restore drill failed; null if it did not fail. */
   readonly error?: string | null | undefined
 }
 
 export interface DatabaseBackupTarget {
-  /** `https://host` or `https://host:port`; buckets are addressed by path. */
+  /** URL of the object storage: `https://host` or `https://host:port`. Buckets are addressed by path. */
   readonly endpoint: string
   /** Region of the bucket. Default: us-east-1. */
   readonly region?: string | null | undefined
-  /** The bucket; it must exist. */
+  /** Name of the bucket, which must exist. */
   readonly bucket: string
-  /** Prefix of all keys. Default: mote. */
+  /** Prefix of all object keys. Default: mote. */
   readonly prefix?: string | null | undefined
-  /** Access key of the storage. */
+  /** Access key of the object storage. */
   readonly access_key: string
-  /** Secret key of the storage. It is stored encrypted and never shown. */
+  /** Secret key of the object storage. It is stored encrypted and never shown. */
   readonly secret_key: string
-  /** Certificate of a private authority, as PEM; null for the public authorities. */
+  /** PEM certificate of a private certificate authority; null for public certificate authorities. */
   readonly ca_certificate?: string | null | undefined
 }
 
@@ -879,21 +879,21 @@ export interface DatabaseBranch {
   readonly database_id: string
   /** Name of the database. */
   readonly database_name: string
-  /** Name of the branch; unique in its database. */
+  /** Name of the branch; unique in the database. */
   readonly branch_name: string
   /** Whether the host name of the database points to the branch. */
   readonly is_current: boolean
-  /** `creating`, `ready` (accepts connections), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
+  /** Status of the branch: `creating`, `ready` (accepts connections), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
   readonly status: string
-  /** Tenant of the database on the page server; null if none. */
+  /** Tenant id of the database on the page server; null if the database is not on a page server. */
   readonly storage_tenant_id: string | null
-  /** Timeline of the branch on the page server; null if none. */
+  /** Timeline id of the branch on the page server; null if the database is not on a page server. */
   readonly storage_timeline_id: string | null
-  /** Generation of the tenant; null without a tenant. */
+  /** Generation number of the tenant; null if the database is not on a page server. */
   readonly tenant_gen: number | null
-  /** When it was created. */
+  /** When the database or branch was created. */
   readonly created_at: string
-  /** When it last changed. */
+  /** When the database or branch last changed. */
   readonly updated_at: string
 }
 
@@ -901,94 +901,94 @@ export interface DatabaseBranch {
 export interface DatabaseConnection {
   /** Id of the database. */
   readonly database_id: string
-  /** Name of the database, also on its server. */
+  /** Name of the database, also inside the PostgreSQL server. */
   readonly database_name: string
-  /** Host name of the server inside the private network. */
+  /** Host name of the PostgreSQL server inside the private network. */
   readonly database_host: string
-  /** Port of the server. */
+  /** Port of the PostgreSQL server. */
   readonly database_port: number
-  /** Role that owns the database. */
+  /** PostgreSQL role that owns the database. */
   readonly database_user: string
-  /** Connects through the tunnel; ready to paste. Contains the password. */
+  /** Command that connects through the SSH tunnel. It contains the password. */
   readonly psql_command: string
   /** Host name of the SSH bastion. */
   readonly ssh_host: string
   /** Port of the SSH bastion. */
   readonly ssh_port: number
-  /** User name of the SSH login. */
+  /** User name for the SSH login. */
   readonly ssh_user: string
-  /** Opens the tunnel; ready to paste. */
+  /** Command that opens the SSH tunnel. */
   readonly ssh_tunnel_command: string
-  /** Host keys of the SSH bastions, as in known_hosts: `ssh-ed25519 AAAA...`. Accept no other. */
+  /** Host keys of the SSH bastions, in the format of known_hosts: `ssh-ed25519 AAAA...`. Clients must not accept any other key. */
   readonly ssh_host_keys: readonly string[]
 }
 
-/** The data of a database at one point in time, under a name. */
+/** A named copy of a database's data at one point in time. */
 export interface DatabaseSnapshot {
-  /** Name of the snapshot; unique in its database. */
+  /** Name of the snapshot; unique in the database. */
   readonly name: string
-  /** `creating`, `ready` or `failed`. */
+  /** Status of the snapshot: `creating`, `ready` or `failed`. */
   readonly status: string
-  /** Bytes that the snapshot takes; 0 until it is taken. */
+  /** Size of the snapshot in bytes; 0 until it is taken. */
   readonly size_bytes: number
   /** When the snapshot was requested. */
   readonly created_at: string
-  /** The branch that the snapshot was taken of. */
+  /** Name of the branch that the snapshot was taken of. */
   readonly branch_name?: string | undefined
-  /** `user`: taken on request; `restore`: the state before a restore, retained automatically. */
+  /** `user`: a user took the snapshot. `restore`: the snapshot retains the state before a restore. */
   readonly kind?: string | undefined
   /** Why the snapshot failed; null if it did not fail. */
   readonly error?: string | null | undefined
 }
 
-/** An operation on backups that was started. */
+/** A started restore or change of the backup storage. */
 export interface DatabaseSnapshotAction {
   /** What happens now, as text for users. */
   readonly message: string
-  /** Always true: a failed request answers with an error. */
+  /** Always true, because a failed request returns an error instead. */
   readonly success: boolean
 }
 
-/** Proof that the owner of the account asks. Empty in a session that began within 10 minutes. */
+/** Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes. */
 export interface DeleteMeRequest {
-  /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
+  /** Password of the account. Not needed if `code` is sent, or in a session that began within the last 10 minutes. */
   readonly password?: string | null | undefined
-  /** Code of the authenticator app or a recovery code. An alternative to `password`. */
+  /** Code of the authenticator app, or a recovery code. May be sent instead of `password`. */
   readonly code?: string | null | undefined
 }
 
 export interface DeployAppRequest {
-  /** OCI image reference, or `oci:<directory>` on the host. Default: built from the source. */
+  /** OCI image reference, or `oci:<directory>` for a directory on the host. Default: an image built from the source. */
   readonly image?: string | null | undefined
-  /** Builds an uploaded source: the answer of `PUT /v1/apps/{app_name}/source`. Not with `image`. */
+  /** Uploaded source to build: the `source` that `PUT /v1/apps/{app_name}/source` returned. Not allowed together with `image`. */
   readonly source?: string | null | undefined
-  /** MiB of writable disk of each VM. Default: that of the installation. */
+  /** Writable disk of each VM in MiB. Default: set by the operator. */
   readonly disk_mib?: number | null | undefined
-  /** Default: the fastest one that the hosts offer. `vm`: any with a virtual machine and a kernel for each guest, never `gvisor`. */
+  /** Hypervisor of the VMs. `vm`: any hypervisor that gives each guest its own kernel, so never `gvisor`. Default: the fastest one that a host offers. */
   readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'vm' | 'fake' | null | undefined
-  /** MiB of memory of each VM. Default: that of the installation. */
+  /** Memory of each VM in MiB. Default: set by the operator. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
-  /** Virtual CPUs of each VM. Default: that of the installation. */
+  /** Virtual CPUs of each VM. Default: set by the operator. */
   readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
-  /** Explains what would happen, and changes nothing. */
+  /** Whether to only report what the deployment would do, without changing anything. Default: false. */
   readonly dry_run?: boolean | null | undefined
 }
 
-/** One rollout of an app: an image and the size of its VMs, as requested. */
+/** A rollout of an app: its image and the size of its VMs, as requested. */
 export interface Deployment {
   /** Id of the deployment. */
   readonly id: string
-  /** The app that the deployment belongs to. */
+  /** Id of the app that the deployment belongs to. */
   readonly app_id: string
-  /** The project that owns the deployment. */
+  /** Id of the project that owns the deployment. */
   readonly tenant_id: string
-  /** Short id of the deployment, used in paths. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
-  /** The build that made the image; empty if nothing was built. */
+  /** Id of the build that made the image; empty if nothing was built. */
   readonly build_id: string
-  /** Image of the deployment; empty until it is built. */
+  /** Image of the deployment; empty until the image is built. */
   readonly image: string
   /** Tag of the image. */
   readonly image_tag: string
@@ -996,7 +996,7 @@ export interface Deployment {
   readonly status: string
   /** When the deployment was requested. */
   readonly created_at: string
-  /** When it last changed. */
+  /** When the deployment last changed. */
   readonly updated_at: string
   /** Writable disk of each VM in MiB. */
   readonly disk_mib: number
@@ -1006,33 +1006,33 @@ export interface Deployment {
   readonly vcpus: number
   /** Port that the program in the VM listens on. */
   readonly port: number
-  /** 0: chosen by the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake. */
+  /** Hypervisor of the VMs. 0: chosen by the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake. */
   readonly hypervisor: number
-  /** IPv6 address of its first VM; empty until it has one. */
+  /** IPv6 address of the deployment's first VM; empty until the VM has one. */
   readonly ipv6_address: string
-  /** The branch that was built; empty: none. */
+  /** Branch that was built; empty if no repository was built. */
   readonly git_branch: string
-  /** The commit that was built; empty: none, or not fetched yet. */
+  /** Hash of the commit that was built; empty if no repository was built, or until the commit is fetched. */
   readonly git_commit_hash: string
   /** First line of the commit message. */
   readonly git_commit_message: string
-  /** `manual`, `api`, `push` or `rollback`. Autoscaling changes replicas without a deployment. */
+  /** What started the deployment: `manual`, `api`, `push` or `rollback`. Autoscaling changes the number of VMs without a deployment. */
   readonly trigger_source: string
-  /** Who requested it, or activated it last: the name or e-mail address of the account, or the author of the push; empty if unknown. */
+  /** Who requested the deployment or activated it last: the name or e-mail address of the account, or the author of the push; empty if unknown. */
   readonly author: string
-  /** When it first passed its health check; null if it has not. */
+  /** When the deployment first passed its health check; null if it has not. */
   readonly started_at: string | null
-  /** Milliseconds from the request until it served, or until it ended without serving; null while neither has happened. */
+  /** Milliseconds from the request until the deployment served requests, or until it ended without serving any; null while neither has happened. */
   readonly duration_ms: number | null
-  /** Requests that gateways sent to its VMs since it first served, reported every 10 seconds; a request that is sent again to another VM counts at both. WebSockets count once, TCP services not. */
+  /** Number of requests that gateways have sent to the deployment's VMs, updated every 10 seconds. A request that is retried on another VM counts twice. A WebSocket counts as one request; connections of TCP services are not counted. */
   readonly requests: number
-  /** Those that were answered with 5xx or had no complete answer. */
+  /** Number of these requests that ended with a 5xx status or without a complete response. */
   readonly failed_requests: number
 }
 
-/** Status of a deployment after an action. Wait for the final status with `?wait=` of the deployment. */
+/** Status of a deployment after an action. To wait for a final status, get the deployment with `?wait=`. */
 export interface DeploymentAction {
-  /** Short id of the deployment, used in paths. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
   /** UUID of the deployment. */
   readonly deployment_id: string
@@ -1040,57 +1040,57 @@ export interface DeploymentAction {
   readonly status: string
 }
 
-/** A new version that gets a share of the requests before it gets all. */
+/** Canary phase of a deployment, in which it gets a share of the requests before it gets all of them. */
 export interface DeploymentCanary {
-  /** `cancelled`: it was stopped, or a later deployment took its place. */
+  /** State of the canary. `cancelled`: the deployment was stopped, or replaced by a later one. */
   readonly state: 'running' | 'passed' | 'failed' | 'cancelled'
-  /** Percentage of the requests that it gets. */
+  /** Percentage of the requests that the canary gets. */
   readonly percent: number
-  /** Requests that it got, a few seconds behind. */
+  /** Number of requests that the canary has received, with a delay of a few seconds. */
   readonly requests: number
-  /** Those that ended with 5xx or without an answer. */
+  /** Number of these requests that ended with a 5xx status or without a response. */
   readonly failed: number
-  /** It fails above this percentage. */
+  /** Error threshold: the canary fails if a larger percentage of its requests fails. */
   readonly max_error_percent: number
-  /** When it began to get requests. */
+  /** When the canary began to receive requests. */
   readonly started_at: string
-  /** When it gets all requests, unless it fails before; or when the canary ended. */
+  /** While the canary runs: when the deployment will get all requests if the canary does not fail. Afterwards: when the canary ended. */
   readonly ends_at: string
 }
 
-/** What differs between two deployments of an app. Values of variables and contents of files are never shown. */
+/** Differences between two deployments of an app. Values of variables and contents of files are never shown. */
 export interface DeploymentDiff {
-  /** Short id of the deployment, used in paths. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
-  /** Job id of the deployment that it is compared with; null for the first one of the app. */
+  /** Job id of the other deployment, with which the deployment is compared; null for the first deployment of the app. */
   readonly base: string | null
-  /** Image, commit, size and settings that differ. */
+  /** Differences in image, commit, size and settings. */
   readonly fields: readonly DeploymentFieldChange[]
-  /** Names of variables that only the deployment has. */
+  /** Names of variables that exist only in the deployment itself. */
   readonly env_added: readonly string[]
-  /** Names of variables that only the base has. */
+  /** Names of variables that exist only in the other deployment. */
   readonly env_removed: readonly string[]
-  /** Names of variables that have another value. */
+  /** Names of variables that have different values. */
   readonly env_changed: readonly string[]
-  /** Paths of files that only the deployment has. */
+  /** Paths of files that exist only in the deployment itself. */
   readonly files_added: readonly string[]
-  /** Paths of files that only the base has. */
+  /** Paths of files that exist only in the other deployment. */
   readonly files_removed: readonly string[]
-  /** Paths of files that have another content, mode or variable. */
+  /** Paths of files that differ in content, mode or variable. */
   readonly files_changed: readonly string[]
 }
 
 /** A field that differs between two deployments. Commands are JSON arrays. */
 export interface DeploymentFieldChange {
-  /** Field that differs. */
+  /** Name of the field that differs. */
   readonly field: string
-  /** Value of the base; null if it is unset. */
+  /** Value in the other deployment, `base`; null if unset. */
   readonly from: string | null
-  /** Value of the deployment; null if it is unset. */
+  /** Value in the deployment itself; null if unset. */
   readonly to: string | null
 }
 
-/** Initial state of the stream; later events change it. */
+/** First event of the stream: the current deployments. Later events report changes. */
 export interface DeploymentsSnapshot {
   /** When the snapshot was read. */
   readonly at: string
@@ -1100,62 +1100,62 @@ export interface DeploymentsSnapshot {
 
 /** The status of a deployment has changed. */
 export interface DeploymentStatusEvent {
-  /** When it happened. */
+  /** When the event happened. */
   readonly at: string
-  /** The app that it happened to; null: no app. */
+  /** Id of the app that the event concerns; null if it concerns none. */
   readonly app_id: string | null
-  /** The deployment whose status has changed. */
+  /** UUID of the deployment whose status has changed. */
   readonly deployment_id: string
-  /** The same deployment, as paths name it. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
-  /** Name of its app. */
+  /** Name of the app that the deployment belongs to. */
   readonly app_name: string
-  /** The new status. */
+  /** New status of the deployment. */
   readonly status: 'pending' | 'building' | 'scheduled' | 'starting' | 'running' | 'unhealthy' | 'pausing' | 'paused' | 'resuming' | 'sleeping' | 'migrating' | 'stopping' | 'stopped' | 'superseded' | 'failed' | 'cancelled' | 'deleted'
-  /** Why it has failed; null: it has not. */
+  /** Why the deployment failed; null if it did not fail. */
   readonly error_message: string | null
 }
 
-/** One step of a start. */
+/** One step of the start of a VM. */
 export interface DeploymentStep {
-  /** One of `image`, `base`, `disk`, `spawn`, `boot` and `healthy`. */
+  /** Name of the step, such as `image` (resolve the image), `base` (pull the image and make its file system), `disk` (make the writable disk), `spawn` (start the hypervisor), `boot` (boot the guest) and `healthy` (pass the health check). */
   readonly name: string
-  /** Duration in milliseconds. */
+  /** Duration of the step in milliseconds. */
   readonly ms: number
 }
 
 export interface DeployRequest {
-  /** The app; it is created if it does not exist. */
+  /** Name of the app, which is created if it does not exist. */
   readonly app_name: string
-  /** OCI image reference; empty: built from the repository of the app. */
+  /** OCI image reference; if empty, the image is built from the repository of the app. */
   readonly image: string
-  /** Repository of the source, for an app that is created or whose image is empty. */
+  /** URL of the Git repository to build, which becomes the `git_url` of the app. Default: that of the app. */
   readonly git_url?: string | null | undefined
-  /** MiB of writable disk of each VM. Default: that of the installation. */
+  /** Writable disk of each VM in MiB. Default: set by the operator. */
   readonly disk_mib?: number | null | undefined
-  /** Default: the fastest one that the hosts offer. `vm`: any with a virtual machine and a kernel for each guest, never `gvisor`. */
+  /** Hypervisor of the VMs. `vm`: any hypervisor that gives each guest its own kernel, so never `gvisor`. Default: the fastest one that a host offers. */
   readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'vm' | 'fake' | null | undefined
-  /** MiB of memory of each VM. Default: that of the installation. */
+  /** Memory of each VM in MiB. Default: set by the operator. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
-  /** Virtual CPUs of each VM. Default: that of the installation. */
+  /** Virtual CPUs of each VM. Default: set by the operator. */
   readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
-  /** Explains what would happen, and changes nothing. */
+  /** Whether to only report what the deployment would do, without changing anything. Default: false. */
   readonly dry_run?: boolean | null | undefined
 }
 
 /** A deployment that was started, or the plan of a dry run. */
 export interface DeployResponse {
-  /** Id of the new deployment; empty for a dry run. */
+  /** UUID of the new deployment; empty for a dry run. */
   readonly deployment_id: string
   /** Short id of the deployment, used in paths; empty for a dry run. */
   readonly job_id: string
-  /** Its first VM; empty until one is placed. */
+  /** Id of the deployment's first VM; empty until a VM is placed on a host. */
   readonly vm_id: string
-  /** The host of its first VM; empty until it is placed. */
+  /** Id of the host that runs the first VM; empty until that VM is placed. */
   readonly host_id: string
-  /** Tag of the image; empty until it is built. */
+  /** Tag of the image; empty until the image is built. */
   readonly image_tag: string
   /** Status of the deployment. */
   readonly status: string
@@ -1168,50 +1168,50 @@ export interface DeployResponse {
 export interface DetachedVolume {
   /** `detached`, or `detaching` while a VM still uses the volume. */
   readonly status: string
-  /** What happens in the VM meanwhile; null when no VM uses the volume. */
+  /** What happens in the VM until the volume is detached, as text for users; null if no VM uses the volume. */
   readonly message: string | null
 }
 
 export interface DetachRuntimeVolumeRequest {
-  /** The volume. */
+  /** Id of the volume. */
   readonly volume_id?: string | undefined
-  /** Where it is mounted. */
+  /** Mount point of the volume. */
   readonly mount_point?: string | undefined
 }
 
-/** Proof that the owner of the account asks. Empty in a session that began within 10 minutes. */
+/** Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes. */
 export interface DisableTotpRequest {
-  /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
+  /** Password of the account. Not needed if `code` is sent, or in a session that began within the last 10 minutes. */
   readonly password?: string | null | undefined
-  /** Code of the authenticator app or a recovery code. An alternative to `password`. */
+  /** Code of the authenticator app, or a recovery code. May be sent instead of `password`. */
   readonly code?: string | null | undefined
 }
 
-/** DNS record to set at the name servers of a domain. */
+/** A DNS record to create at the DNS provider of a domain. */
 export interface DnsRecord {
-  /** The TXT record proves who owns the domain; the CNAME record leads visitors to the app. */
+  /** Type of the record. The TXT record proves that the domain is yours; the CNAME record directs visitors to the app. */
   readonly type: 'TXT' | 'CNAME'
   /** Full name of the record, without a final dot. */
   readonly name: string
-  /** Text of the TXT record, or target of the CNAME record. */
+  /** Value of the record: the text of a TXT record, or the target of a CNAME record. */
   readonly value: string
-  /** Why the record is needed, for people. */
+  /** Purpose of the record, as text for users. */
   readonly purpose: string
 }
 
-/** Custom host name of an app. */
+/** A custom host name of an app. */
 export interface Domain {
   /** UUID of the domain. Paths refer to it by `name`. */
   readonly id: string
-  /** App that the domain leads to. */
+  /** Id of the app that serves the domain. */
   readonly app_id: string
-  /** Host name in lower case; names in other scripts are converted to ASCII (Punycode). */
+  /** Host name in lower case; internationalized names are converted to ASCII (Punycode). */
   readonly name: string
-  /** `pending`: the TXT record has not been found yet. `verified`: requests to the name reach the app. `lost`: it was verified, but the record is gone, and requests are no longer routed. */
+  /** `pending`: the TXT record has not been found yet. `verified`: requests to the domain are routed to the app. `lost`: the domain was verified, but its TXT record is gone, so requests are no longer routed. */
   readonly status: 'pending' | 'verified' | 'lost'
-  /** Why the last DNS lookup did not verify the domain; null if it did, or before the first one. */
+  /** Why the last DNS lookup did not verify the domain; null if it did, or before the first lookup. */
   readonly message: string | null
-  /** DNS records to set at the name servers of the domain. */
+  /** DNS records to create at the DNS provider of the domain. */
   readonly records: readonly DnsRecord[]
   readonly certificate: DomainCertificate
   /** When the TXT record was last looked up; null if never. */
@@ -1222,112 +1222,112 @@ export interface Domain {
   readonly created_at: string
 }
 
-/** TLS certificate that gateways use for the domain. */
+/** The TLS certificate that gateways use for the domain. */
 export interface DomainCertificate {
-  /** `none` until one is issued. Certificates are requested once the domain is verified, if the installation has a certificate authority, and renewed before they expire. */
+  /** Status of the certificate; `none` until one is issued. If the installation has a certificate authority, a certificate is requested once the domain is verified, and renewed before it expires. */
   readonly status: 'none' | 'valid' | 'expired'
-  /** When the certificate expires; null without one. */
+  /** When the certificate expires; null if there is none. */
   readonly not_after: string | null
-  /** Why the last attempt to issue or renew failed; null if it succeeded or there was none. */
+  /** Why the last attempt to issue or renew the certificate failed; null if it succeeded, or if there was none. */
   readonly message: string | null
 }
 
-/** The name servers of a domain now prove, or no longer prove, that it belongs to the app. */
+/** The DNS verification of a custom domain has succeeded, or its TXT record is gone. */
 export interface DomainEvent {
-  /** When it happened. */
+  /** When the event happened. */
   readonly at: string
-  /** The app that it happened to; null: no app. */
+  /** Id of the app that the event concerns; null if it concerns none. */
   readonly app_id: string | null
-  /** The deployment that it happened to; null: no deployment. */
+  /** Id of the deployment that the event concerns; null if it concerns none. */
   readonly deployment_id: string | null
-  /** The name, in ASCII. */
+  /** Host name of the domain, in ASCII. */
   readonly domain: string
-  /** Problem found by the last DNS check; null: none. */
+  /** Why the last DNS lookup did not verify the domain; null if it did. */
   readonly message: string | null
 }
 
-/** Effects of a deployment, without deploying. */
+/** What a deployment would do. Nothing is changed. */
 export interface DryRun {
-  /** The host that would be chosen; null if none fits. */
+  /** Id of the host that would run the VM; null if no host can. */
   readonly host_id: string | null
-  /** The hosts that do not fit, with reasons. */
+  /** Hosts that cannot run the VM, with reasons. */
   readonly rejected: readonly RejectedHost[]
-  /** Effect on the limits of the plan. */
+  /** Effect of the deployment on the plan's limits, as text for users. */
   readonly plan: string
 }
 
-/** Variables that several apps of a project share. */
+/** An environment group: variables that several apps of a project can share. */
 export interface EnvGroup {
   /** Id of the group. */
   readonly id: string
-  /** Name of the group. */
+  /** Name of the environment group. */
   readonly name: string
-  /** How many variables it has. */
+  /** Number of variables in the group. */
   readonly variables: number
-  /** Apps that it is attached to. */
+  /** Names of the apps that the group is attached to. */
   readonly apps: readonly string[]
-  /** When it was created. */
+  /** When the group was created. */
   readonly created_at: string
 }
 
-/** A variable of a group. */
+/** A variable of an environment group. */
 export interface EnvGroupVariable {
   /** Name of the variable. */
   readonly name: string
-  /** When its value was last set. */
+  /** When the value was last set. */
   readonly updated_at: string
-  /** Whether its value is never shown. */
+  /** Whether the variable is a secret, whose value is never shown. */
   readonly secret: boolean
-  /** Its value; null for a secret. */
+  /** Value of the variable; null for a secret. */
   readonly value: string | null
 }
 
-/** A change of variables. Values are not part of it. */
+/** A change of variables, without their values. */
 export interface EnvVersion {
   /** Number of the version. */
   readonly version: number
   /** When the variables were changed. */
   readonly created_at: string
-  /** Name or e-mail address of the account that changed them; null if unknown, and for what was set before versions were recorded. */
+  /** Name or e-mail address of the account that changed the variables; null if unknown, or if the change was made before versions were recorded. */
   readonly author: string | null
-  /** Variables that were set. */
+  /** Names of the variables that were set. */
   readonly set: readonly string[]
-  /** Variables that were removed. */
+  /** Names of the variables that were removed. */
   readonly removed: readonly string[]
-  /** The version that this one restored; null: none. */
+  /** Number of the version that this change restored; null if it restored none. */
   readonly restored: number | null
 }
 
-/** Error of any operation. */
+/** Error response of every operation. */
 export interface Error {
   /** Error message for people. */
   readonly error: string
-  /** Repeats the HTTP status. */
+  /** HTTP status of the response. */
   readonly status: number
-  /** Error code for programs. More codes may be added; fall back on the status. */
+  /** Error code for programs. New codes may be added; for an unknown code, fall back on `status`. */
   readonly code?: string | undefined
-  /** Identifies this request in the logs of the server; also in the header `X-Request-Id`. */
+  /** Id of the request in the logs of the server, also sent in the header `X-Request-Id`. */
   readonly request_id?: string | undefined
   /** The invalid fields of the request. Absent if no field is invalid. */
   readonly details?: readonly ({
-  /** JSON pointer or name of a parameter. */
+  /** JSON pointer to a body field, or name of a parameter. */
   readonly field: string
-  /** What is wrong with its value. */
+  /** What is wrong with the value of the field. */
   readonly message: string
 })[] | undefined
-  /** With `plan_limit_exceeded`: the limit that was reached. */
+  /** With `plan_limit_exceeded`: name of the limit that would be exceeded. */
   readonly limit?: string | undefined
-  /** With `plan_limit_exceeded`: how much is in use. */
+  /** With `plan_limit_exceeded`: amount in use. */
   readonly used?: number | undefined
-  /** With `plan_limit_exceeded`: how much the plan allows. */
+  /** With `plan_limit_exceeded`: amount that the plan allows. */
   readonly max?: number | undefined
 }
 
-/** Events were lost because they are no longer kept. Read the resources again. */
+/** Events after the requested one are no longer stored and were skipped. Read the resources again. */
 export interface EventGap {
-  /** Id of the last event that was sent before the gap. */
+  /** Id of the last event before the gap. */
   readonly after: number
-  /** Id of the oldest event that still exists. */
+  /** Id of the oldest event that is still stored. */
   readonly first_kept: number
   /** When the gap was noticed. */
   readonly at: string
@@ -1335,36 +1335,36 @@ export interface EventGap {
 
 /** Output and exit code of a program that ran in the VM. */
 export interface ExecAnswer {
-  /** Exit code of the program; 124 when it timed out. */
+  /** Exit code of the program; 124 if it timed out. */
   readonly exit_code: number
   /** Standard output of the program, as UTF-8. */
   readonly stdout: string
   /** Standard error of the program, as UTF-8. */
   readonly stderr: string
-  /** Whether the output was cut off. */
+  /** Whether the output was cut off because it was too long. */
   readonly truncated: boolean
 }
 
 export interface ExecRequest {
-  /** The program and its arguments, passed without a shell. */
+  /** Program and arguments, run without a shell. */
   readonly command: readonly string[]
   /** Seconds after which the program is killed. Default: 10. */
   readonly timeout_seconds?: number | null | undefined
 }
 
-/** One action on files in a VM. */
+/** An action on files in a VM. */
 export interface FileAction {
-  /** `read`: the content is the output. `write`: the input replaces the file at once. `list`: lines of type, mode, bytes, time, percent-encoded path and link target. `pack`, `unpack`: a tree as a tar archive. `watch`: a line for each change, until the session is ended. */
+  /** Action to perform. `read`: outputs the content of the file. `write`: replaces the file with the input, atomically. `list`: outputs a line per entry, with type, mode, size in bytes, time, percent-encoded path and link target. `pack`: outputs a directory tree as a tar archive. `unpack`: extracts a tar archive from the input. `watch`: outputs a line for each change, until the session is closed. */
   readonly action: 'read' | 'write' | 'list' | 'mkdir' | 'move' | 'remove' | 'pack' | 'unpack' | 'watch'
-  /** Path in the VM; relative ones begin at the working directory. */
+  /** Path in the VM; a relative path starts at the working directory. */
   readonly path: string
   /** New path. Only with `move`. */
   readonly to?: string | null | undefined
-  /** Mode of a written file. Default: of the file that it replaces, otherwise 644. */
+  /** Permissions of a written file, in octal digits. Default: those of the file that is replaced, or else 644. */
   readonly mode?: string | null | undefined
-  /** Levels that `list` shows. Default: 0, only the path. */
+  /** Number of directory levels that `list` outputs. Default: 0, which outputs the path only. */
   readonly depth?: number | null | undefined
-  /** Whether `remove` removes a directory with its content, and `watch` all directories below. Default: false. */
+  /** Whether `remove` removes a directory together with its content, and whether `watch` includes all subdirectories. Default: false. */
   readonly recursive?: boolean | null | undefined
 }
 
@@ -1377,45 +1377,45 @@ export interface ForgotPasswordRequest {
 export interface ForkVmSnapshotRequest {
   /** Name of the new app; unique in the project. */
   readonly app_name: string
-  /** How many VMs the new app has, 1 to 20. Default: 1. */
+  /** Number of VMs of the new app, 1 to 20. Default: 1. */
   readonly replicas?: number | null | undefined
 }
 
-/** How builds of an app read its repository, without secrets. */
+/** The credential with which builds of an app read its repository, without its secret part. */
 export interface GitCredential {
-  /** `token`: read over https with a user name and a token. `ssh_key`: read over SSH with a deploy key. */
+  /** Kind of credential. `token`: builds fetch over HTTPS with a user name and a token. `ssh_key`: builds fetch over SSH with a deploy key. */
   readonly kind: 'token' | 'ssh_key'
-  /** Git host that the credential is sent to, with its port if it is not the usual one; no other host. */
+  /** Git host, with the port if it is not the default: the only host to which the credential is sent. */
   readonly host: string
-  /** User name that is sent with a token; empty for an SSH key. */
+  /** User name that is sent together with the token; empty for an SSH key. */
   readonly username: string
-  /** Add it to the repository as a read-only deploy key. Null for a token. */
+  /** Public half of the SSH key, to be added to the repository as a read-only deploy key; null for a token. */
   readonly public_key: string | null
-  /** SSH host keys that the Git host is recognized by. Null for a token. */
+  /** SSH host keys by which the Git host is authenticated; null for a token. */
   readonly known_hosts: string | null
   /** When the credential was last set. */
   readonly updated_at: string
 }
 
-/** State of the control plane and of the services it depends on. */
+/** Health of the control plane and of the services that it depends on. */
 export interface Health {
-  /** `ok`, or `unavailable` when a service that writes need is down. */
+  /** `ok`, or `unavailable` if a service is down that is needed for changes. */
   readonly status: string
-  /** Version of the product, not of this contract. */
+  /** Version of Mote, which differs from the version of the API. */
   readonly version: string
-  /** State of each service that this program needs, by its name: `ok` or `unavailable`. */
+  /** State of each service that the control plane depends on, by name: `ok` or `unavailable`. */
   readonly services: Readonly<Record<string, string>>
 }
 
-/** The health at one moment. */
+/** Health at one point in time. */
 export interface HealthEvent {
-  /** When the state was read. */
+  /** When the health was read. */
   readonly at: string
-  /** `ok`, or `unavailable` when a service that writes need is down. */
+  /** `ok`, or `unavailable` if a service is down that is needed for changes. */
   readonly status: string
-  /** Version of the product, not of this contract. */
+  /** Version of Mote, which differs from the version of the API. */
   readonly version: string
-  /** State of each service that this program needs, by its name: `ok` or `unavailable`. */
+  /** State of each service that the control plane depends on, by name: `ok` or `unavailable`. */
   readonly services: Readonly<Record<string, string>>
 }
 
@@ -1423,119 +1423,119 @@ export interface HealthEvent {
 export interface HistoryPoint {
   /** Start of the period. */
   readonly at: string
-  /** Length of the period; the last one may be shorter than the others. */
+  /** Length of the period in seconds; the last period may be shorter than the others. */
   readonly seconds: number
-  /** Requests that ended, including those without an answer. */
+  /** Number of requests that ended, including those without a response. */
   readonly requests: number
-  /** Connections that switched protocols, such as WebSockets. */
+  /** Number of connections that switched to another protocol, such as WebSockets. */
   readonly status_1xx: number
-  /** Answers with a status from 200 to 299. */
+  /** Number of responses with a status from 200 to 299. */
   readonly status_2xx: number
-  /** Answers with a status from 300 to 399. */
+  /** Number of responses with a status from 300 to 399. */
   readonly status_3xx: number
-  /** Answers with a status from 400 to 499. */
+  /** Number of responses with a status from 400 to 499. */
   readonly status_4xx: number
-  /** Answers with a status from 500 to 599. */
+  /** Number of responses with a status from 500 to 599. */
   readonly status_5xx: number
-  /** Requests whose client disconnected before an answer. */
+  /** Number of requests whose client disconnected before the response began. */
   readonly aborted: number
-  /** Of the answers with 4xx and 5xx, those that the gateway gave itself: limits exceeded, no healthy VM, no answer from the app. */
+  /** Number of the 4xx and 5xx responses that came from the gateway and not from the app: a limit was exceeded, no VM was healthy, or the app did not respond. */
   readonly gateway_errors: number
-  /** Size of the bodies of the requests. */
+  /** Total size of the request bodies in bytes. */
   readonly bytes_in: number
-  /** Size of the bodies of the answers. */
+  /** Total size of the response bodies in bytes. */
   readonly bytes_out: number
-  /** Milliseconds until the first byte of the answer that half of the requests did not exceed; null without answers. */
+  /** Time to the first byte of the response in milliseconds, which half of the requests did not exceed; null without responses. */
   readonly latency_p50_ms: number | null
-  /** Milliseconds until the first byte of the answer that 95 % of the requests did not exceed; null without answers. */
+  /** Time to the first byte of the response in milliseconds, which 95 % of the requests did not exceed; null without responses. */
   readonly latency_p95_ms: number | null
-  /** Milliseconds until the first byte of the answer that 99 % of the requests did not exceed; null without answers. */
+  /** Time to the first byte of the response in milliseconds, which 99 % of the requests did not exceed; null without responses. */
   readonly latency_p99_ms: number | null
-  /** Mean CPU usage of the VMs in percent of their vCPUs, 0 to 100; null while none ran. */
+  /** Mean CPU usage of the VMs in percent of their vCPUs, 0 to 100; null if no VM ran. */
   readonly cpu_usage: number | null
-  /** Highest sample of the CPU usage. */
+  /** Highest measured CPU usage in percent; null if no VM ran. */
   readonly cpu_peak: number | null
-  /** Mean memory that the VMs used together. */
+  /** Mean memory that all VMs used together, in bytes; null if no VM ran. */
   readonly ram_used_bytes: number | null
-  /** Highest sample of the used memory. */
+  /** Highest measured memory use of all VMs together, in bytes; null if no VM ran. */
   readonly ram_peak_bytes: number | null
-  /** Mean memory that the VMs had together. */
+  /** Mean memory size of all VMs together, in bytes; null if no VM ran. */
   readonly memory_bytes: number | null
-  /** Mean number of running VMs. */
+  /** Mean number of running VMs; null if it was not measured. */
   readonly replicas: number | null
-  /** Bytes that the VMs received. */
+  /** Bytes that the VMs received over the network. */
   readonly rx_bytes: number
-  /** Bytes that the VMs sent. */
+  /** Bytes that the VMs sent over the network. */
   readonly tx_bytes: number
 }
 
-/** Requests and resource usage of an app in a whole range. */
+/** Requests and resource usage of an app in the whole range. */
 export interface HistoryTotals {
-  /** Requests that ended, including those without an answer. */
+  /** Number of requests that ended, including those without a response. */
   readonly requests: number
-  /** Connections that switched protocols, such as WebSockets. */
+  /** Number of connections that switched to another protocol, such as WebSockets. */
   readonly status_1xx: number
-  /** Answers with a status from 200 to 299. */
+  /** Number of responses with a status from 200 to 299. */
   readonly status_2xx: number
-  /** Answers with a status from 300 to 399. */
+  /** Number of responses with a status from 300 to 399. */
   readonly status_3xx: number
-  /** Answers with a status from 400 to 499. */
+  /** Number of responses with a status from 400 to 499. */
   readonly status_4xx: number
-  /** Answers with a status from 500 to 599. */
+  /** Number of responses with a status from 500 to 599. */
   readonly status_5xx: number
-  /** Requests whose client disconnected before an answer. */
+  /** Number of requests whose client disconnected before the response began. */
   readonly aborted: number
-  /** Of the answers with 4xx and 5xx, those that the gateway gave itself: limits exceeded, no healthy VM, no answer from the app. */
+  /** Number of the 4xx and 5xx responses that came from the gateway and not from the app: a limit was exceeded, no VM was healthy, or the app did not respond. */
   readonly gateway_errors: number
-  /** Size of the bodies of the requests. */
+  /** Total size of the request bodies in bytes. */
   readonly bytes_in: number
-  /** Size of the bodies of the answers. */
+  /** Total size of the response bodies in bytes. */
   readonly bytes_out: number
-  /** Milliseconds until the first byte of the answer that half of the requests did not exceed; null without answers. */
+  /** Time to the first byte of the response in milliseconds, which half of the requests did not exceed; null without responses. */
   readonly latency_p50_ms: number | null
-  /** Milliseconds until the first byte of the answer that 95 % of the requests did not exceed; null without answers. */
+  /** Time to the first byte of the response in milliseconds, which 95 % of the requests did not exceed; null without responses. */
   readonly latency_p95_ms: number | null
-  /** Milliseconds until the first byte of the answer that 99 % of the requests did not exceed; null without answers. */
+  /** Time to the first byte of the response in milliseconds, which 99 % of the requests did not exceed; null without responses. */
   readonly latency_p99_ms: number | null
-  /** Mean CPU usage of the VMs in percent of their vCPUs, 0 to 100; null while none ran. */
+  /** Mean CPU usage of the VMs in percent of their vCPUs, 0 to 100; null if no VM ran. */
   readonly cpu_usage: number | null
-  /** Highest sample of the CPU usage. */
+  /** Highest measured CPU usage in percent; null if no VM ran. */
   readonly cpu_peak: number | null
-  /** Mean memory that the VMs used together. */
+  /** Mean memory that all VMs used together, in bytes; null if no VM ran. */
   readonly ram_used_bytes: number | null
-  /** Highest sample of the used memory. */
+  /** Highest measured memory use of all VMs together, in bytes; null if no VM ran. */
   readonly ram_peak_bytes: number | null
-  /** Mean memory that the VMs had together. */
+  /** Mean memory size of all VMs together, in bytes; null if no VM ran. */
   readonly memory_bytes: number | null
-  /** Mean number of running VMs. */
+  /** Mean number of running VMs; null if it was not measured. */
   readonly replicas: number | null
-  /** Bytes that the VMs received. */
+  /** Bytes that the VMs received over the network. */
   readonly rx_bytes: number
-  /** Bytes that the VMs sent. */
+  /** Bytes that the VMs sent over the network. */
   readonly tx_bytes: number
 }
 
-/** Machine that runs VMs, with its capacity and what is reserved of it. */
+/** A host that runs VMs, with its capacity and the reserved part of it. */
 export interface Host {
   /** UUID that the agent of the host chose when it first started. */
   readonly id: string
-  /** Host name, or the name that its agent is configured with. */
+  /** Name of the host: its host name, or the name that its agent is configured with. */
   readonly name: string
-  /** `up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts. */
+  /** `up`: the host's agent sends heartbeats. `suspected`: heartbeats are missing, so no new VMs are placed on the host. `lost`: heartbeats have been missing for too long, and the host's VMs are replaced on other hosts. */
   readonly status: 'up' | 'suspected' | 'lost'
-  /** Whether new VMs are kept away from the host. */
+  /** Whether the host is cordoned, so that no new VMs are placed on it. */
   readonly cordoned: boolean
-  /** Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too. */
+  /** Whether the host's VMs and volumes are being moved to other hosts. A draining host is also cordoned. */
   readonly draining: boolean
   /** Version of the agent on the host. */
   readonly version: string
   /** Processor architecture of the host and its VMs: `x64` or `arm64`. */
   readonly arch: string
-  /** `tap`: VMs have private networks and security rules. `user`: the agent has no root, so VMs are reached through the gateway only. `fake`: simulated. */
+  /** Network mode of the host. `tap`: VMs have private networks and security rules. `user`: the agent does not run as root, so VMs are reachable through the gateway only. `fake`: simulated. */
   readonly network: string
-  /** Hypervisors that the agent looked for. */
+  /** Hypervisors that the agent supports, and whether the host can run each. */
   readonly hypervisors: readonly HostHypervisor[]
-  /** vCPUs that can be assigned to VMs: more than the host has processors, by the configured overcommit. */
+  /** vCPUs that can be assigned to VMs: the number of processors multiplied by the configured overcommit factor. */
   readonly vcpus: number
   /** Memory that can be assigned to VMs, in MiB. Never overcommitted. */
   readonly memory_mib: number
@@ -1547,41 +1547,41 @@ export interface Host {
   readonly used_memory_mib: number
   /** Disk space reserved for VMs, in MiB. */
   readonly used_disk_mib: number
-  /** VMs that belong on the host. */
+  /** Number of VMs that are placed on the host. */
   readonly vms: number
-  /** VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved. */
+  /** Number of VMs that were replaced on other hosts while this host was lost, and that may still run on it. Their resources stay reserved. */
   readonly strays: number
-  /** Its labels: those of its agent, and those set here, which win. */
+  /** Labels of the host: those that its agent is configured with, overridden by those set with `PUT /v1/admin/hosts/{host_id}/labels`. */
   readonly labels: Readonly<Record<string, string>>
-  /** Labels that its agent is configured with. */
+  /** Labels that the host's agent is configured with. */
   readonly agent_labels: Readonly<Record<string, string>>
-  /** When its agent last reported. */
+  /** When the host's agent last sent a heartbeat. */
   readonly last_seen_at: string
-  /** When its agent first reported. */
+  /** When the host's agent first sent a heartbeat. */
   readonly created_at: string
 }
 
-/** Host, and while it is drained, what is still on it. */
+/** A host and, while it is draining, the VMs and volumes that are still on it. */
 export interface HostDetails {
   /** UUID that the agent of the host chose when it first started. */
   readonly id: string
-  /** Host name, or the name that its agent is configured with. */
+  /** Name of the host: its host name, or the name that its agent is configured with. */
   readonly name: string
-  /** `up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts. */
+  /** `up`: the host's agent sends heartbeats. `suspected`: heartbeats are missing, so no new VMs are placed on the host. `lost`: heartbeats have been missing for too long, and the host's VMs are replaced on other hosts. */
   readonly status: 'up' | 'suspected' | 'lost'
-  /** Whether new VMs are kept away from the host. */
+  /** Whether the host is cordoned, so that no new VMs are placed on it. */
   readonly cordoned: boolean
-  /** Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too. */
+  /** Whether the host's VMs and volumes are being moved to other hosts. A draining host is also cordoned. */
   readonly draining: boolean
   /** Version of the agent on the host. */
   readonly version: string
   /** Processor architecture of the host and its VMs: `x64` or `arm64`. */
   readonly arch: string
-  /** `tap`: VMs have private networks and security rules. `user`: the agent has no root, so VMs are reached through the gateway only. `fake`: simulated. */
+  /** Network mode of the host. `tap`: VMs have private networks and security rules. `user`: the agent does not run as root, so VMs are reachable through the gateway only. `fake`: simulated. */
   readonly network: string
-  /** Hypervisors that the agent looked for. */
+  /** Hypervisors that the agent supports, and whether the host can run each. */
   readonly hypervisors: readonly HostHypervisor[]
-  /** vCPUs that can be assigned to VMs: more than the host has processors, by the configured overcommit. */
+  /** vCPUs that can be assigned to VMs: the number of processors multiplied by the configured overcommit factor. */
   readonly vcpus: number
   /** Memory that can be assigned to VMs, in MiB. Never overcommitted. */
   readonly memory_mib: number
@@ -1593,165 +1593,165 @@ export interface HostDetails {
   readonly used_memory_mib: number
   /** Disk space reserved for VMs, in MiB. */
   readonly used_disk_mib: number
-  /** VMs that belong on the host. */
+  /** Number of VMs that are placed on the host. */
   readonly vms: number
-  /** VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved. */
+  /** Number of VMs that were replaced on other hosts while this host was lost, and that may still run on it. Their resources stay reserved. */
   readonly strays: number
-  /** Its labels: those of its agent, and those set here, which win. */
+  /** Labels of the host: those that its agent is configured with, overridden by those set with `PUT /v1/admin/hosts/{host_id}/labels`. */
   readonly labels: Readonly<Record<string, string>>
-  /** Labels that its agent is configured with. */
+  /** Labels that the host's agent is configured with. */
   readonly agent_labels: Readonly<Record<string, string>>
-  /** When its agent last reported. */
+  /** When the host's agent last sent a heartbeat. */
   readonly last_seen_at: string
-  /** When its agent first reported. */
+  /** When the host's agent first sent a heartbeat. */
   readonly created_at: string
-  /** VMs that are still on the host, at most 100, and what each waits for. Absent unless it is draining. */
+  /** VMs that are still on the host, at most 100, each with the reason. Absent unless the host is draining. */
   readonly leaving?: readonly LeavingVm[] | undefined
-  /** Volumes without a VM that are still on the host, at most 100, and what each waits for. Absent unless it is draining. */
+  /** Volumes that no VM uses and that are still on the host, at most 100, each with the reason. Absent unless the host is draining. */
   readonly leaving_volumes?: readonly LeavingVolume[] | undefined
 }
 
-/** Hypervisor that a host offers, or why it does not. */
+/** A hypervisor that a host offers, or could offer. */
 export interface HostHypervisor {
-  /** `firecracker`, `cloud-hypervisor`, `qemu`, or `fake` for a simulated one. */
+  /** Name of the hypervisor: `firecracker`, `cloud-hypervisor`, `qemu`, or `fake` for a simulated one. */
   readonly name: string
-  /** Whether VMs with it can run on the host. */
+  /** Whether the host can run VMs with this hypervisor. */
   readonly available: boolean
-  /** Version and acceleration, or why it is not available, as text for operators. */
+  /** Version and acceleration of the hypervisor, or why it is not available, as text for operators. */
   readonly detail: string
 }
 
-/** Label by which apps can choose hosts. */
+/** A label by which apps can choose hosts. */
 export interface HostLabel {
   /** Name of the label. */
   readonly name: string
-  /** Values that hosts have. */
+  /** Values of the label on the hosts. */
   readonly values: readonly string[]
 }
 
 export interface HostLabelsRequest {
-  /** All labels that are set here. Those of the agent stay, unless one of the same name is set here. */
+  /** Labels to set; they replace all labels that were set with this operation before. They override labels of the same name that the agent is configured with. */
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** Offer to an e-mail address to join a project. */
+/** An invitation of an e-mail address to a project. */
 export interface Invitation {
-  /** Identifies the invitation when it is accepted or withdrawn. */
+  /** Id of the invitation, needed to accept or withdraw it. */
   readonly id: string
   /** Slug of the project. */
   readonly project: string
   /** Display name of the project. */
   readonly project_name: string
-  /** Address that is invited, in lower case. */
+  /** Invited e-mail address, in lower case. */
   readonly email: string
-  /** Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
+  /** Role in the project after joining. A `viewer` may only read, a `member` may also change resources, and an `admin` may also rename the project and manage members and viewers. */
   readonly role: 'admin' | 'member' | 'viewer'
   /** When the address was first invited. */
   readonly created_at: string
-  /** End of the invitation, seven days after it was made or last renewed. */
+  /** When the invitation expires: seven days after it was created or last renewed. */
   readonly expires_at: string
 }
 
-/** Address to invite, and the role it is offered. */
+/** Address to invite, and the offered role. */
 export interface InviteMemberRequest {
-  /** Address to invite. It does not need an account yet. */
+  /** E-mail address to invite. It does not need to have an account yet. */
   readonly email: string
-  /** Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
+  /** Role in the project after joining. A `viewer` may only read, a `member` may also change resources, and an `admin` may also rename the project and manage members and viewers. */
   readonly role: 'admin' | 'member' | 'viewer'
 }
 
-/** A command that runs by a schedule. */
+/** A command that runs on a schedule. */
 export interface Job {
-  /** Identifies the job. */
+  /** Id of the job. */
   readonly id: string
-  /** Name of the job; unique in its app. */
+  /** Name of the job; unique in the app. */
   readonly name: string
-  /** Minute, hour, day of month, month and day of week, as in crontab; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
+  /** Cron schedule: minute, hour, day of month, month and day of week, as in crontab, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
   readonly schedule: string
   /** IANA time zone of the schedule. */
   readonly time_zone: string
-  /** The program and its arguments. */
+  /** Program and arguments, run without a shell. */
   readonly command: readonly string[]
-  /** What happens at a time when an earlier run has not ended. `skip`: nothing. `allow`: both run. `replace`: the earlier one is cancelled. */
+  /** What happens when a run is due and an earlier one has not ended. `skip`: no run starts. `allow`: both run. `replace`: the earlier run is cancelled. */
   readonly overlap: 'skip' | 'allow' | 'replace'
-  /** How often a run that failed is repeated. */
+  /** How often a failed run is retried. */
   readonly retries: number
-  /** Seconds after which a run is ended. */
+  /** Time limit of a run in seconds; a run that exceeds it is stopped. */
   readonly timeout_seconds: number
-  /** Whether the schedule is suspended. */
+  /** Whether the schedule is paused. */
   readonly paused: boolean
-  /** The next time; null while paused, or if there is none. */
+  /** When the next run is due; null while the job is paused, or if the schedule has no further time. */
   readonly next_at: string | null
-  /** Why the last time had no run; null if it had one. */
+  /** Why no run started when the job was last due; null if one did. */
   readonly note: string | null
-  /** When it was created. */
+  /** When the job was created. */
   readonly created_at: string
-  /** When it was last changed. */
+  /** When the job was last changed. */
   readonly updated_at: string
 }
 
-/** VM that is still on a draining host. */
+/** A VM that is still on a draining host. */
 export interface LeavingVm {
-  /** VM that is still on the host. */
+  /** Id of the VM. */
   readonly vm_id: string
-  /** Project that owns it. */
+  /** Id of the project that owns the VM or volume. */
   readonly project_id: string
-  /** App that the VM runs, or the internal app of a database. */
+  /** Name of the app that the VM belongs to, which is an internal app for the VM of a database. */
   readonly app_name: string
-  /** Deployment that the VM belongs to. */
+  /** Job id of the deployment that the VM belongs to. */
   readonly job_id: string
-  /** `moving`: moving to another host. `waiting`: leaves without further action. `staying`: leaves only after an operator does what `reason` says. */
+  /** State of the VM or volume. `moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`. */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** What it waits for and what to do about it, as text for operators. */
+  /** Why the VM or volume is still on the host, and what to do about it, as text for operators. */
   readonly reason: string
 }
 
-/** Volume without a VM that is still on a draining host. */
+/** A volume that no VM uses and that is still on a draining host. */
 export interface LeavingVolume {
-  /** Volume that is still on the host. */
+  /** Id of the volume. */
   readonly volume_id: string
-  /** Project that owns it. */
+  /** Id of the project that owns the VM or volume. */
   readonly project_id: string
-  /** Name of the volume in its project. */
+  /** Name of the volume. */
   readonly name: string
-  /** `moving`: moving to another host. `waiting`: leaves without further action. `staying`: leaves only after an operator does what `reason` says. */
+  /** State of the VM or volume. `moving`: it is being moved to another host. `waiting`: it will leave without any action. `staying`: it leaves only after an operator has followed the advice in `reason`. */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** What it waits for and what to do about it, as text for operators. */
+  /** Why the VM or volume is still on the host, and what to do about it, as text for operators. */
   readonly reason: string
 }
 
-/** A live deployment, with its numbers as hosts last reported them. */
+/** A live deployment, with its metrics as last reported by hosts. */
 export interface LiveDeployment {
-  /** The app that the deployment belongs to. */
+  /** Id of the app that the deployment belongs to. */
   readonly app_id: string
   /** Name of the app. */
   readonly app_name: string
-  /** Id of the deployment. */
+  /** UUID of the deployment. */
   readonly deployment_id: string
-  /** Short id of the deployment, used in paths. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
-  /** Its first VM; empty until one is placed. */
+  /** Id of the deployment's first VM; empty until a VM is placed on a host. */
   readonly vm_id: string
-  /** The host of its first VM; empty until it is placed. */
+  /** Id of the host that runs the first VM; empty until that VM is placed. */
   readonly host_id: string
-  /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
+  /** Hypervisor of the first VM; empty until the scheduler has chosen one. */
   readonly hypervisor: string
   /** Image of the deployment. */
   readonly image: string
-  /** IPv6 address of its first VM; empty until it has one. */
+  /** IPv6 address of the deployment's first VM; empty until the VM has one. */
   readonly ipv6_address: string
   /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100. */
+  /** Mean CPU usage of the deployment's VMs in percent of their vCPUs, 0 to 100. */
   readonly cpu_usage: number
   /** Memory of each VM in MiB. */
   readonly memory_mib: number
-  /** Total memory that its VMs use. */
+  /** Memory that the deployment's VMs use in total, in bytes. */
   readonly ram_used_bytes: number
-  /** Bytes that its VMs have received since they started. */
+  /** Bytes that the current VMs have received since they started. */
   readonly rx_bytes: number
-  /** Bytes that its VMs have sent since they started. */
+  /** Bytes that the current VMs have sent since they started. */
   readonly tx_bytes: number
   /** Virtual CPUs of each VM. */
   readonly vcpus: number
@@ -1759,55 +1759,55 @@ export interface LiveDeployment {
 
 /** The current state of a deployment. */
 export interface LiveDeploymentStatus {
-  /** The app that the deployment belongs to. */
+  /** Id of the app that the deployment belongs to. */
   readonly app_id: string
   /** Name of the app. */
   readonly app_name: string
-  /** Id of the deployment. */
+  /** UUID of the deployment. */
   readonly deployment_id: string
-  /** Short id of the deployment, used in paths. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
-  /** Its first VM; empty until one is placed. */
+  /** Id of the deployment's first VM; empty until a VM is placed on a host. */
   readonly vm_id: string
-  /** The host of its first VM; empty until it is placed. */
+  /** Id of the host that runs the first VM; empty until that VM is placed. */
   readonly host_id: string
-  /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
+  /** Hypervisor of the first VM; empty until the scheduler has chosen one. */
   readonly hypervisor: string
   /** Image of the deployment. */
   readonly image: string
-  /** IPv6 address of its first VM; empty until it has one. */
+  /** IPv6 address of the deployment's first VM; empty until the VM has one. */
   readonly ipv6_address: string
   /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100. */
+  /** Mean CPU usage of the deployment's VMs in percent of their vCPUs, 0 to 100. */
   readonly cpu_usage: number
   /** Memory of each VM in MiB. */
   readonly memory_mib: number
-  /** Total memory that its VMs use. */
+  /** Memory that the deployment's VMs use in total, in bytes. */
   readonly ram_used_bytes: number
-  /** Bytes that its VMs have received since they started. */
+  /** Bytes that the current VMs have received since they started. */
   readonly rx_bytes: number
-  /** Bytes that its VMs have sent since they started. */
+  /** Bytes that the current VMs have sent since they started. */
   readonly tx_bytes: number
   /** Virtual CPUs of each VM. */
   readonly vcpus: number
-  /** Why the deployment failed, or what it waits for; empty if neither. */
+  /** Why the deployment failed, or what it is waiting for; empty if neither applies. */
   readonly error_message: string
-  /** When it was placed on a host, in seconds since 1970; 0 if that has not happened. */
+  /** When the deployment was placed on a host, in seconds since 1970; 0 if that has not happened. */
   readonly scheduled_at: number
-  /** When it first passed its health check, in seconds since 1970; 0 if that has not happened. */
+  /** When the deployment first passed its health check, in seconds since 1970; 0 if that has not happened. */
   readonly started_at: number
-  /** When its last VM stopped, in seconds since 1970; 0 if that has not happened. */
+  /** When the last VM of the deployment stopped, in seconds since 1970; 0 if that has not happened. */
   readonly stopped_at: number
   readonly canary: DeploymentCanary | null
-  /** Duration of each step of the start of its first VM. */
+  /** Duration of each step in the start of the deployment's first VM. */
   readonly steps: readonly DeploymentStep[]
 }
 
-/** A VM wrote faster than its lines could be processed: some are missing here. */
+/** Log lines are missing here, because a VM wrote faster than they could be processed. */
 export interface LogGap {
-  /** The VM that wrote the line. */
+  /** Id of the VM that wrote the lines. */
   readonly vm_id: string
   /** Number of missing lines. */
   readonly dropped_lines: number
@@ -1817,71 +1817,71 @@ export interface LogGap {
 
 /** Credentials of an account. */
 export interface LoginRequest {
-  /** Address of the account. Case does not matter. */
+  /** E-mail address of the account. Not case-sensitive. */
   readonly email: string
   /** Password of the account. */
   readonly password: string
-  /** Six digits from the authenticator app, or a recovery code. Only with two-factor authentication. */
+  /** Six digits from the authenticator app, or a recovery code. Required for accounts with two-factor authentication. */
   readonly code?: string | null | undefined
 }
 
-/** One line of a log. */
+/** One log line of an app. */
 export interface LogLine {
-  /** When the host read the line, to the microsecond. */
+  /** When the host received the line, to the microsecond. */
   readonly at: string
-  /** Who wrote the line: the program (`app`), or the platform about its VM or its build (`platform`). */
+  /** Who wrote the line: `app` for the program in the VM, `platform` for messages of the platform about the VM or the build. */
   readonly source: 'app' | 'platform'
-  /** Source of the line: the program, the platform (`system`), or the build of the image (`build`). */
+  /** Stream of the line: `stdout` and `stderr` of the program, `system` for messages of the platform, `build` for the image build. */
   readonly stream: 'stdout' | 'stderr' | 'system' | 'build'
-  /** The text, without its line break, at most 16 KiB. */
+  /** Text of the line without its line break, at most 16 KiB. */
   readonly line: string
-  /** The deployment of the VM. */
+  /** Id of the deployment that the VM belongs to. */
   readonly deployment_id: string
-  /** The VM that wrote the line. */
+  /** Id of the VM that wrote the line. */
   readonly vm_id: string
 }
 
-/** Part of the log of an app. */
+/** Page of an app's log. */
 export interface LogPage {
-  /** The lines, in the requested order. */
+  /** Log lines in the requested order. */
   readonly lines: readonly LogLine[]
-  /** Goes on in the same direction. Null: there are no more lines. With `oldest` and without `until` there is always one, because lines may follow. */
+  /** Cursor of the next page, in the same order; null if there are no more lines. Never null with `order=oldest` and without `until`, because lines may still be written. */
   readonly next_cursor: string | null
-  /** Goes back from the first line, with the other `order`. Null: the page is empty. */
+  /** Cursor that reads back from the first line of this page; use it with the opposite `order`. Null if the page is empty. */
   readonly prev_cursor: string | null
-  /** Older lines were not searched: `since`, or the end of the retention. */
+  /** Start of the searched period: `since`, or the time before which lines are no longer retained. */
   readonly searched_from: string
-  /** Lines older than this are removed. */
+  /** Days after which lines are deleted. */
   readonly retention_days: number
-  /** Number of VMs whose lines are missing, because their host does not answer. */
+  /** Number of VMs whose lines are missing from the page because their host does not respond. */
   readonly unavailable_vms: number
 }
 
-/** Initial event of the stream; history lines follow, oldest first. */
+/** First event of the stream. Stored log lines follow, oldest first. */
 export interface LogSnapshot {
-  /** When the stream began. */
+  /** When the stream was opened. */
   readonly at: string
-  /** The VMs whose lines the stream sends, including builds. */
+  /** Ids of the VMs and builds whose lines the stream sends. */
   readonly vms: readonly string[]
 }
 
 /** Whether a link was mailed. */
 export interface MailedLink {
-  /** `sent`: a link is on its way. `sent_a_moment_ago`: the last one is less than a minute old; wait for it. */
+  /** `sent`: a link was sent. `sent_a_moment_ago`: no link was sent, because the last one was sent less than a minute ago; wait for it. */
   readonly status: 'sent' | 'sent_a_moment_ago'
 }
 
-/** Account that belongs to a project, and its role there. */
+/** A member of a project, with the member's role. */
 export interface Member {
-  /** Account of the member. */
+  /** Id of the member's account. */
   readonly user_id: string
-  /** Address the member signs in with. */
+  /** E-mail address of the member. */
   readonly email: string
   /** Given name; null if never set. */
   readonly first_name: string | null
   /** Family name; null if never set. */
   readonly last_name: string | null
-  /** `owner` may do everything, `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
+  /** Role in the project. A `viewer` may only read, a `member` may also change resources, an `admin` may also rename the project and manage members and viewers, and an `owner` may do everything. */
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
   /** When the account joined the project. */
   readonly since: string
@@ -1889,13 +1889,13 @@ export interface Member {
 
 /** Members of a project and open invitations to it. */
 export interface MemberList {
-  /** Members of the project, the longest-standing first. */
+  /** Members of the project, in the order in which they joined. */
   readonly members: readonly Member[]
   /** Open invitations, oldest first. Expired ones are left out. */
   readonly invitations: readonly Invitation[]
 }
 
-/** The mesh at one moment. */
+/** State of the mesh at one point in time. */
 export interface MeshEvent {
   /** When the state was read. */
   readonly at: string
@@ -1905,7 +1905,7 @@ export interface MeshEvent {
   readonly nodes: readonly MeshNode[]
 }
 
-/** Host, and how the others reach it. */
+/** A host, and how other hosts reach it. */
 export interface MeshNode {
   /** UUID of the host. */
   readonly host_id: string
@@ -1915,17 +1915,17 @@ export interface MeshNode {
   readonly address: string | null
   /** WireGuard public key of the host; null outside the mesh and for callers who are not Admin. */
   readonly public_key: string | null
-  /** Address and UDP port where other hosts reach it; null outside the mesh and for callers who are not Admin. */
+  /** Address and UDP port at which other hosts reach the host; null outside the mesh and for callers who are not Admin. */
   readonly endpoint: string | null
-  /** `up`, `degraded`, `unreachable`: all, some or none of the other reporting hosts are connected, in both directions. `alone`: there is no other host. `down`: its agent is silent. `failed`: its mesh does not start; see the log of its agent. `off`: not in the mesh. */
+  /** `up`, `degraded`, `unreachable`: the host is connected, in both directions, with all, some or none of the other hosts that send reports. `alone`: there is no other host. `down`: the agent of the host does not report. `failed`: the mesh does not start on the host; see the log of its agent. `off`: the host is not in the mesh. */
   readonly status: 'up' | 'degraded' | 'unreachable' | 'alone' | 'down' | 'failed' | 'off'
-  /** Newest WireGuard handshake with any other host; null if there was none. */
+  /** Time of the last WireGuard handshake with any other host; null if there was none. */
   readonly last_handshake_at: string | null
-  /** Bytes received over the mesh since its tunnels were set up. */
+  /** Bytes that the host received over the mesh since its tunnels were set up. */
   readonly rx_bytes: number
-  /** Bytes sent over the mesh since its tunnels were set up. */
+  /** Bytes that the host sent over the mesh since its tunnels were set up. */
   readonly tx_bytes: number
-  /** Median round trip to the connected hosts, in milliseconds; null without a connected host. */
+  /** Median round-trip time to the connected hosts in milliseconds; null if no host is connected. */
   readonly latency_ms: number | null
 }
 
@@ -1937,84 +1937,84 @@ export interface MeshStatus {
   readonly nodes: readonly MeshNode[]
 }
 
-/** The live numbers of one deployment, once a second. */
+/** Metrics of one deployment, sent once a second. */
 export interface MetricsEvent {
-  /** When the numbers were read. */
+  /** When the metrics were read. */
   readonly at: string
-  /** The app that the deployment belongs to. */
+  /** Id of the app that the deployment belongs to. */
   readonly app_id: string
   /** Name of the app. */
   readonly app_name: string
-  /** Id of the deployment. */
+  /** UUID of the deployment. */
   readonly deployment_id: string
-  /** Short id of the deployment, used in paths. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
-  /** Its first VM; empty until one is placed. */
+  /** Id of the deployment's first VM; empty until a VM is placed on a host. */
   readonly vm_id: string
-  /** The host of its first VM; empty until it is placed. */
+  /** Id of the host that runs the first VM; empty until that VM is placed. */
   readonly host_id: string
-  /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
+  /** Hypervisor of the first VM; empty until the scheduler has chosen one. */
   readonly hypervisor: string
   /** Image of the deployment. */
   readonly image: string
-  /** IPv6 address of its first VM; empty until it has one. */
+  /** IPv6 address of the deployment's first VM; empty until the VM has one. */
   readonly ipv6_address: string
   /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100. */
+  /** Mean CPU usage of the deployment's VMs in percent of their vCPUs, 0 to 100. */
   readonly cpu_usage: number
   /** Memory of each VM in MiB. */
   readonly memory_mib: number
-  /** Total memory that its VMs use. */
+  /** Memory that the deployment's VMs use in total, in bytes. */
   readonly ram_used_bytes: number
-  /** Bytes that its VMs have received since they started. */
+  /** Bytes that the current VMs have received since they started. */
   readonly rx_bytes: number
-  /** Bytes that its VMs have sent since they started. */
+  /** Bytes that the current VMs have sent since they started. */
   readonly tx_bytes: number
   /** Virtual CPUs of each VM. */
   readonly vcpus: number
 }
 
-/** Initial state of the stream. */
+/** First event of the stream: the current metrics. */
 export interface MetricsSnapshot {
-  /** When the numbers were read. */
+  /** When the metrics were read. */
   readonly at: string
-  /** All live deployments. */
+  /** All live deployments with their metrics. */
   readonly deployments: readonly LiveDeployment[]
 }
 
-/** The newest move of a VM to another host. */
+/** The most recent move of a VM to another host. */
 export interface MigrationStatus {
-  /** `preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are final; `none`: the VM has never moved. */
+  /** Status of the migration. `preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are final; `none`: the VM has never been moved. */
   readonly status: 'preparing' | 'copying' | 'switching' | 'clearing' | 'cancelling' | 'completed' | 'cancelled' | 'failed' | 'none'
   /** Same as `status`. */
   readonly phase: 'preparing' | 'copying' | 'switching' | 'clearing' | 'cancelling' | 'completed' | 'cancelled' | 'failed' | 'none'
-  /** Id of the migration. With `none`, this and all following fields are absent. */
+  /** Id of the migration. If `status` is `none`, this and all following fields are absent. */
   readonly migration_id?: string | undefined
-  /** `live`: the VM runs while its memory is copied. `stop-and-copy`: it does not run meanwhile. */
+  /** `live`: the VM runs while its memory is copied. `stop-and-copy`: the VM is stopped during the copy. */
   readonly method?: 'live' | 'stop-and-copy' | undefined
-  /** Whether volumes of the VM move with it. */
+  /** Whether volumes of the VM move together with it. */
   readonly with_volumes?: boolean | undefined
-  /** The VM that moves. */
+  /** Id of the VM that moves. */
   readonly vm_id?: string | undefined
   /** Id of the host that the VM leaves. */
   readonly source_host?: string | undefined
   /** Id of the host that the VM moves to. */
   readonly target_host?: string | undefined
-  /** Copied share, 0 to 100. */
+  /** Progress of the copy in percent, 0 to 100. */
   readonly percent?: number | undefined
   /** Bytes copied so far. */
   readonly transferred_bytes?: number | undefined
   /** Bytes to copy; 0 while unknown. */
   readonly total_bytes?: number | undefined
-  /** Milliseconds for which the VM was paused; null until it has moved. */
+  /** Milliseconds for which the VM was paused; null until the move is completed. */
   readonly downtime_ms?: number | null | undefined
-  /** Why it failed; null if it did not. */
+  /** Why the migration failed; null if it did not fail. */
   readonly error?: string | null | undefined
   /** When the migration was requested. */
   readonly started_at?: string | undefined
-  /** When it ended; null while it runs. */
+  /** When the migration ended; null while it runs. */
   readonly ended_at?: string | null | undefined
 }
 
@@ -2022,17 +2022,17 @@ export interface MigrationStatus {
 export interface MoveVmFileRequest {
   /** Absolute path in the VM. */
   readonly path?: string | null | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | null | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | null | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | null | undefined
   /** New absolute path, on the same file system. */
   readonly to?: string | null | undefined
-  /** Instead of `to`: the new path with percent-encoded bytes. */
+  /** New path with percent-encoded bytes. Used instead of `to`. */
   readonly encoded_to?: string | null | undefined
-  /** Whether a file at the new path is replaced. Default: false. */
+  /** Whether to replace a file that exists at the new path. Default: false. */
   readonly replace?: boolean | null | undefined
 }
 
@@ -2041,181 +2041,181 @@ export interface MoveVolumeRequest {
   readonly target_host: string
 }
 
-/** Message to one account about something that happened. */
+/** A message to one account about an event. */
 export interface Notification {
-  /** Identifies the notification when it is marked as read. */
+  /** Id of the notification, needed to mark it as read. */
   readonly id: string
-  /** Project of the event; for notifications about an account, its default project. */
+  /** Id of the project that the notification concerns; for notifications about an account, its default project. */
   readonly tenant_id: string
-  /** Account that receives it. Only this account can read it. */
+  /** Id of the account that received the notification. Only this account can read it. */
   readonly user_id: string
-  /** What happened, in a few words. */
+  /** Title of the notification: what happened, in a few words. */
   readonly title: string
-  /** What it means and what to do, in plain text. */
+  /** Body of the notification in plain text: what the event means and what to do. */
   readonly body: string
-  /** What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
+  /** Kind of event, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
   readonly kind: string
   /** Name of the affected resource, e.g. an app. */
   readonly entity_name: string
   /** Id of the affected resource; empty for announcements. */
   readonly resource_id: string
-  /** Path in the dashboard that shows more. */
+  /** Path of the dashboard page with more information. */
   readonly route: string
-  /** Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing. */
+  /** Object with further data, which depends on the kind, such as the IP address of a sign-in; null if there is none. */
   readonly metadata: JsonValue
-  /** Whether it was marked as read. */
+  /** Whether the notification was marked as read. */
   readonly is_read: boolean
-  /** When it happened. */
+  /** When the event happened. */
   readonly created_at: string
-  /** When it was first marked as read. Absent while it is unread. */
+  /** When the notification was first marked as read. Absent while it is unread. */
   readonly read_at?: string | undefined
 }
 
-/** A notification for the user who reads the stream. */
+/** A notification to the user who opened the stream. */
 export interface NotificationEvent {
-  /** Identifies the notification when it is marked as read. */
+  /** Id of the notification, needed to mark it as read. */
   readonly id: string
-  /** Project of the event; for notifications about an account, its default project. */
+  /** Id of the project that the notification concerns; for notifications about an account, its default project. */
   readonly tenant_id: string
-  /** Account that receives it. Only this account can read it. */
+  /** Id of the account that received the notification. Only this account can read it. */
   readonly user_id: string
-  /** What happened, in a few words. */
+  /** Title of the notification: what happened, in a few words. */
   readonly title: string
-  /** What it means and what to do, in plain text. */
+  /** Body of the notification in plain text: what the event means and what to do. */
   readonly body: string
-  /** What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
+  /** Kind of event, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
   readonly kind: string
   /** Name of the affected resource, e.g. an app. */
   readonly entity_name: string
   /** Id of the affected resource; empty for announcements. */
   readonly resource_id: string
-  /** Path in the dashboard that shows more. */
+  /** Path of the dashboard page with more information. */
   readonly route: string
-  /** Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing. */
+  /** Object with further data, which depends on the kind, such as the IP address of a sign-in; null if there is none. */
   readonly metadata: JsonValue
-  /** Whether it was marked as read. */
+  /** Whether the notification was marked as read. */
   readonly is_read: boolean
-  /** When it happened. */
+  /** When the event happened. */
   readonly created_at: string
-  /** When it was first marked as read. Absent while it is unread. */
+  /** When the notification was first marked as read. Absent while it is unread. */
   readonly read_at?: string | undefined
-  /** When it happened. */
+  /** When the event happened. */
   readonly at: string
-  /** The app that it happened to; null: no app. */
+  /** Id of the app that the event concerns; null if it concerns none. */
   readonly app_id: string | null
-  /** The deployment that it happened to; null: no deployment. */
+  /** Id of the deployment that the event concerns; null if it concerns none. */
   readonly deployment_id: string | null
 }
 
-/** Page of notifications, with counts. */
+/** A page of notifications, with counts. */
 export interface NotificationList {
   /** Notifications of this page, newest first. */
   readonly notifications: readonly Notification[]
-  /** Unread notifications on all pages, whatever the filter. */
+  /** Number of unread notifications on all pages, regardless of the filter. */
   readonly unread_count: number
-  /** Whether older ones follow on another page. */
+  /** Whether another page with older notifications follows. */
   readonly has_more: boolean
-  /** `offset` of the next page. */
+  /** Value of `offset` for the next page. */
   readonly next_offset: number
 }
 
-/** A document by OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). */
+/** An OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.0). */
 export interface OpenApiDocument {
-  /** Version of OpenAPI. */
+  /** Version of the OpenAPI specification. */
   readonly openapi: string
-  /** Title, version and introduction of the contract. */
+  /** Title, version and introduction of the API. */
   readonly info: Readonly<Record<string, JsonValue>>
-  /** Bases of the paths. */
+  /** Base URLs of the paths. */
   readonly servers: readonly (Readonly<Record<string, JsonValue>>)[]
   /** Groups of operations. */
   readonly tags: readonly (Readonly<Record<string, JsonValue>>)[]
   /** The operations by path and method. */
   readonly paths: Readonly<Record<string, JsonValue>>
-  /** Schemas, headers and answers that operations share. */
+  /** Schemas, headers and responses that operations share. */
   readonly components: Readonly<Record<string, JsonValue>>
 }
 
-/** Program to run beside the app. */
+/** A program to run in a VM next to the app, a port to connect to, or an action on files. */
 export interface OpenVmSessionRequest {
-  /** The program and its arguments, passed without a shell. Required without `port` and `file`. */
+  /** Program and arguments, run without a shell. Required unless `port` or `file` is set. */
   readonly command?: readonly string[] | undefined
   /** Connects to this TCP port in the VM instead of running a program. */
   readonly port?: number | null | undefined
-  /** Reads or changes files with a tool that needs nothing of the image. Data are its input or output. */
+  /** Reads or changes files with a built-in tool, for which the image needs no program. The data of the session are the input or output of the tool. */
   readonly file?: FileAction | null | undefined
   /** Environment variables in addition to those of the app. Values are not stored. */
   readonly env?: Readonly<Record<string, string>> | null | undefined
-  /** Working directory. Default: of the image. */
+  /** Working directory. Default: that of the image. */
   readonly cwd?: string | null | undefined
-  /** Name or number of the user. Default: of the image. */
+  /** Name or numeric id of the user that runs the program. Default: the user of the image. */
   readonly user?: string | null | undefined
-  /** Runs the program in a terminal of this size. Default: pipes. */
+  /** Runs the program in a terminal of this size. Default: pipes instead of a terminal. */
   readonly tty?: TerminalSize | null | undefined
-  /** Opens a pipe for input. A terminal always has input. Default: false. */
+  /** Whether to open a pipe for input. A terminal always has input. Default: false. */
   readonly stdin?: boolean | null | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | null | undefined
-  /** Seconds without a client after which the program is ended; 0: never. Default: 900. */
+  /** Seconds without an attached client after which the program is killed; 0: never. Default: 900. */
   readonly idle_timeout_seconds?: number | null | undefined
 }
 
-/** Registry that belongs to the installation. */
+/** The registry of the installation. */
 export interface OwnRegistry {
-  /** Host of the registry; null if this installation has none. */
+  /** Host name of the registry, with its port if necessary; null if this installation has no registry. */
   readonly host: string | null
-  /** What names of images of the project begin with. */
+  /** Prefix of the project's image names. */
   readonly prefix: string | null
 }
 
-/** Long-lived credential for scripts and CI, without the token itself. */
+/** A personal access token: a long-lived credential for scripts and CI. The token itself is not included. */
 export interface PersonalAccessToken {
-  /** Identifies the token when it is revoked. */
+  /** Id of the token, needed to revoke it. */
   readonly id: string
-  /** Account on whose behalf the token acts. */
+  /** Id of the account that owns the token. */
   readonly user_id: string
-  /** Label chosen by its owner. */
+  /** Label that the owner chose for the token. */
   readonly name: string
-  /** Last four characters of the token, to recognize it by. The rest is not stored. */
+  /** Last four characters of the token, by which its owner can recognize it. The rest is not stored. */
   readonly token_last_four: string
   /** When the token was created. */
   readonly created_at: string
-  /** When the token was last used, to within about a minute; null if never. */
+  /** When the token was last used, accurate to about a minute; null if never. */
   readonly last_used_at: string | null
-  /** What the token may do. `admin` includes `write`; `write` includes `deploy` and `exec` (programs, terminals and files in a VM); each includes `read`. */
+  /** Permissions of the token. `admin` includes `write`; `write` includes `deploy` and `exec` (programs, terminals and files in a VM); each includes `read`. */
   readonly scopes?: readonly ('read' | 'exec' | 'deploy' | 'write' | 'admin')[] | undefined
-  /** Slug of the only project the token may act in; null for every project of its owner. */
+  /** Slug of the project that the token is bound to; null if it works for every project of its owner. */
   readonly project?: string | null | undefined
-  /** When the token stops working; null for never. */
+  /** When the token expires; null if it does not expire. */
   readonly expires_at?: string | null | undefined
 }
 
-/** What the plan allows. A request for more is refused with 403 `plan_limit_exceeded`; what exists is never removed. 1000000000 means unlimited. */
+/** Limits of the plan. A request that would exceed one is refused with 403 `plan_limit_exceeded`; existing resources are never removed. 1000000000 means unlimited. */
 export interface PlanLimits {
   /** Whether apps may scale automatically. */
   readonly autoscaling_allowed: boolean
   /** Whether apps may have custom domains. */
   readonly custom_domains: boolean
-  /** Apps in the project. */
+  /** Maximum number of apps in the project. */
   readonly max_apps: number
-  /** Managed databases in the project. */
+  /** Maximum number of managed databases in the project. */
   readonly max_databases: number
-  /** Deployments that one app may have at a time. */
+  /** Maximum number of deployments that one app may have at a time. */
   readonly max_deployments_per_app: number
-  /** Memory of everything that runs in the project, in MiB. */
+  /** Maximum total memory of all VMs in the project, in MiB. */
   readonly max_memory_mb_total: number
-  /** Size of all volumes in the project, in GiB. */
+  /** Maximum total size of all volumes in the project, in GiB. */
   readonly max_storage_gb_total: number
-  /** Members and open invitations. */
+  /** Maximum number of project members and open invitations together. */
   readonly max_team_members: number
-  /** vCPUs of everything that runs in the project. */
+  /** Maximum total number of vCPUs of all VMs in the project. */
   readonly max_vcpus_total: number
-  /** Volumes in the project. */
+  /** Maximum number of volumes in the project. */
   readonly max_volumes: number
 }
 
-/** The same as `Error` in the format of RFC 9457, for clients that accept `application/problem+json`. */
+/** The same information as `Error`, in the format of RFC 9457, for clients that accept `application/problem+json`. */
 export interface Problem {
-  /** `about:blank`: `code` says more. */
+  /** Always `about:blank`; `code` identifies the kind of error. */
   readonly type: string
   /** The HTTP status in words. */
   readonly title: string
@@ -2223,40 +2223,40 @@ export interface Problem {
   readonly detail: string
   /** Error message for people. */
   readonly error?: string | undefined
-  /** Repeats the HTTP status. */
+  /** HTTP status of the response. */
   readonly status: number
-  /** Error code for programs. More codes may be added; fall back on the status. */
+  /** Error code for programs. New codes may be added; for an unknown code, fall back on `status`. */
   readonly code?: string | undefined
-  /** Identifies this request in the logs of the server; also in the header `X-Request-Id`. */
+  /** Id of the request in the logs of the server, also sent in the header `X-Request-Id`. */
   readonly request_id?: string | undefined
   /** The invalid fields of the request. Absent if no field is invalid. */
   readonly details?: readonly ({
-  /** JSON pointer or name of a parameter. */
+  /** JSON pointer to a body field, or name of a parameter. */
   readonly field: string
-  /** What is wrong with its value. */
+  /** What is wrong with the value of the field. */
   readonly message: string
 })[] | undefined
-  /** With `plan_limit_exceeded`: the limit that was reached. */
+  /** With `plan_limit_exceeded`: name of the limit that would be exceeded. */
   readonly limit?: string | undefined
-  /** With `plan_limit_exceeded`: how much is in use. */
+  /** With `plan_limit_exceeded`: amount in use. */
   readonly used?: number | undefined
-  /** With `plan_limit_exceeded`: how much the plan allows. */
+  /** With `plan_limit_exceeded`: amount that the plan allows. */
   readonly max?: number | undefined
 }
 
 /** Product to buy. */
 export interface ProductChoice {
-  /** Product from `GET /v1/billing/products` that is not archived. In a checkout, null means the chosen or else the default product; when choosing, null means the default product. */
+  /** Id of a product from `GET /v1/billing/products` that is not archived. For a checkout, null means the chosen product, or else the default product. For the choice of the checkout product, null means the default product. */
   readonly product_id?: string | null | undefined
 }
 
-/** Workspace that owns apps, volumes and databases, also called a tenant. */
+/** A project, also called a tenant, which owns apps, volumes and databases. */
 export interface Project {
   /** UUID of the project, which other resources call `tenant_id` or `project_id`. */
   readonly id: string
-  /** Slug of the project: unique in the installation, part of the host names of its apps, never changed. */
+  /** Slug of the project: unique in the installation, and part of the host names of its apps. It never changes. */
   readonly tenant_id: string
-  /** Shown in the dashboard and in notifications. */
+  /** Display name of the project, shown in the dashboard and in notifications. */
   readonly name: string
   /** When the project was created. */
   readonly created_at: string
@@ -2265,89 +2265,89 @@ export interface Project {
 }
 
 export interface PutAppEnvRequest {
-  /** The value. It is stored encrypted. */
+  /** Value of the variable. It is stored encrypted. */
   readonly value: string
-  /** Whether the value is never shown again. `false`: members of the project can read it. Default: true. */
+  /** Whether the value is never shown again. With `false`, members of the project can read it. Default: true. */
   readonly secret?: boolean | null | undefined
 }
 
 export interface PutAppFileRequest {
   /** Absolute path in the VM. */
   readonly path: string
-  /** Mode of the file, in octal digits. Default: 0644. */
+  /** Permissions of the file, in octal digits. Default: 0644. */
   readonly mode?: string | null | undefined
-  /** Content in base64. Either this or `variable` is required. */
+  /** Content of the file in base64. Either `content` or `variable` is required. */
   readonly content?: string | null | undefined
-  /** Variable of the app whose value becomes the content. */
+  /** Name of a variable of the app, whose value becomes the file's content. */
   readonly variable?: string | null | undefined
-  /** Whether the content is never shown again. Default: false; always with `variable`. */
+  /** Whether the content is never shown again. Default: false; with `variable` always true. */
   readonly secret?: boolean | null | undefined
 }
 
 export interface PutEnvGroupVariableRequest {
-  /** The value. It is stored encrypted. */
+  /** Value of the variable. It is stored encrypted. */
   readonly value: string
-  /** Whether the value is never shown again. `false`: members of the project can read it. Default: true. */
+  /** Whether the value is never shown again. With `false`, members of the project can read it. Default: true. */
   readonly secret?: boolean | null | undefined
 }
 
-/** Token, or request for a new deploy key. */
+/** A token, or a request for a new deploy key. */
 export interface PutGitCredentialRequest {
-  /** `token`: for a `git_url` that starts with `https://`. `ssh_key`: for one over SSH; a key pair is made here and its private half is never shown. */
+  /** Kind of credential. `token`: for a `git_url` that begins with `https://`. `ssh_key`: for a `git_url` over SSH; the server generates a key pair and never shows the private half. */
   readonly kind: 'token' | 'ssh_key'
-  /** User name to send with a token. Default: `git`, which most hosts accept. Ignored for an SSH key. */
+  /** User name to send together with the token. Default: `git`, which most Git hosts accept. Ignored for an SSH key. */
   readonly username?: string | null | undefined
-  /** Token or password that may read the repository. Required with `token`, refused with `ssh_key`; never shown again. */
+  /** Token or password with read access to the repository. Required for the kind `token`, not allowed for `ssh_key`. It is never shown again. */
   readonly token?: string | null | undefined
-  /** Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the Git host publishes. */
+  /** SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Required for the kind `ssh_key`. Compare them with the keys that the Git host publishes. */
   readonly known_hosts?: string | null | undefined
 }
 
 /** A command and its schedule. */
 export interface PutJobRequest {
-  /** Minute, hour, day of month, month and day of week, as in crontab; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
+  /** Cron schedule: minute, hour, day of month, month and day of week, as in crontab, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
   readonly schedule: string
-  /** The program and its arguments, without a shell. */
+  /** Program and arguments, run without a shell. */
   readonly command: readonly string[]
   /** IANA time zone of the schedule. Default: UTC. */
   readonly time_zone?: string | null | undefined
-  /** What happens at a time when an earlier run has not ended. `skip`: nothing. `allow`: both run. `replace`: the earlier one is cancelled. Default: `skip`. */
+  /** What happens when a run is due and an earlier one has not ended. `skip`: no run starts. `allow`: both run. `replace`: the earlier run is cancelled. Default: `skip`. */
   readonly overlap?: 'skip' | 'allow' | 'replace' | null | undefined
-  /** How often a run that failed is repeated. Default: 0. */
+  /** How often a failed run is retried. Default: 0. */
   readonly retries?: number | null | undefined
-  /** Seconds after which a run is ended. Default: 3600. */
+  /** Time limit of a run in seconds; a run that exceeds it is stopped. Default: 3600. */
   readonly timeout_seconds?: number | null | undefined
-  /** Whether the schedule is suspended. Default: false. */
+  /** Whether the schedule is paused. Default: false. */
   readonly paused?: boolean | null | undefined
 }
 
-/** User name and password for an image registry. */
+/** A user name and password for an image registry. */
 export interface PutRegistryCredentialRequest {
-  /** Registry as `host[:port]`; `docker.io` is Docker Hub. */
+  /** Registry as `host[:port]`. Docker Hub is `docker.io`. */
   readonly host: string
   /** User name at the registry. */
   readonly username: string
-  /** Password or, better, a token that may only read; never shown again. */
+  /** Password or, better, a read-only token. It is never shown again. */
   readonly password: string
 }
 
-/** Port of a TCP service in the VM, and how clients reach it. */
+/** Port of a TCP service in the VM, and how clients connect to it. */
 export interface PutTcpServiceRequest {
   /** TCP port that the program listens on in the VM. */
   readonly port: number
-  /** As in the answer. Without it, that of the service, or `none`. */
+  /** How clients connect to the service, as in `TcpService`. Default: unchanged; `none` for a new service. */
   readonly tls?: 'none' | 'sni' | null | undefined
 }
 
 /** A tenant that is attached to a storage node. */
 export interface ReAttachedTenant {
-  /** Tenant, 32 hexadecimal digits. */
+  /** Tenant id, 32 hexadecimal digits. */
   readonly id: string
-  /** Generation of the tenant. */
+  /** Generation number of the tenant. */
   readonly gen: number
-  /** `AttachedSingle`. */
+  /** Mode of the attachment; always `AttachedSingle`. */
   readonly mode?: string | undefined
-  /** Pages per stripe, for tenants with shards. */
+  /** Pages per stripe, for sharded tenants. */
   readonly stripe_size?: number | undefined
 }
 
@@ -2357,13 +2357,13 @@ export interface ReAttachRequest {
 }
 
 export interface ReAttachResponse {
-  /** The tenants that are attached to the node now. */
+  /** Tenants that are attached to the storage node. */
   readonly tenants: readonly ReAttachedTenant[]
 }
 
-/** Page to send a browser to. */
+/** A page to open in a browser. */
 export interface Redirect {
-  /** Page to open in a browser. Anyone who has the address can open it. */
+  /** URL of a page to open in a browser. Anyone who has the URL can open it. */
   readonly url: string
 }
 
@@ -2377,19 +2377,19 @@ export interface RefreshRequest {
 export interface RefreshResponse {
   /** New session JWT. The previous one stays valid until it expires. */
   readonly token: string
-  /** Replaces the refresh token of the request, which does not work any more. */
+  /** New refresh token. It replaces the one in the request, which no longer works. */
   readonly refresh_token: string
 }
 
-/** New account, and the answer to a captcha. */
+/** A new account, and the solution of a captcha. */
 export interface RegisterRequest {
-  /** What the picture shows, or the answer to the question in words. Case does not matter. */
+  /** The characters in the picture, or the answer to the text question. Not case-sensitive. */
   readonly captcha_answer: string
-  /** From the captcha that `captcha_answer` answers. */
+  /** `captcha_id` of the captcha that `captcha_answer` solves. */
   readonly captcha_id: string
-  /** Proof of work. Required if the captcha has `captcha_work`, which says how to compute it. */
+  /** Proof of work. Required if the captcha has `captcha_work`, whose description defines the computation. */
   readonly captcha_proof?: string | null | undefined
-  /** Address to sign in with. Stored in lower case; each address has one account. */
+  /** E-mail address to sign in with. It is stored in lower case, and each address can have one account. */
   readonly email: string
   /** Password to sign in with: 8 to 128 characters, neither a commonly used password nor the e-mail address. */
   readonly password: string
@@ -2399,9 +2399,9 @@ export interface RegisterRequest {
   readonly last_name?: string | null | undefined
 }
 
-/** User of a project at an image registry, without the password. */
+/** The credential of a project for an image registry, without the password. */
 export interface RegistryCredential {
-  /** Registry that the credential is sent to, as `host[:port]`; no other. Docker Hub is `docker.io`. */
+  /** Registry as `host[:port]`, the only one to which the credential is sent. Docker Hub is `docker.io`. */
   readonly host: string
   /** User name at the registry. */
   readonly username: string
@@ -2409,59 +2409,59 @@ export interface RegistryCredential {
   readonly updated_at: string
 }
 
-/** Token for the registry of the installation. */
+/** A token for the registry of the installation. */
 export interface RegistryToken {
   /** JWT for the registry. */
   readonly token: string
-  /** The same token, as OAuth 2.0 names it. */
+  /** The same token, under the name that OAuth 2.0 uses. */
   readonly access_token: string
-  /** Lifetime in seconds. */
+  /** Lifetime of the token in seconds. */
   readonly expires_in: number
-  /** When it was issued. */
+  /** When the token was issued. */
   readonly issued_at: string
 }
 
-/** A host that cannot take the VM. */
+/** A host that cannot run the VM. */
 export interface RejectedHost {
   /** Id of the host. */
   readonly host_id: string
-  /** Why it cannot take a VM. */
+  /** Why the host cannot run the VM. */
   readonly reason: string
 }
 
-/** Repository on GitHub that the project can build from. */
+/** A GitHub repository that the project can build. */
 export interface Repository {
-  /** Number that GitHub gives the repository. It survives renames. */
+  /** Id that GitHub assigned to the repository. It does not change when the repository is renamed. */
   readonly id: number
-  /** Owner and name. */
+  /** Full name of the repository: owner and name. */
   readonly full_name: string
-  /** Whether the repository is hidden from the public. */
+  /** Whether the repository is private. */
   readonly private: boolean
-  /** Branch that is built for an app that names no branch. */
+  /** Default branch of the repository, which is built for an app without `git_branch`. */
   readonly default_branch: string
-  /** https address to clone from, without credentials: the `git_url` of an app. */
+  /** HTTPS clone URL without credentials, to be used as the `git_url` of an app. */
   readonly clone_url: string
-  /** Page of the repository for a browser. */
+  /** URL of the repository's web page. */
   readonly html_url: string
-  /** Number that GitHub gives the installation of its app on an account. */
+  /** Id that GitHub assigned to the installation of the GitHub App on an account. */
   readonly installation_id: number
 }
 
 /** Secret of a mailed link, and the new password. */
 export interface ResetPasswordRequest {
-  /** Secret of a mailed link: the part behind the `#`. It works once. */
+  /** Secret of a mailed link: the part after the `#`. It works once. */
   readonly token: string
   /** Password to sign in with: 8 to 128 characters, neither a commonly used password nor the e-mail address. */
   readonly new_password: string
 }
 
 export interface RestoreDatabaseRequest {
-  /** The snapshot to restore from. */
+  /** Name of the snapshot to restore from. */
   readonly snapshot_name: string
 }
 
 export interface RestoreDatabaseToRequest {
-  /** The instant (RFC 3339) to restore to, after the first full backup. */
+  /** Point in time (RFC 3339) to restore to. It must be after the first full backup. */
   readonly at: string
 }
 
@@ -2472,82 +2472,82 @@ export interface RestoreVolumeRequest {
 
 /** A command that runs once in a separate VM. */
 export interface Run {
-  /** Identifies the run. */
+  /** Id of the run. */
   readonly id: string
-  /** The deployment whose image and environment it has. */
+  /** Job id of the deployment whose image and environment the run uses. */
   readonly job_id: string
-  /** `release`: the release command of the deployment. `job`: a time of a schedule. */
+  /** Why the run was started. `command`: a user requested it. `release`: it is the release command of the deployment. `job`: it is a run of a job, started by the schedule or by a request. */
   readonly purpose: 'command' | 'release' | 'job'
-  /** The job that it belongs to; null otherwise. */
+  /** Name of the job that the run belongs to; null if it belongs to none. */
   readonly job_name: string | null
-  /** The time of the schedule; null if it was started by hand. */
+  /** When the run was due according to the schedule of its job; null if it was started in another way. */
   readonly due_at: string | null
-  /** 1, or more for the repetition of a failed run of a job. */
+  /** Number of the attempt: 1, or higher if the run retries a failed run of a job. */
   readonly attempt: number
-  /** The program and its arguments; null if the VM waits for sessions. */
+  /** Program and arguments; null if the VM waits for sessions. */
   readonly command: readonly string[] | null
-  /** `lost`: its host was lost. A run that is not started again fails once. */
+  /** Status of the run. `timed_out`: it exceeded its time limit. `lost`: its host was lost, and the run was not repeated. Failed scheduled runs of a job are retried as new runs. */
   readonly status: 'pending' | 'starting' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'lost'
-  /** Exit code of the program; null unless it exited. */
+  /** Exit code of the program; null if it has not exited. */
   readonly exit_code: number | null
-  /** Why it failed, with the last lines of its output; null otherwise. */
+  /** Why the run failed, with the last lines of its output; null if it did not fail. */
   readonly error: string | null
-  /** Its VM; null once it is removed. */
+  /** Id of the VM of the run; null once the VM is removed. */
   readonly vm_id: string | null
-  /** Seconds after which the run is ended. */
+  /** Time limit of the run in seconds; a run that exceeds it is stopped. */
   readonly timeout_seconds: number
-  /** The account that started it; null for release commands. */
+  /** Id of the account that started the run; null for release commands. */
   readonly started_by: string | null
-  /** When it was requested. */
+  /** When the run was requested. */
   readonly created_at: string
-  /** When its program started; null before. */
+  /** When the program of the run started; null until then. */
   readonly started_at: string | null
-  /** When its VM was gone; null before. */
+  /** When the VM of the run was removed; null until then. */
   readonly ended_at: string | null
 }
 
 /** Output of a run. */
 export interface RunLog {
-  /** The last lines of output, at most 64 KiB. */
+  /** Last lines of the output, at most 64 KiB. */
   readonly text: string
 }
 
 /** A volume that is being attached to the VMs of a deployment. */
 export interface RuntimeVolumeAttached {
-  /** The hosts attach it now. */
+  /** Always `attaching`: the hosts are attaching the volume. */
   readonly status: 'attaching'
-  /** The volume. */
+  /** Id of the volume. */
   readonly volume_id: string
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only: boolean
 }
 
 /** A volume that is being detached from the VMs of a deployment. */
 export interface RuntimeVolumeDetached {
-  /** `detaching` while a VM still uses the volume. */
+  /** `detached`, or `detaching` while a VM still uses the volume. */
   readonly status: 'detached' | 'detaching'
-  /** What happens in the VM meanwhile; null when no VM uses the volume. */
+  /** What happens in the VM until the volume is detached, as text for users; null if no VM uses the volume. */
   readonly message: string | null
-  /** The volume. */
+  /** Id of the volume. */
   readonly volume_id: string
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
 }
 
 export interface ScaleAppRequest {
-  /** Whether the number of VMs follows their load. */
+  /** Whether the number of VMs is adjusted to their load. */
   readonly autoscaling_enabled?: boolean | null | undefined
-  /** How many VMs should run. */
+  /** Number of VMs that should run. */
   readonly desired_replicas?: number | null | undefined
-  /** How many VMs run at most. */
+  /** Maximum number of VMs. */
   readonly max_replicas?: number | null | undefined
-  /** How many VMs run at least; 0 allows scale to zero. */
+  /** Minimum number of VMs; 0 allows the app to scale to zero. */
   readonly min_replicas?: number | null | undefined
-  /** Percent of CPU above which autoscaling adds a VM. */
+  /** CPU usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly cpu_threshold?: number | null | undefined
-  /** Percent of memory above which autoscaling adds a VM. */
+  /** Memory usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly mem_threshold?: number | null | undefined
 }
 
@@ -2555,98 +2555,98 @@ export interface ScaleAppRequest {
 export interface ScaledApp {
   /** Id of the app. */
   readonly id: string
-  /** Name of the app; unique in the project, and part of its host name. */
+  /** Name of the app: unique in the project, and part of the app's host name. */
   readonly name: string
-  /** Repository of the source; empty when the app is deployed from images or uploads. */
+  /** URL of the Git repository that is built; empty if the app is deployed from images or uploads. */
   readonly git_url: string
-  /** Branch for pushes and builds; empty for the default branch. */
+  /** Branch that is built, and whose pushes start deployments; empty: the default branch of the repository. */
   readonly git_branch: string
-  /** Whether submodules on the same host are fetched for builds. */
+  /** Whether builds also fetch Git submodules that are on the same Git host. */
   readonly git_submodules: boolean
   /** Port that the program in the VM listens on. */
   readonly port: number
-  /** `worker`: gets no requests, so it has no host name, is healthy once its program has run for two seconds, and never sleeps. */
+  /** `web`: serves HTTP requests. `worker`: gets no requests; a worker has no host name, counts as healthy once its program has run for two seconds, and never scales to zero. */
   readonly kind: 'web' | 'worker'
-  /** App whose environment its deployments get; null for its own. */
+  /** Name of the app whose variables, environment groups and files this worker uses; null if the app has its own. */
   readonly env_of: string | null
-  /** Program and arguments that replace those of the image; empty: those of the image. */
+  /** Program and arguments that replace the entrypoint and command of the image; an empty list keeps those of the image. */
   readonly command: readonly string[]
-  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. */
+  /** Arguments that replace the command of the image but not its entrypoint; an empty list keeps those of the image. */
   readonly arguments: readonly string[]
-  /** Stack of the app, as `mote compose` names it; null for an app outside of stacks. */
+  /** Name of the stack to which `mote compose` added the app; null if the app belongs to no stack. */
   readonly stack: string | null
-  /** Path that must answer 2xx or 3xx before a deployment serves. */
+  /** Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status. */
   readonly health_check_path: string
-  /** Runs once in a separate VM before a new version serves; null: nothing. */
+  /** Program and arguments that run once in a separate VM before a new version gets requests, for example for migrations; null if there is none. */
   readonly release_command: readonly string[] | null
-  /** Seconds that old VMs may take to finish their requests. */
+  /** Seconds that the VMs of a replaced version have to finish open requests before they are stopped. */
   readonly drain_timeout: number
   readonly canary: AppCanary | null
-  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  /** How a new version replaces the old one. `rolling`: its VMs start while the old VMs still run. `one-at-a-time`: each old VM is stopped before a new one starts, so that never more VMs run than declared. */
   readonly strategy: 'rolling' | 'one-at-a-time'
   readonly hosts: AppHosts
   readonly restart: AppRestart
   readonly build: AppBuild
-  /** How many VMs should run; autoscaling changes it. */
+  /** Number of VMs that should run; changed by autoscaling. */
   readonly desired_replicas: number
-  /** How many VMs run at least; 0 allows scale to zero. */
+  /** Minimum number of VMs; 0 allows the app to scale to zero. */
   readonly min_replicas: number
-  /** How many VMs run at most. */
+  /** Maximum number of VMs. */
   readonly max_replicas: number
-  /** Whether the number of VMs follows their load. */
+  /** Whether the number of VMs is adjusted to their load. */
   readonly autoscaling_enabled: boolean
-  /** Percent of CPU, 0 to 100, above which a VM is added. */
+  /** CPU usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly cpu_threshold: number
-  /** Percent of memory, 0 to 100, above which a VM is added. */
+  /** Memory usage in percent, 0 to 100, above which autoscaling adds a VM. */
   readonly mem_threshold: number
   readonly scale_state: AppScaleState
-  /** When it was created. */
+  /** When the app was created. */
   readonly created_at: string
-  /** When a setting that takes effect with the next deployment was last changed; null if never since the app was created. */
+  /** When a setting was last changed that takes effect with the next deployment; null if none was changed since the app was created. */
   readonly settings_changed_at: string | null
-  /** The active deployment; null if none. */
+  /** Id of the deployment that serves the app; null if there is none. */
   readonly active_deployment_id?: string | null | undefined
-  /** Why its newest deployment failed, at most 1000 characters; null if that did not fail, or if a deployment is active. */
+  /** Why the newest deployment of the app failed, at most 1000 characters; null if it did not fail, or if another deployment is active. */
   readonly failure: string | null
-  /** Host name that the gateway serves the app on; null for a worker. */
+  /** Host name under which the gateway serves the app; null for a worker. */
   readonly hostname?: string | null | undefined
-  /** Address of the app, with the scheme and port of the gateway; null for a worker. */
+  /** URL of the app, with the scheme and port of the gateway; null for a worker. */
   readonly url?: string | null | undefined
-  /** Installation of the git integration that reads the repository; null if none. */
+  /** Id of the GitHub App installation through which the repository is read; null if none is connected. */
   readonly scm_installation_id?: number | null | undefined
-  /** The repository as the git host names it; null if none is connected. */
+  /** Full name of the connected repository at the Git host; null if none is connected. */
   readonly scm_repo_full_name?: string | null | undefined
-  /** Id of the repository at the git host; null if none is connected. */
+  /** Id of the connected repository at the Git host; null if none is connected. */
   readonly scm_repo_id?: number | null | undefined
-  /** Always null; read it with `GET /v1/apps/{app_name}/secret`. */
+  /** Always null. Read the webhook secret with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
-  /** Replicas that wait for room on the hosts; null if none do. */
+  /** How many replicas wait for capacity on a host, as text for users; null if none do. */
   readonly message: string | null
 }
 
-/** GitHub account on which the integration is installed. */
+/** A GitHub account on which the integration is installed. */
 export interface ScmAccount {
-  /** Number that GitHub gives the installation of its app on an account. */
+  /** Id that GitHub assigned to the installation of the GitHub App on an account. */
   readonly installation_id: number
   /** Name of the account on GitHub. */
   readonly login: string
   /** Kind of account on GitHub: `User` or `Organization`. */
   readonly type: string
-  /** Picture of the account; null if GitHub gave none. */
+  /** URL of the account's picture; null if GitHub reports none. */
   readonly avatar_url: string | null
 }
 
 /** Result of confirming an installation. */
 export interface ScmConfirmed {
-  /** The installation is bound to the project. */
+  /** Always `installed`: the installation is bound to the project. */
   readonly status: 'installed'
 }
 
-/** Webhook delivery of a Git host, and what it did for an app. */
+/** A webhook delivery of a Git host, and its effect on an app. */
 export interface ScmDelivery {
-  /** Id that the Git host gave the delivery; a hash of the request if it gave none. */
+  /** Id that the Git host assigned to the delivery; if there is none, a hash of the request. */
   readonly id: string
-  /** Kind of event, in the words of the Git host. */
+  /** Kind of event, as the Git host names it. */
   readonly event: string
   /** `applied`: the app was changed or a deployment was started. `ignored`: the event does not concern the app or is outdated. `refused`: the plan or the state of the app does not allow it. */
   readonly status: 'applied' | 'ignored' | 'refused'
@@ -2656,54 +2656,54 @@ export interface ScmDelivery {
   readonly branch: string
   /** Full hash of the newest commit of a push or pull request; empty for other events. */
   readonly commit_hash: string
-  /** When the delivery arrived here. */
+  /** When the delivery was received. */
   readonly received_at: string
 }
 
-/** What an event of a Git host did. */
+/** Effect of an event from a Git host. */
 export interface ScmEventEffect {
-  /** `applied`: a deployment was started, or what is known of the repository was updated. `ignored`: outdated, or about no app. `refused`: the plan or the state of the app does not allow it. `duplicate`: received before. `pong`: answer to a test event. */
+  /** `applied`: a deployment was started, or stored data about the repository was updated. `ignored`: the event is outdated, or does not concern an app. `refused`: the plan or the state of the app does not allow it. `duplicate`: the event was received before. `pong`: response to a test event. */
   readonly status: 'applied' | 'ignored' | 'refused' | 'duplicate' | 'pong'
 }
 
 export interface ScmInstallation {
-  /** Page of the git host that asks for the permission; open it in a browser. */
+  /** URL of the page on which GitHub requests the permission, to be opened in a browser. */
   readonly url: string
 }
 
 /** Result of installing the GitHub integration. */
 export interface ScmInstalled {
-  /** `installed`: the installation is bound to the project. `confirm`: nothing is bound yet; the program that began needs `confirmation`. */
+  /** `installed`: the installation is bound to the project. `confirm`: the installation is not bound yet; `confirmation` must be copied to the program that started it. */
   readonly status: 'installed' | 'confirm'
-  /** To be sent to `POST /v1/scm/install/confirm` by the user who began, within 10 minutes. It works once. Only with `confirm`. */
+  /** Confirmation that the user who started the installation must send to `POST /v1/scm/install/confirm` within 10 minutes. It works once. Only present with the status `confirm`. */
   readonly confirmation?: string | undefined
-  /** Tells the person in the browser what to do next. Only with `confirm`. */
+  /** Instructions for the person in the browser. Only present with the status `confirm`. */
   readonly message?: string | undefined
 }
 
-/** Rule that allows or denies packets to or from the VMs of an app. */
+/** A firewall rule that allows or denies packets to or from the VMs of an app. */
 export interface SecurityRule {
-  /** Identifies the rule when it is deleted. */
+  /** Id of the rule, needed to delete it. */
   readonly id: string
-  /** App whose VMs the rule is for. */
+  /** Id of the app whose VMs the rule applies to. */
   readonly app_id: string
-  /** `tcp`, `udp`, `icmp` or `any`. With a range of ports, `any` means TCP and UDP. */
+  /** Protocol that the rule matches: `tcp`, `udp`, `icmp` or `any`. With a port range, `any` means TCP and UDP. */
   readonly protocol: string
-  /** First destination port; 0 together with `port_end` 0 or 65535 means every port. */
+  /** First destination port that the rule matches; 0 together with `port_end` 0 or 65535 means every port. */
   readonly port_start: number
-  /** Last destination port, inclusive. */
+  /** Last destination port that the rule matches, inclusive. */
   readonly port_end: number
-  /** `allow` or `deny`: what happens to matching packets. */
+  /** What happens to matching packets: `allow` or `deny`. */
   readonly action: string
-  /** Position among the rules of the app: lower ones are tried first, the first that matches decides. */
+  /** Priority among the rules of the app. Rules with a lower number are checked first, and the first matching rule decides. */
   readonly priority: number
-  /** `inbound`: packets to the VMs. `outbound`: packets from the VMs. Replies always pass. */
+  /** Direction that the rule matches. `inbound`: packets to the VMs. `outbound`: packets from the VMs. Replies to allowed packets always pass. */
   readonly direction: string
-  /** Network of the other side, IPv4 or IPv6; null for every address. */
+  /** IPv4 or IPv6 network of the remote side; null for every address. */
   readonly cidr: string | null
-  /** Whether the current rules are in force for every VM of the app. False while it has none. */
+  /** Whether the current rules are enforced for every VM of the app. False while the app has no VM. */
   readonly enforced: boolean
-  /** Why the rule is not, or not yet, enforced; null if it is. */
+  /** Why the rule is not, or not yet, enforced; null if it is enforced. */
   readonly reason: string | null
   /** When the rule was created. */
   readonly created_at: string
@@ -2711,59 +2711,59 @@ export interface SecurityRule {
   readonly updated_at: string
 }
 
-/** A network rule of an app was created or deleted. Hosts enforce the new version a moment later. */
+/** A security rule of an app was created or deleted. Hosts enforce the new version a moment later. */
 export interface SecurityRuleEvent {
-  /** When it happened. */
+  /** When the event happened. */
   readonly at: string
-  /** The app that it happened to; null: no app. */
+  /** Id of the app that the event concerns; null if it concerns none. */
   readonly app_id: string | null
-  /** The deployment that it happened to; null: no deployment. */
+  /** Id of the deployment that the event concerns; null if it concerns none. */
   readonly deployment_id: string | null
-  /** The rule. */
+  /** Id of the security rule. */
   readonly rule_id: string
-  /** The app that the rule applies to. */
+  /** Name of the app that the rule applies to. */
   readonly app_name: string
-  /** Version of the rules of the app; grows with each change. */
+  /** Version of the app's rules; increases with each change. */
   readonly version: number
 }
 
-/** Sign-in of an account that has not ended. */
+/** An active session of an account, which began with a sign-in. */
 export interface Session {
-  /** Identifies the session when it is revoked. */
+  /** Id of the session, needed to revoke it. */
   readonly id: string
-  /** Address of the client that signed in; null if unknown. */
+  /** IP address of the client that signed in; null if unknown. */
   readonly ip_address: string | null
-  /** `User-Agent` header of the sign-in, at most 500 characters; null if there was none. */
+  /** `User-Agent` header of the sign-in request, cut to 500 characters; null if there was none. */
   readonly user_agent: string | null
   /** When the user signed in. */
   readonly created_at: string
-  /** Whether this request was made with this session. */
+  /** Whether the session is the one that this request was sent with. */
   readonly current: boolean
 }
 
 export interface SetAppEnvGroupsRequest {
-  /** Names of groups; of equal variables, those of later groups win. */
+  /** Names of the groups in their order. If several groups have a variable of the same name, the later group wins. */
   readonly groups: readonly string[]
 }
 
 export interface SetBalloonRequest {
-  /** MiB that the VM should have, from `floor_mib` to `memory_mib`. */
+  /** Memory in MiB that the VM should have, from `floor_mib` to `memory_mib`. */
   readonly target_memory_mib: number
 }
 
-/** New monthly budget. */
+/** The new monthly budget. */
 export interface SetBudgetRequest {
-  /** Limit in cents; null for no limit. */
+  /** Monthly budget in cents; null to remove the budget. */
   readonly monthly_cents: number | null
 }
 
-/** Signal for a program. */
+/** A signal to send to a program. */
 export interface SignalVmSessionRequest {
-  /** Name of the signal, without SIG. */
+  /** Name of the signal, without `SIG`. */
   readonly signal: 'HUP' | 'INT' | 'QUIT' | 'KILL' | 'USR1' | 'USR2' | 'TERM' | 'CONT' | 'STOP' | 'TSTP' | 'WINCH'
 }
 
-/** The server closes the stream here. Connect again to resume after the last event. */
+/** Last event before the server closes the stream. Connect again with `Last-Event-ID` to resume after it. */
 export interface SlowReaderGap {
   /** The client reads more slowly than events arrive. */
   readonly reason: 'slow_reader'
@@ -2771,175 +2771,175 @@ export interface SlowReaderGap {
   readonly at: string
 }
 
-/** Public key for SSH: tunnels to databases, and shells in VMs. */
+/** A public key for SSH tunnels to databases and shells in VMs. */
 export interface SshKey {
-  /** Identifies the key when it is removed. */
+  /** Id of the key, needed to remove it. */
   readonly id: string
-  /** Label chosen by its owner. */
+  /** Label that the owner chose for the key. */
   readonly name: string
   /** SHA-256 fingerprint, as `ssh-keygen -l` prints it. */
   readonly fingerprint: string
   /** When the key was added. */
   readonly created_at: string
-  /** When the key was last used for a login; null if never. */
+  /** When the key was last used for an SSH login; null if never. */
   readonly last_used_at: string | null
 }
 
-/** A run of a job that was started by hand. */
+/** A run of a job that was started by a request. */
 export interface StartedJob {
-  /** The run, as in `GET /v1/apps/{app_name}/runs/{run_id}`. */
+  /** Id of the run, for `GET /v1/apps/{app_name}/runs/{run_id}`. */
   readonly run_id: string
 }
 
 export interface StartMigrationRequest {
   /** Id or name of the host to move to. */
   readonly target_host: string
-  /** Address of the target host; empty to use the address that the host reports. */
+  /** Address of the target host; if empty, the address that the host reports is used. */
   readonly target_uri: string
 }
 
 /** A command to run once in a separate VM. */
 export interface StartRunRequest {
-  /** The program and its arguments, without a shell, instead of the command of the image. Without it the VM waits for sessions, and ends when it has had none for two minutes. */
+  /** Program and arguments to run, without a shell, instead of the command of the image. If absent, the VM waits for sessions, and is removed when it has had none for two minutes. */
   readonly command?: readonly string[] | null | undefined
-  /** Deployment whose image and environment are used. Default: the active one. */
+  /** Job id or UUID of the deployment whose image and environment are used. Default: the active deployment. */
   readonly job_id?: string | null | undefined
-  /** Virtual CPUs. Default: of the deployment. */
+  /** Virtual CPUs of the VM. Default: as in the deployment. */
   readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
-  /** MiB of memory. Default: of the deployment. */
+  /** Memory of the VM in MiB. Default: as in the deployment. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
-  /** Seconds after which the run is ended. Default: 3600. */
+  /** Time limit of the run in seconds; a run that exceeds it is stopped. Default: 3600. */
   readonly timeout_seconds?: number | null | undefined
 }
 
-/** Way for TCP connections from outside to a port of an app. */
+/** Forwarding of TCP connections from outside to a port of an app. */
 export interface TcpService {
-  /** Name of the service; unique in its app. */
+  /** Name of the service; unique in the app. */
   readonly name: string
   /** TCP port that the program listens on in the VM. */
   readonly port: number
-  /** How clients reach the service: `none` gives it a port of its own, and bytes are forwarded unchanged. `sni` uses the shared port of the installation: clients connect with TLS, the server name (a hostname of the app) selects the service, and the gateway decrypts with its certificate of that name. */
+  /** How clients connect to the service. `none`: the service has its own public port, and bytes are forwarded unchanged. `sni`: clients connect with TLS to the shared port of the installation; the server name (a hostname of the app) selects the service, and the gateway decrypts with its certificate for that name. */
   readonly tls: 'none' | 'sni'
-  /** Port on every gateway. That of a service without TLS stays as long as the service. Null if the installation has no port for services with TLS any more. */
+  /** Public port, the same on every gateway. For a service with `tls` `none`, the port never changes; with `sni`, it is the shared port, or null if the installation no longer has one. */
   readonly public_port: number | null
-  /** Where clients connect: hostname of the app and public port. With `sni`, verified domains of the app work as well. */
+  /** Address to which clients connect: hostname of the app and public port. With `sni`, verified domains of the app can be used as well. */
   readonly address: string
   /** When the service was created. */
   readonly created_at: string
 }
 
-/** A tenant and its generation on a storage node. */
+/** A tenant and its generation number on a storage node. */
 export interface TenantGeneration {
-  /** Tenant, 32 hexadecimal digits. */
+  /** Tenant id, 32 hexadecimal digits. */
   readonly id: string
-  /** Generation of the tenant. */
+  /** Generation number of the tenant. */
   readonly gen: number
 }
 
 /** Whether a storage node still owns a tenant. */
 export interface TenantValidity {
-  /** Tenant, 32 hexadecimal digits. */
+  /** Tenant id, 32 hexadecimal digits. */
   readonly id: string
-  /** Whether the generation is current: only then may the node delete files. */
+  /** Whether the generation is current. Only then may the storage node delete remote files. */
   readonly valid: boolean
 }
 
 /** Size of a terminal in characters. */
 export interface TerminalSize {
-  /** Lines of the terminal. */
+  /** Number of lines. */
   readonly rows: number
-  /** Characters in one line. */
+  /** Number of characters per line. */
   readonly columns: number
 }
 
-/** Secret for an authenticator app, in three forms. */
+/** Secret for an authenticator app: as text, link and QR code. */
 export interface TotpSetup {
-  /** Secret to type into an authenticator app: Base32 without padding. */
+  /** Secret to type into an authenticator app, in Base32 without padding. */
   readonly secret: string
-  /** Link that opens an authenticator app. It contains the secret. */
+  /** Link that opens an authenticator app and contains the secret. */
   readonly otpauth_url: string
-  /** Data URL of a PNG with `otpauth_url` as a QR code. */
+  /** Data URL of a PNG that shows `otpauth_url` as a QR code. */
   readonly qr_code: string
 }
 
 /** Result of turning on two-factor authentication. */
 export interface TotpVerified {
-  /** Always true: signing in now asks for a code. */
+  /** Always true: signing in now requires a code. */
   readonly totp_enabled: boolean
-  /** Ten codes that each replace a code of the authenticator app once. They are never shown again. */
+  /** Ten recovery codes. Each replaces a code of the authenticator app once. They are never shown again. */
   readonly recovery_codes: readonly string[]
 }
 
-/** A password for the SSH bastion. */
+/** A one-time password for the SSH bastion. */
 export interface TunnelPassword {
-  /** User name of the SSH login. */
+  /** User name for the SSH login. */
   readonly ssh_user: string
-  /** Valid for one login within a minute, to this database only. */
+  /** One-time password. It is valid for one minute, for a single login and for this database only. */
   readonly password: string
   /** When the password expires. */
   readonly expires_at: string
 }
 
 export interface TunnelPasswordRequest {
-  /** The branch to connect to. Default: the current one. */
+  /** Name of the branch to connect to. Default: the current branch. */
   readonly branch?: string | null | undefined
 }
 
 export interface UpdateAppRequest {
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port: number
-  /** Repository of the source; empty for none. */
+  /** URL of the Git repository to build; empty if there is none. */
   readonly git_url?: string | null | undefined
-  /** Branch for pushes and builds; empty for the default branch of the repository. */
+  /** Branch to build, whose pushes start deployments; empty: the default branch of the repository. */
   readonly git_branch?: string | null | undefined
-  /** Whether submodules on the same host are fetched for builds. */
+  /** Whether builds also fetch Git submodules that are on the same Git host. */
   readonly git_submodules?: boolean | null | undefined
-  /** Seconds that old VMs may take to finish their requests. */
+  /** Seconds that the VMs of a replaced version have to finish open requests before they are stopped. */
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
-  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  /** How a new version replaces the old one. `rolling`: its VMs start while the old VMs still run. `one-at-a-time`: each old VM is stopped before a new one starts, so that never more VMs run than declared. */
   readonly strategy?: 'rolling' | 'one-at-a-time' | null | undefined
   readonly hosts?: AppHostsRequest | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
   readonly build?: AppBuildRequest | null | undefined
-  /** Path that must answer 2xx or 3xx before a deployment serves. */
+  /** Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status. */
   readonly health_check_path?: string | null | undefined
-  /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */
+  /** Program and arguments that run once, without a shell, in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting. */
   readonly release_command?: readonly string[] | null | undefined
-  /** Installation of the git integration that reads the repository, from `GET /v1/scm/installations`. */
+  /** Id of the GitHub App installation through which the repository is read, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
-  /** The repository as the git host names it. */
+  /** Full name of the repository at the Git host. */
   readonly scm_repo_full_name?: string | null | undefined
-  /** Id of the repository at the git host. */
+  /** Id of the repository at the Git host. */
   readonly scm_repo_id?: number | null | undefined
-  /** Program and arguments that replace those of the image; empty: those of the image. No shell is involved. */
+  /** Program and arguments that replace the entrypoint and command of the image, run without a shell; an empty list keeps those of the image. */
   readonly command?: readonly string[] | null | undefined
-  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. Ignored with `command`. */
+  /** Arguments that replace the command of the image but not its entrypoint; an empty list keeps those of the image. Ignored if `command` is set. */
   readonly arguments?: readonly string[] | null | undefined
 }
 
 export interface UpdateDatabaseRequest {
-  /** Virtual CPUs of its VM. */
+  /** Virtual CPUs of the database's VM. */
   readonly vcpus?: number | null | undefined
-  /** Memory of its VM in MiB. */
+  /** Memory of the database's VM in MiB. */
   readonly memory_mib?: number | null | undefined
-  /** Disk for the data in MiB, at least the current size. It grows while the database runs. */
+  /** Size of the data disk in MiB, at least the current size. The disk grows while the database runs. */
   readonly disk_mib?: number | null | undefined
-  /** All settings: settings that are left out are reset to their defaults. */
+  /** All PostgreSQL settings by name. Settings that are left out are reset to their defaults. */
   readonly settings?: Readonly<Record<string, string>> | null | undefined
-  /** True: the VMs stop and the disks stay; false: the VMs start again. */
+  /** Whether the database is suspended. True stops its VMs and keeps their disks; false starts the VMs again. */
   readonly suspended?: boolean | null | undefined
 }
 
 /** New role of a member. */
 export interface UpdateMemberRequest {
-  /** `owner` may do everything, `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
+  /** Role in the project. A `viewer` may only read, a `member` may also change resources, an `admin` may also rename the project and manage members and viewers, and an `owner` may do everything. */
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
 }
 
-/** Changes of a profile. Absent and null members keep their value. */
+/** Changes to a profile. Members that are absent or null stay unchanged. */
 export interface UpdateMeRequest {
-  /** Whether to send important notifications by e-mail, too. Security notifications always are. */
+  /** Whether to send important notifications by e-mail, too. Security notifications are always sent by e-mail. */
   readonly email_notifications?: boolean | null | undefined
   /** Given name; empty to clear it. */
   readonly first_name?: string | null | undefined
@@ -2947,7 +2947,7 @@ export interface UpdateMeRequest {
   readonly last_name?: string | null | undefined
   /** Whether to send product announcements by e-mail, too. */
   readonly marketing_emails?: boolean | null | undefined
-  /** https URL of a profile picture, without a user name or password; empty to remove it. */
+  /** HTTPS URL of a profile picture, without a user name or password; empty to remove it. */
   readonly avatar_url?: string | null | undefined
 }
 
@@ -2962,27 +2962,27 @@ export interface UpdateVolumeRequest {
   readonly size_mib: number
 }
 
-/** What a project used in a month, its cost, and its budget. */
+/** Usage of a project in a month, with its cost and budget. */
 export interface Usage {
-  /** Month in UTC that the numbers are about, as `YYYY-MM`. */
+  /** Month (UTC) that the usage is for, as `YYYY-MM`. */
   readonly month: string
-  /** vCPUs of the VMs of the project, multiplied by the seconds they existed. Sleeping apps have no VM. */
+  /** vCPU seconds of the project's VMs: their vCPUs, multiplied by the seconds for which they existed. Apps that are scaled to zero have no VM. */
   readonly vcpu_seconds: number
-  /** Memory of the VMs of the project in MiB, multiplied by the seconds they existed. */
+  /** MiB seconds of the project's VMs: their memory in MiB, multiplied by the seconds for which they existed. */
   readonly memory_mib_seconds: number
-  /** Size of the volumes over time: 1 is a volume of 10^9 bytes that existed for 30 days. */
+  /** GB months of the project's volumes: 1 is a volume of 10^9 bytes that existed for 30 days. */
   readonly storage_gb_months: number
   /** Bytes that the VMs of the project sent. */
   readonly egress_bytes: number
-  /** Cost so far in cents, at the prices of the installation, with fractions. 0 where nothing has a price. */
+  /** Cost so far in cents, with fractions, at the prices of the installation; 0 if it has no prices. */
   readonly cost_cents: number
-  /** Cost of the whole month in cents, if the rest of it is like the part so far. */
+  /** Projected cost of the whole month in cents, if usage continues at the same rate. */
   readonly estimate_cents: number
-  /** Monthly limit of the project in cents; null for no limit. */
+  /** Monthly budget of the project in cents; null if there is no budget. */
   readonly budget_cents: number | null
-  /** Where the current month stands: `none` (no budget), `fine`, `warned` (80 % used), `grace` (used up; apps go on for a time that the installation sets) or `capped` (apps sleep and deploys are refused until the budget is raised or the month ends). */
+  /** State of the budget in the current month: `none` (no budget), `fine`, `warned` (80 % used), `grace` (used up; apps keep running for a grace period that the operator configures) or `capped` (apps are scaled to zero, and deployments are refused until the budget is raised or the month ends). */
   readonly budget_state: 'none' | 'fine' | 'warned' | 'grace' | 'capped'
-  /** When `budget_state` last changed or the month began; null without a budget. */
+  /** When `budget_state` last changed, or when the month began; null if there is no budget. */
   readonly budget_changed_at: string | null
 }
 
@@ -2990,39 +2990,39 @@ export interface Usage {
 export interface User {
   /** UUID of the account. Other resources refer to it as `user_id`. */
   readonly id: string
-  /** Address to sign in with, in lower case. Notifications are mailed to it. */
+  /** E-mail address to sign in with, in lower case. Notifications are mailed to it. */
   readonly email: string
   /** Given name; null if never set. */
   readonly first_name: string | null
   /** Family name; null if never set. */
   readonly last_name: string | null
-  /** https URL of a profile picture; null if there is none. */
+  /** HTTPS URL of the profile picture; null if there is none. */
   readonly avatar_url: string | null
   /** Whether important notifications, such as failed deployments, are also sent by e-mail. Security notifications always are. */
   readonly email_notifications: boolean
   /** Whether product announcements are also sent by e-mail. */
   readonly marketing_emails: boolean
-  /** `Admin` may operate the installation. Independent of the roles in projects. */
+  /** Role in the installation: an `Admin` may operate it. Independent of the roles in projects. */
   readonly role: 'Admin' | 'User'
-  /** Whether signing in asks for a code of the second factor. */
+  /** Whether two-factor authentication is on, so that signing in requires a code. */
   readonly totp_enabled: boolean
-  /** Whether a link that was mailed to the address has been opened. */
+  /** Whether the e-mail address is verified. Opening a link that was mailed to the address verifies it. */
   readonly email_verified?: boolean | undefined
-  /** IPv6 prefix of the private network of the default project; null without a default project. */
+  /** IPv6 prefix of the default project's private network; null if the account has no default project. */
   readonly vpc_ipv6_prefix: string | null
 }
 
 export interface ValidateRequest {
-  /** The tenants attached to the storage node. */
+  /** Tenants that are attached to the storage node. */
   readonly tenants: readonly TenantGeneration[]
 }
 
 export interface ValidateResponse {
-  /** The requested tenants. */
+  /** The tenants of the request, with the validity of each. */
   readonly tenants: readonly TenantValidity[]
 }
 
-/** What the mailed link was for. */
+/** Result of opening a mailed link. */
 export interface VerifiedEmail {
   /** `verified`: the address of the account is verified. `changed`: the account now has the new address. */
   readonly status: 'verified' | 'changed'
@@ -3030,79 +3030,79 @@ export interface VerifiedEmail {
 
 /** Secret of a link that was mailed to the address. */
 export interface VerifyEmailRequest {
-  /** Secret of a mailed link: the part behind the `#`. It works once. */
+  /** Secret of a mailed link: the part after the `#`. It works once. */
   readonly token: string
 }
 
-/** First code of an authenticator app, and proof that the owner of the account asks. */
+/** First code of an authenticator app, and proof that the request comes from the owner of the account. */
 export interface VerifyTotpRequest {
-  /** Six digits that the authenticator app shows now. */
+  /** Current six-digit code of the authenticator app. */
   readonly code: string
-  /** Password of the account. Not needed in a session that began within 10 minutes. */
+  /** Password of the account. Not needed in a session that began within the last 10 minutes. */
   readonly password?: string | null | undefined
 }
 
 /** A file, a directory or a link in a VM. */
 export interface VmFile {
-  /** Last part of the path. */
+  /** Name of the file: the last part of its path. */
   readonly name: string
-  /** Path in the VM. Bytes that are not UTF-8 are replaced by U+FFFD; use `encoded_path` then. */
+  /** Path in the VM. Bytes that are not valid UTF-8 are replaced by U+FFFD; for such paths use `encoded_path`. */
   readonly path: string
-  /** The path with percent-encoded bytes. */
+  /** Path in the VM, with percent-encoded bytes. */
   readonly encoded_path: string
-  /** `other`: a device, a socket or a pipe, which cannot be read. */
+  /** Type of the entry. `other`: a device, a socket or a pipe, which cannot be read. */
   readonly type: 'file' | 'directory' | 'symlink' | 'other'
-  /** Permissions in octal. */
+  /** Permissions of the file, in octal digits. */
   readonly mode: string
   /** Size in bytes. */
   readonly size_bytes: number
-  /** When the content was last changed, to the second. */
+  /** When the content was last changed, accurate to the second. */
   readonly modified_at: string
-  /** Where a symbolic link leads; null for anything else. */
+  /** Target of a symbolic link; null for anything else. */
   readonly target: string | null
-  /** What a symbolic link leads to; null if it leads nowhere, and for anything else. */
+  /** Type of the file that a symbolic link points to; null if the target does not exist, and for anything but a link. */
   readonly target_type: 'file' | 'directory' | 'symlink' | 'other' | null
 }
 
-/** Content of a directory in a VM. */
+/** Entries of a directory in a VM. */
 export interface VmFileList {
-  /** The VM whose files these are. */
+  /** Id of the VM that contains the files. */
   readonly vm_id: string
-  /** The directory. */
+  /** Path of the directory in the VM. */
   readonly path: string
-  /** In the order of their paths. */
+  /** Files and directories, sorted by path. */
   readonly entries: readonly VmFile[]
-  /** Whether these are all entries. At most 2,000 and 1 MiB are listed; which ones, depends on the file system. */
+  /** Whether the list is complete. At most 2,000 entries and 1 MiB are listed; which entries are left out depends on the file system. */
   readonly complete: boolean
 }
 
-/** An app that resumes from a snapshot. */
+/** A new app whose VMs resume from a snapshot. */
 export interface VmFork {
-  /** The new app. */
+  /** Name of the new app. */
   readonly app_name: string
-  /** Its deployment. */
+  /** UUID of the deployment of the new app. */
   readonly deployment_id: string
-  /** The same deployment, as paths name it. */
+  /** Short id of the deployment, as used in paths. */
   readonly job_id: string
-  /** Its VMs, one for each replica. */
+  /** Ids of the new VMs, one for each replica. */
   readonly vm_ids: readonly string[]
   /** Status of the deployment. */
   readonly status: string
-  /** Its volumes, with the content that they had in the snapshot. */
+  /** Volumes of the new app, with the content that they had in the snapshot. */
   readonly volumes: readonly VmForkVolume[]
 }
 
 /** A volume of the new app. */
 export interface VmForkVolume {
-  /** The new volume. */
+  /** Id of the new volume. */
   readonly volume_id: string
-  /** Its name. */
+  /** Name of the new volume. */
   readonly name: string
-  /** The volume that it was cloned from. */
+  /** Id of the volume that the new volume was cloned from. */
   readonly of: string
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only: boolean
 }
 
@@ -3110,73 +3110,73 @@ export interface VmForkVolume {
 export interface VmProcess {
   /** Process id in the VM. */
   readonly pid: number
-  /** Process id of its parent. */
+  /** Process id of the parent process. */
   readonly parent_pid: number
-  /** Number of its user. */
+  /** Numeric id of the user that runs the process. */
   readonly user_id: number
-  /** As in proc(5): R runs, S waits, D waits for a disk, Z has ended, T is stopped. */
+  /** State of the process as in proc(5): R running, S sleeping, D waiting for a disk, Z zombie, T stopped. */
   readonly state: string
-  /** CPU time since its start in milliseconds. */
+  /** CPU time that the process has used since its start, in milliseconds. */
   readonly cpu_ms: number
-  /** Memory that it has in RAM, in KiB. */
+  /** Resident memory of the process in KiB. */
   readonly memory_kib: number
-  /** The program with its arguments, at most 512 bytes. */
+  /** Program and arguments, at most 512 bytes. */
   readonly command: string
 }
 
 /** The processes of a VM. */
 export interface VmProcessList {
-  /** The VM. */
+  /** Id of the VM. */
   readonly vm_id: string
-  /** At most 2,000 processes, in the order of the kernel. */
+  /** At most 2,000 processes, in the order in which the kernel lists them. */
   readonly processes: readonly VmProcess[]
 }
 
-/** A program that runs in a VM beside the app. */
+/** A session: a program that runs in a VM next to the app. */
 export interface VmSession {
-  /** Identifies the session. */
+  /** Id of the session. */
   readonly id: string
-  /** The VM in which the program runs. */
+  /** Id of the VM in which the program runs. */
   readonly vm_id: string
-  /** The program without its arguments, or `tcp:` and the port, or `file:` with the action and path. */
+  /** Program without its arguments; or `tcp:` and the port; or `file:` with the action and path. */
   readonly program: string
-  /** Whether it runs in a terminal. */
+  /** Whether the program runs in a terminal. */
   readonly tty: boolean
-  /** `exited`: with an exit code. `signaled`: ended by a signal. `lost`: the VM ended first. */
+  /** Status of the session. `exited`: the program exited with a code. `signaled`: a signal killed the program. `lost`: the VM ended before the program. */
   readonly status: 'running' | 'exited' | 'signaled' | 'lost'
-  /** Exit code of the program; null unless it exited. */
+  /** Exit code of the program; null if it has not exited. */
   readonly exit_code: number | null
-  /** Number of the signal that ended it; null otherwise. */
+  /** Number of the signal that killed the program; null if none did. */
   readonly signal: number | null
-  /** The account that started the program. */
+  /** Id of the account that started the program. */
   readonly opened_by: string
   /** When the program was started. */
   readonly opened_at: string
-  /** When a client was last attached, to about a minute. */
+  /** When a client was last attached, accurate to about a minute. */
   readonly seen_at: string
-  /** When it ended; null while it runs. */
+  /** When the program ended; null while it runs. */
   readonly ended_at: string | null
-  /** Seconds without a client after which the program is ended; null: never. */
+  /** Seconds without an attached client after which the program is killed; null: never. */
   readonly idle_timeout_seconds: number | null
 }
 
-/** Memory and disks of a VM at one point in time, under a name. */
+/** A named copy of a VM's memory and disks at one point in time. */
 export interface VmSnapshot {
   /** Name of the snapshot; unique in its deployment. */
   readonly name: string
-  /** `creating` until written; only `ready` snapshots can be restored or forked. */
+  /** Status of the snapshot. Only `ready` snapshots can be restored or forked. */
   readonly status: 'creating' | 'ready' | 'failed'
-  /** The VM that the snapshot was taken of. */
+  /** Id of the VM that the snapshot was taken of. */
   readonly vm_id: string
-  /** The host that stores the snapshot. */
+  /** Id of the host that stores the snapshot. */
   readonly host_id: string
-  /** Bytes that the snapshot takes on its host; 0 until it is written. */
+  /** Size of the snapshot on its host in bytes; 0 until it is written. */
   readonly size_bytes: number
-  /** Digest of its memory file, in hexadecimal; null until it is written. */
+  /** Hexadecimal digest of the snapshot's memory file; null until it is written. */
   readonly sha256: string | null
-  /** Hypervisor and version that wrote the snapshot and can load it; null until it is written. */
+  /** Hypervisor and version that are needed to load the snapshot; null until it is written. */
   readonly made_by: string | null
-  /** Milliseconds of the pause; null until the snapshot is written. */
+  /** Milliseconds for which the VM was paused; null before that. */
   readonly pause_ms: number | null
   /** Why the snapshot failed; null if it did not fail. */
   readonly error: string | null
@@ -3186,61 +3186,61 @@ export interface VmSnapshot {
   readonly created_at: string
 }
 
-/** A restore that has started. */
+/** A started restore of a VM. */
 export interface VmSnapshotRestored {
-  /** The host restores the VM now. */
+  /** Always `restoring`: the host is restoring the VM. */
   readonly status: 'restoring'
   /** Name of the snapshot; unique in its deployment. */
   readonly snapshot_name: string
-  /** The VM that is restored. */
+  /** Id of the VM that is restored. */
   readonly vm_id: string
 }
 
 /** A volume that was attached to the VM when the snapshot was taken. */
 export interface VmSnapshotVolume {
-  /** The volume. */
+  /** Id of the volume. */
   readonly volume_id: string
   /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
-  /** Whether the VM may only read it. */
+  /** Whether the VM may only read the volume. */
   readonly read_only: boolean
 }
 
-/** Space of the file system that has a path. */
+/** Size and free space of the file system that contains a path. */
 export interface VmSpace {
-  /** Size of the file system. */
+  /** Size of the file system in bytes. */
   readonly size_bytes: number
-  /** Free space. */
+  /** Free space in bytes. */
   readonly free_bytes: number
-  /** Free space that the user can use. */
+  /** Free space in bytes that the user may use. */
   readonly available_bytes: number
 }
 
-/** A disk that outlives the VMs it is attached to. */
+/** A disk that exists independently of the VMs that it is attached to. */
 export interface Volume {
   /** Id of the volume, used in paths. */
   readonly id: string
-  /** The project that owns the volume. */
+  /** Id of the project that owns the volume. */
   readonly tenant_id: string
   /** Name of the volume; unique in the project. */
   readonly name: string
   /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
-  /** Kind of storage pool that stores the volume; empty for the default one of its host. */
+  /** Kind of storage pool that stores the volume; empty for the default pool of its host. */
   readonly pool_name: string
-  /** When it was created. */
+  /** When the volume was created. */
   readonly created_at: string
-  /** When it last changed. */
+  /** When the volume last changed. */
   readonly updated_at: string
-  /** `pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
+  /** Status of the volume: `pending` (it is placed on a host when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`. For a volume that is attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** The last error; null if there was none. */
+  /** Last error of the volume; null if there was none. */
   readonly message?: string | null | undefined
 }
 
 /** An app that a volume is attached to. */
 export interface VolumeAttachment {
-  /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
+  /** Access mode. 0: read-write, for one VM at a time. 1: read-only, for any number of VMs. */
   readonly access_mode: number
   /** Id of the app. */
   readonly app_id: string
@@ -3250,17 +3250,17 @@ export interface VolumeAttachment {
   readonly mount_point: string
 }
 
-/** The newest move of a volume to another host, and whether the volume can be moved now. */
+/** The most recent move of a volume to another host, and whether the volume can be moved now. */
 export interface VolumeMoveStatus {
-  /** `completed`, `cancelled` and `failed` are final; `none`: the volume has never moved; all others: the move is in progress. */
+  /** Status of the move. `completed`, `cancelled` and `failed` are final. `none`: the volume has never been moved. All others: the move is in progress. */
   readonly status: 'preparing' | 'copying' | 'copied' | 'complete' | 'clearing' | 'cancelling' | 'dropping' | 'completed' | 'cancelled' | 'failed' | 'none'
-  /** Id of the move. With `none`, this and the other fields of the move are absent. */
+  /** Id of the move. If `status` is `none`, this and the other fields of the move are absent. */
   readonly move_id?: string | undefined
   /** Id of the host that the volume leaves. */
   readonly source_host?: string | undefined
   /** Id of the host that the volume moves to. */
   readonly target_host?: string | undefined
-  /** Copied share, 0 to 100. */
+  /** Progress of the copy in percent, 0 to 100. */
   readonly percent?: number | undefined
   /** Bytes copied so far. */
   readonly transferred_bytes?: number | undefined
@@ -3270,37 +3270,37 @@ export interface VolumeMoveStatus {
   readonly error?: string | null | undefined
   /** When the move was requested. */
   readonly started_at?: string | undefined
-  /** When it ended; null while it runs. */
+  /** When the move ended; null while it is in progress. */
   readonly ended_at?: string | null | undefined
-  /** The host that stores the volume now; null if it has none yet. */
+  /** Id of the host that stores the volume now; null if the volume has no host yet. */
   readonly host_id: string | null
-  /** Why the volume cannot be moved now; null if it can. */
+  /** Why the volume cannot be moved now; null if it can be moved. */
   readonly obstacle: string | null
 }
 
 /** Schedule of automatic snapshots of a volume. */
 export interface VolumeSchedule {
-  /** Minutes from one snapshot to the next, 15 to 527040; 0: none are taken. */
+  /** Minutes from one snapshot to the next, 15 to 527040; 0 if no snapshots are taken. */
   readonly every_minutes: number
-  /** How many scheduled snapshots are retained, 1 to 100; older ones are deleted. */
+  /** Number of scheduled snapshots to retain, 1 to 100; older ones are deleted. */
   readonly keep: number
 }
 
-/** The content of a volume at one point in time, under a name. */
+/** A named copy of a volume's content at one point in time. */
 export interface VolumeSnapshot {
   /** Id of the snapshot, used in paths. */
   readonly id: string
-  /** The project that owns the volume. */
+  /** Id of the project that owns the volume. */
   readonly tenant_id: string
-  /** The volume that the snapshot was taken of. */
+  /** Id of the volume that the snapshot was taken of. */
   readonly volume_id: string
-  /** Name of the snapshot; unique for its volume. */
+  /** Name of the snapshot; unique for the volume. */
   readonly name: string
   /** When the snapshot was requested. */
   readonly created_at: string
-  /** `creating`, `ready` or `failed`; only `ready` snapshots can be used. */
+  /** Status of the snapshot: `creating`, `ready` or `failed`. Only `ready` snapshots can be used. */
   readonly status?: string | undefined
-  /** Bytes that the snapshot takes beside its volume; 0 until it is taken. */
+  /** Space in bytes that the snapshot takes in addition to its volume; 0 until it is taken. */
   readonly size_bytes?: number | undefined
   /** Milliseconds for which the VM with the volume was paused; null if no VM used it. */
   readonly pause_ms?: number | null | undefined
@@ -3312,13 +3312,13 @@ export interface VolumeSnapshot {
 export interface VolumeUsage {
   /** Id of the volume. */
   readonly volume_id: string
-  /** Size of the volume. */
+  /** Size of the volume in bytes. */
   readonly size_bytes: number
-  /** Bytes that the files in the volume take. */
+  /** Space in bytes that the files in the volume take. */
   readonly used_bytes: number
-  /** Bytes that its snapshots take beside the volume. */
+  /** Space in bytes that the volume's snapshots take in addition to it. */
   readonly snapshot_bytes: number
-  /** When its host measured it; null before the first measurement. */
+  /** When the host measured the usage; null before the first measurement. */
   readonly measured_at: string | null
 }
 
@@ -3326,21 +3326,21 @@ export interface VolumeUsage {
 export interface VolumeWithAttachments {
   /** Id of the volume, used in paths. */
   readonly id: string
-  /** The project that owns the volume. */
+  /** Id of the project that owns the volume. */
   readonly tenant_id: string
   /** Name of the volume; unique in the project. */
   readonly name: string
   /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
-  /** Kind of storage pool that stores the volume; empty for the default one of its host. */
+  /** Kind of storage pool that stores the volume; empty for the default pool of its host. */
   readonly pool_name: string
-  /** When it was created. */
+  /** When the volume was created. */
   readonly created_at: string
-  /** When it last changed. */
+  /** When the volume last changed. */
   readonly updated_at: string
-  /** `pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
+  /** Status of the volume: `pending` (it is placed on a host when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`. For a volume that is attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** The last error; null if there was none. */
+  /** Last error of the volume; null if there was none. */
   readonly message?: string | null | undefined
   /** The apps that the volume is attached to; empty if none. */
   readonly attachments: readonly VolumeAttachment[]
@@ -3350,7 +3350,7 @@ export interface VolumeWithAttachments {
 export interface WrittenVmFile {
   /** Path in the VM. */
   readonly path: string
-  /** Bytes that were written. */
+  /** Number of bytes that were written. */
   readonly size_bytes: number
 }
 
@@ -3363,11 +3363,11 @@ export const createOperations = (transport: Transport) => ({
   getReadiness: (options?: CallOptions) => transport.json<Health>({ method: 'GET', path: `/v1/health/ready`, open: true }, options),
   /** Follow the health of the service. `GET /v1/health/stream` */
   streamHealth: (options?: StreamOptions) => transport.stream<{ 'snapshot': HealthEvent; 'health': HealthEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/health/stream`, open: true }, options),
-  /** Get this contract. `GET /v1/api-docs/openapi.json` */
+  /** Get the OpenAPI document. `GET /v1/api-docs/openapi.json` */
   getOpenApi: (options?: CallOptions) => transport.json<OpenApiDocument>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
   /** Get the schema of mote.toml. `GET /v1/api-docs/mote.schema.json` */
   getAppFileSchema: (options?: CallOptions) => transport.json<AppFileSchema>({ method: 'GET', path: `/v1/api-docs/mote.schema.json`, open: true }, options),
-  /** Open the explorer of this contract. `GET /v1/docs` */
+  /** Open the API explorer. `GET /v1/docs` */
   getExplorer: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/docs`, open: true }, options),
   /** Attach the tenants of a storage node. `POST /re-attach` */
   reAttach: (input: { readonly body?: ReAttachRequest | undefined } = {}, options?: CallOptions) => transport.json<ReAttachResponse>({ method: 'POST', path: `/re-attach`, body: input.body, open: true }, options),
@@ -3391,7 +3391,7 @@ export const createOperations = (transport: Transport) => ({
   resetPassword: (input: { readonly body: ResetPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/reset`, body: input.body, open: true }, options),
   /** Get a captcha. `GET /v1/auth/captcha` */
   getCaptcha: (input: { readonly query?: {
-  /** `image`: six letters and digits to read in a picture. `text`: a question in words, which also requires a proof of work. */
+  /** Kind of puzzle. `image`: a picture of six letters and digits. `text`: a question in words, which also requires a proof of work. */
   readonly format?: 'image' | 'text' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<Captcha>({ method: 'GET', path: `/v1/auth/captcha`, query: input.query, open: true }, options),
   /** Create an account. `POST /v1/auth/register` */
@@ -3420,13 +3420,13 @@ export const createOperations = (transport: Transport) => ({
   disableTotp: (input: { readonly body?: DisableTotpRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/2fa/disable`, body: input.body }, options),
   /** List personal access tokens. `GET /v1/auth/tokens` */
   listTokens: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly PersonalAccessToken[]>({ method: 'GET', path: `/v1/auth/tokens`, query: input.query }, options),
   /** Create a personal access token. `POST /v1/auth/tokens` */
@@ -3437,11 +3437,11 @@ export const createOperations = (transport: Transport) => ({
   revokeToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
   /** List sessions. `GET /v1/auth/sessions` */
   listSessions: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions`, query: input.query }, options),
   /** Get a session. `GET /v1/auth/sessions/{session_id}` */
@@ -3450,13 +3450,13 @@ export const createOperations = (transport: Transport) => ({
   revokeSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
   /** List SSH keys. `GET /v1/auth/ssh-keys` */
   listSshKeys: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly SshKey[]>({ method: 'GET', path: `/v1/auth/ssh-keys`, query: input.query }, options),
   /** Add an SSH key. `POST /v1/auth/ssh-keys` */
@@ -3467,28 +3467,28 @@ export const createOperations = (transport: Transport) => ({
   removeSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
   /** List audit log entries. `GET /v1/audit-logs` */
   listAuditLogs: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only entries with exactly this action. */
+  /** Returns only entries with exactly this action. */
   readonly action?: string | undefined
-  /** Only entries about this kind of resource. */
+  /** Returns only entries about this kind of resource. */
   readonly resource_type?: string | undefined
-  /** `project`: without sign-ins and other entries of your own account. Default: `all`. */
+  /** Which entries to return. `project`: only entries of the project, without sign-ins and other entries of your own account. Default: `all`. */
   readonly scope?: 'all' | 'project' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<AuditLogList>({ method: 'GET', path: `/v1/audit-logs`, query: input.query }, options),
   /** List notifications. `GET /v1/notifications` */
   listNotifications: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only notifications that are not marked as read. */
+  /** Whether to return only notifications that are not marked as read. */
   readonly unread_only?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<NotificationList>({ method: 'GET', path: `/v1/notifications`, query: input.query }, options),
   /** Get a notification. `GET /v1/notifications/{notification_id}` */
@@ -3513,47 +3513,47 @@ export const createOperations = (transport: Transport) => ({
   openBillingPortal: (options?: CallOptions) => transport.json<Redirect>({ method: 'POST', path: `/v1/billing/portal` }, options),
   /** Show the sandbox checkout. `GET /v1/billing/sandbox/checkout` */
   sandboxCheckoutPage: (input: { readonly query?: {
-  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
+  /** Random id from the link that a checkout or portal request returned; valid for one day. */
   readonly session: string
 } | undefined } = {}, options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/billing/sandbox/checkout`, query: input.query, open: true }, options),
   /** Pay a sandbox checkout. `POST /v1/billing/sandbox/checkout` */
   paySandboxCheckout: (input: { readonly query?: {
-  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
+  /** Random id from the link that a checkout or portal request returned; valid for one day. */
   readonly session: string
 } | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/checkout`, query: input.query, body: input.body, open: true }, options),
   /** Show the sandbox portal. `GET /v1/billing/sandbox/portal` */
   sandboxPortalPage: (input: { readonly query?: {
-  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
+  /** Random id from the link that a checkout or portal request returned; valid for one day. */
   readonly session: string
 } | undefined } = {}, options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/billing/sandbox/portal`, query: input.query, open: true }, options),
   /** Change a sandbox subscription. `POST /v1/billing/sandbox/portal` */
   changeInSandboxPortal: (input: { readonly query?: {
-  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
+  /** Random id from the link that a checkout or portal request returned; valid for one day. */
   readonly session: string
 } | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/portal`, query: input.query, body: input.body, open: true }, options),
-  /** Get usage of a month. `GET /v1/billing/usage` */
+  /** Get the usage of a month. `GET /v1/billing/usage` */
   getUsage: (input: { readonly query?: {
-  /** Month in UTC, as `YYYY-MM`. Default: the current one. */
+  /** Month (UTC), as `YYYY-MM`. Default: the current month. */
   readonly month?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<Usage>({ method: 'GET', path: `/v1/billing/usage`, query: input.query }, options),
   /** Set the monthly budget. `PUT /v1/billing/budget` */
   setBudget: (input: { readonly body: SetBudgetRequest }, options?: CallOptions) => transport.json<Usage>({ method: 'PUT', path: `/v1/billing/budget`, body: input.body }, options),
   /** Start installing the GitHub integration. `GET /v1/scm/install` */
   installScm: (input: { readonly query?: {
-  /** For programs without a browser, such as a command line: no cookie is set, and the last page shows a confirmation for `POST /v1/scm/install/confirm` instead. */
+  /** Whether to finish with a confirmation code instead of a cookie, for programs without a browser, such as a command line. The last page then shows the code for `POST /v1/scm/install/confirm`. Default: false. */
   readonly confirm?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<ScmInstallation>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
   /** Confirm an installation. `POST /v1/scm/install/confirm` */
   confirmScm: (input: { readonly body: ConfirmScmRequest }, options?: CallOptions) => transport.json<ScmConfirmed>({ method: 'POST', path: `/v1/scm/install/confirm`, body: input.body }, options),
   /** Finish installing the GitHub integration. `GET /v1/scm/callback` */
   scmCallback: (input: { readonly query?: {
-  /** Number that GitHub gives the installation of its app on an account. */
+  /** Id that GitHub assigned to the installation of the GitHub App on an account. */
   readonly installation_id: number
-  /** What the person did, in the words of GitHub: `install`, `update` or `request`. Not evaluated. */
+  /** What the person did, as GitHub names it: `install`, `update` or `request`. Not used. */
   readonly setup_action: string
-  /** Signed state from `GET /v1/scm/install`. Without it the answer is 400 and nothing is bound. */
+  /** Signed state from `GET /v1/scm/install`. Required: without it, the request fails with 400. */
   readonly state?: string | undefined
-  /** Authorization code from GitHub, which proves who is in the browser. Without it the answer is 400. */
+  /** Authorization code from GitHub, which identifies the person in the browser. Required: without it, the request fails with 400. */
   readonly code?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<ScmInstalled>({ method: 'GET', path: `/v1/scm/callback`, query: input.query, open: true }, options),
   /** Get the Git credential of an app. `GET /v1/apps/{app_name}/git-credential` */
@@ -3564,48 +3564,48 @@ export const createOperations = (transport: Transport) => ({
   deleteGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
   /** List webhook deliveries for an app. `GET /v1/apps/{app_name}/deliveries` */
   listScmDeliveries: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: 'applied' | 'ignored' | 'refused' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly ScmDelivery[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries`, query: input.query }, options),
   /** Get a webhook delivery. `GET /v1/apps/{app_name}/deliveries/{delivery_id}` */
   getScmDelivery: (input: { readonly app_name: string; readonly delivery_id: string }, options?: CallOptions) => transport.json<ScmDelivery>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries/${encodeURIComponent(input.delivery_id)}` }, options),
   /** List repositories. `GET /v1/scm/repos` */
   listRepositories: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `full_name` is exactly this. */
+  /** Returns only items whose `full_name` is exactly this value. */
   readonly full_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos`, query: input.query }, options),
   /** List accounts with the integration. `GET /v1/scm/accounts` */
   listScmAccounts: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `login` is exactly this. */
+  /** Returns only items whose `login` is exactly this value. */
   readonly login?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly ScmAccount[]>({ method: 'GET', path: `/v1/scm/accounts`, query: input.query }, options),
   /** List projects. `GET /v1/projects` */
   listProjects: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Project[]>({ method: 'GET', path: `/v1/projects`, query: input.query }, options),
   /** Create a project. `POST /v1/projects` */
@@ -3632,11 +3632,11 @@ export const createOperations = (transport: Transport) => ({
   withdrawInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
   /** List your invitations. `GET /v1/invitations` */
   listInvitations: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations`, query: input.query }, options),
   /** Get one of your invitations. `GET /v1/invitations/{invitation_id}` */
@@ -3645,11 +3645,11 @@ export const createOperations = (transport: Transport) => ({
   acceptInvitation: (input: { readonly invitation_id: string; readonly body?: AcceptInvitationRequest | undefined }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept`, body: input.body }, options),
   /** List the environment variables of an app. `GET /v1/apps/{app_name}/env` */
   listAppEnv: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env`, query: input.query }, options),
   /** Get an environment variable of an app. `GET /v1/apps/{app_name}/env/{name}` */
@@ -3660,24 +3660,24 @@ export const createOperations = (transport: Transport) => ({
   deleteAppEnv: (input: { readonly app_name: string; readonly name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}` }, options),
   /** List the apps of a project. `GET /v1/apps` */
   listApps: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
-  /** Only items whose `scale_state` is exactly this. */
+  /** Returns only items whose `scale_state` is exactly this value. */
   readonly scale_state?: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly App[]>({ method: 'GET', path: `/v1/apps`, query: input.query }, options),
   /** Create an app. `POST /v1/apps` */
   createApp: (input: { readonly body: CreateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'POST', path: `/v1/apps`, body: input.body }, options),
   /** Get an app. `GET /v1/apps/{app_name}` */
   getApp: (input: { readonly app_name: string; readonly query?: {
-  /** Answers once `scale_state` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `scale_state` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<App>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}`, query: input.query }, options),
   /** Change an app. `PATCH /v1/apps/{app_name}` */
@@ -3694,11 +3694,11 @@ export const createOperations = (transport: Transport) => ({
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
   /** List the files of an app. `GET /v1/apps/{app_name}/files` */
   listAppFiles: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AppFile[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/files`, query: input.query }, options),
   /** Set a file of an app. `PUT /v1/apps/{app_name}/files` */
@@ -3715,11 +3715,11 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<AppFileContent>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/files/content`, query: input.query }, options),
   /** List the environment groups of a project. `GET /v1/env-groups` */
   listEnvGroups: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly EnvGroup[]>({ method: 'GET', path: `/v1/env-groups`, query: input.query }, options),
   /** Create an environment group. `POST /v1/env-groups` */
@@ -3730,11 +3730,11 @@ export const createOperations = (transport: Transport) => ({
   deleteEnvGroup: (input: { readonly group_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}` }, options),
   /** List the variables of a group. `GET /v1/env-groups/{group_name}/env` */
   listEnvGroupVariables: (input: { readonly group_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly EnvGroupVariable[]>({ method: 'GET', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/env`, query: input.query }, options),
   /** Get a variable of a group. `GET /v1/env-groups/{group_name}/env/{name}` */
@@ -3745,11 +3745,11 @@ export const createOperations = (transport: Transport) => ({
   deleteEnvGroupVariable: (input: { readonly group_name: string; readonly name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/env/${encodeURIComponent(input.name)}` }, options),
   /** List the versions of the variables of a group. `GET /v1/env-groups/{group_name}/versions` */
   listEnvGroupVersions: (input: { readonly group_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly EnvVersion[]>({ method: 'GET', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/versions`, query: input.query }, options),
   /** Get a version of the variables of a group. `GET /v1/env-groups/{group_name}/versions/{version}` */
@@ -3758,22 +3758,22 @@ export const createOperations = (transport: Transport) => ({
   restoreEnvGroupVersion: (input: { readonly group_name: string; readonly version: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/versions/${encodeURIComponent(input.version)}/restore` }, options),
   /** List the environment groups of an app. `GET /v1/apps/{app_name}/env-groups` */
   listAppEnvGroups: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AppEnvGroup[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-groups`, query: input.query }, options),
   /** Attach environment groups to an app. `PUT /v1/apps/{app_name}/env-groups` */
   setAppEnvGroups: (input: { readonly app_name: string; readonly body: SetAppEnvGroupsRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-groups`, body: input.body }, options),
   /** List the versions of the variables of an app. `GET /v1/apps/{app_name}/env-versions` */
   listAppEnvVersions: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly EnvVersion[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-versions`, query: input.query }, options),
   /** Get a version of the variables of an app. `GET /v1/apps/{app_name}/env-versions/{version}` */
@@ -3782,13 +3782,13 @@ export const createOperations = (transport: Transport) => ({
   restoreAppEnvVersion: (input: { readonly app_name: string; readonly version: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-versions/${encodeURIComponent(input.version)}/restore` }, options),
   /** List domains of an app. `GET /v1/apps/{app_name}/domains` */
   listDomains: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: 'pending' | 'verified' | 'lost' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, query: input.query }, options),
   /** Add a domain to an app. `POST /v1/apps/{app_name}/domains` */
@@ -3801,86 +3801,86 @@ export const createOperations = (transport: Transport) => ({
   verifyDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}/verify` }, options),
   /** List the deployments of an app. `GET /v1/apps/{app_name}/deployments` */
   listDeployments: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
-  /** Only items whose `git_branch` is exactly this. */
+  /** Returns only items whose `git_branch` is exactly this value. */
   readonly git_branch?: string | undefined
-  /** Only items whose `trigger_source` is exactly this. */
+  /** Returns only items whose `trigger_source` is exactly this value. */
   readonly trigger_source?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Deployment[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments`, query: input.query }, options),
   /** Follow the deployments of an app. `GET /v1/apps/{app_name}/deployments/stream` */
   streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
   /** Follow the logs of an app. `GET /v1/apps/{app_name}/logs/stream` */
   streamAppLogs: (input: { readonly app_name: string; readonly query?: {
-  /** Number of history lines sent first, over all VMs. Default: 100; with `since`, 10000. */
+  /** Number of stored log lines to send first, for all VMs together. Default: 100, or 10000 with `since`. */
   readonly tail?: number | undefined
-  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  /** Returns only lines from this time on: an RFC 3339 timestamp, or an age such as `30s`, `15m`, `1h`, `7d` or `1w`. */
   readonly since?: string | undefined
-  /** Only lines that contain this text, in upper or lower case. */
+  /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
   readonly replica?: string | undefined
-  /** Only lines of one deployment, also of a deleted one: its job id or UUID. */
+  /** Returns only lines of one deployment, which may be deleted: its job id or UUID. */
   readonly deployment?: string | undefined
-  /** Only lines of the program, or only those of the platform. */
+  /** Returns only lines of the program (`app`), or only lines of the platform (`platform`). */
   readonly source?: 'app' | 'platform' | undefined
-  /** Only lines of one stream. */
+  /** Returns only lines of this stream. */
   readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/stream`, query: input.query }, options),
-  /** Follow the live numbers of an app. `GET /v1/apps/{app_name}/metrics/stream` */
+  /** Follow the metrics of an app. `GET /v1/apps/{app_name}/metrics/stream` */
   streamAppMetrics: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/metrics/stream` }, options),
-  /** Follow everything in a project. `GET /v1/workspace/events` */
+  /** Follow all events of a project. `GET /v1/workspace/events` */
   streamWorkspace: (options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'notification': NotificationEvent; 'security_rule.created': SecurityRuleEvent; 'security_rule.deleted': SecurityRuleEvent; 'domain.verified': DomainEvent; 'domain.lost': DomainEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/workspace/events` }, options),
   /** Follow the deployments of a project. `GET /v1/deployments/events` */
   streamAllDeployments: (options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/deployments/events` }, options),
   /** List the live deployments of a project. `GET /v1/deployments/active` */
   listActiveDeployments: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
-  /** Only items whose `app_name` is exactly this. */
+  /** Returns only items whose `app_name` is exactly this value. */
   readonly app_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly LiveDeployment[]>({ method: 'GET', path: `/v1/deployments/active`, query: input.query }, options),
   /** Activate a deployment. `POST /v1/apps/{app_name}/deployments/{deployment_id}/activate` */
   activateDeployment: (input: { readonly app_name: string; readonly deployment_id: string }, options?: CallOptions) => transport.json<Deployment>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.deployment_id)}/activate` }, options),
   /** Get a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}` */
   getDeployment: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<LiveDeploymentStatus>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}`, query: input.query }, options),
   /** Stop a deployment. `DELETE /v1/apps/{app_name}/deployments/{job_id}` */
   stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
   /** Compare two deployments. `GET /v1/apps/{app_name}/deployments/{job_id}/diff` */
   compareDeployment: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Job id or UUID of the deployment to compare with. Default: the one that was created before it. */
+  /** Job id or UUID of the deployment to compare with. Default: the deployment that was created before this one. */
   readonly base?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<DeploymentDiff>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/diff`, query: input.query }, options),
   /** Follow the logs of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
   streamDeploymentLogs: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Number of history lines sent first, over all VMs. Default: 100; with `since`, 10000. */
+  /** Number of stored log lines to send first, for all VMs together. Default: 100, or 10000 with `since`. */
   readonly tail?: number | undefined
-  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  /** Returns only lines from this time on: an RFC 3339 timestamp, or an age such as `30s`, `15m`, `1h`, `7d` or `1w`. */
   readonly since?: string | undefined
-  /** Only lines that contain this text, in upper or lower case. */
+  /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
   readonly replica?: string | undefined
-  /** Only lines of the program, or only those of the platform. */
+  /** Returns only lines of the program (`app`), or only lines of the platform (`platform`). */
   readonly source?: 'app' | 'platform' | undefined
-  /** Only lines of one stream. */
+  /** Returns only lines of this stream. */
   readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/logs`, query: input.query }, options),
   /** Pause a deployment. `POST /v1/apps/{app_name}/deployments/{job_id}/pause` */
@@ -3893,66 +3893,66 @@ export const createOperations = (transport: Transport) => ({
   deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
   /** Search the logs of an app. `GET /v1/apps/{app_name}/logs` */
   searchAppLogs: (input: { readonly app_name: string; readonly query?: {
-  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  /** Returns only lines from this time on: an RFC 3339 timestamp, or an age such as `30s`, `15m`, `1h`, `7d` or `1w`. */
   readonly since?: string | undefined
-  /** Only lines that contain this text, in upper or lower case. */
+  /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
   readonly replica?: string | undefined
-  /** Only lines of one deployment, also of a deleted one: its job id or UUID. */
+  /** Returns only lines of one deployment, which may be deleted: its job id or UUID. */
   readonly deployment?: string | undefined
-  /** Only lines of the program, or only those of the platform. */
+  /** Returns only lines of the program (`app`), or only lines of the platform (`platform`). */
   readonly source?: 'app' | 'platform' | undefined
-  /** Only lines of one stream. */
+  /** Returns only lines of this stream. */
   readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
-  /** Only earlier lines, as in `since`. */
+  /** Returns only lines before this time, given in the same form as `since`. */
   readonly until?: string | undefined
-  /** Which lines come first. `oldest` without `until` leaves out the last second, so that no line is missed when the next page is read. */
+  /** Which lines come first. With `oldest` and without `until`, lines of the last second are left out, so that the next page misses no line that arrives late. */
   readonly order?: 'newest' | 'oldest' | undefined
-  /** Number of lines. */
+  /** Maximum number of lines. */
   readonly limit?: number | undefined
-  /** Where to go on: a cursor of another page. */
+  /** Position to continue from: `next_cursor` or `prev_cursor` of another page. */
   readonly cursor?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<LogPage>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs`, query: input.query }, options),
   /** Download the logs of an app. `GET /v1/apps/{app_name}/logs/download` */
   downloadAppLogs: (input: { readonly app_name: string; readonly query?: {
-  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  /** Returns only lines from this time on: an RFC 3339 timestamp, or an age such as `30s`, `15m`, `1h`, `7d` or `1w`. */
   readonly since?: string | undefined
-  /** Only lines that contain this text, in upper or lower case. */
+  /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
   readonly replica?: string | undefined
-  /** Only lines of one deployment, also of a deleted one: its job id or UUID. */
+  /** Returns only lines of one deployment, which may be deleted: its job id or UUID. */
   readonly deployment?: string | undefined
-  /** Only lines of the program, or only those of the platform. */
+  /** Returns only lines of the program (`app`), or only lines of the platform (`platform`). */
   readonly source?: 'app' | 'platform' | undefined
-  /** Only lines of one stream. */
+  /** Returns only lines of this stream. */
   readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
-  /** Only earlier lines, as in `since`. */
+  /** Returns only lines before this time, given in the same form as `since`. */
   readonly until?: string | undefined
-  /** `text`: time, VM, stream and line. `jsonl`: one JSON object a line. */
+  /** Format of the file. `text`: each line has time, VM, stream and text. `jsonl`: one JSON object per line. */
   readonly format?: 'text' | 'jsonl' | undefined
 } | undefined }, options?: ByteOptions) => transport.bytes({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/download`, query: input.query }, options),
   /** Get the traffic and metrics of an app over time. `GET /v1/apps/{app_name}/history` */
   getAppHistory: (input: { readonly app_name: string; readonly query?: {
-  /** Length of the time up to now. */
+  /** Length of the period that ends now. */
   readonly range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined
 } | undefined }, options?: CallOptions) => transport.json<AppHistory>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/history`, query: input.query }, options),
   /** Run a command in a separate VM. `POST /v1/apps/{app_name}/runs` */
   startRun: (input: { readonly app_name: string; readonly body?: StartRunRequest | undefined }, options?: CallOptions) => transport.json<Run>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs`, body: input.body }, options),
   /** List the runs of an app. `GET /v1/apps/{app_name}/runs` */
   listRuns: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: 'pending' | 'starting' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'lost' | undefined
-  /** Only items whose `purpose` is exactly this. */
+  /** Returns only items whose `purpose` is exactly this value. */
   readonly purpose?: 'command' | 'release' | 'job' | undefined
-  /** Only items whose `job_name` is exactly this. */
+  /** Returns only items whose `job_name` is exactly this value. */
   readonly job_name?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Run[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs`, query: input.query }, options),
   /** Get a run. `GET /v1/apps/{app_name}/runs/{run_id}` */
@@ -3963,13 +3963,13 @@ export const createOperations = (transport: Transport) => ({
   getRunLog: (input: { readonly app_name: string; readonly run_id: string }, options?: CallOptions) => transport.json<RunLog>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs/${encodeURIComponent(input.run_id)}/log` }, options),
   /** List the jobs of an app. `GET /v1/apps/{app_name}/jobs` */
   listJobs: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `overlap` is exactly this. */
+  /** Returns only items whose `overlap` is exactly this value. */
   readonly overlap?: 'skip' | 'allow' | 'replace' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Job[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/jobs`, query: input.query }, options),
   /** Get a job. `GET /v1/apps/{app_name}/jobs/{job_name}` */
@@ -3984,47 +3984,47 @@ export const createOperations = (transport: Transport) => ({
   putAppSource: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<AppSource>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/source`, body: input.body }, options),
   /** List the builds of an app. `GET /v1/apps/{app_name}/builds` */
   listBuilds: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Build[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds`, query: input.query }, options),
   /** Get a build. `GET /v1/apps/{app_name}/builds/{build_id}` */
   getBuild: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<Build>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}`, query: input.query }, options),
   /** Get the log of a build. `GET /v1/apps/{app_name}/builds/{build_id}/log` */
   getBuildLog: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
-  /** Number of lines, taken from the end. */
+  /** Maximum number of lines, taken from the end of the log. */
   readonly tail?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<BuildLog>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}/log`, query: input.query }, options),
   /** Take a snapshot of a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot` */
   createVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly body: CreateVmSnapshotRequest }, options?: CallOptions) => transport.json<VmSnapshot>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot`, body: input.body }, options),
   /** List the snapshots of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshots` */
   listVmSnapshots: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: 'creating' | 'ready' | 'failed' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly VmSnapshot[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots`, query: input.query }, options),
   /** Get a snapshot of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
   getVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<VmSnapshot>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}`, query: input.query }, options),
   /** Delete a snapshot of a VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
@@ -4053,15 +4053,15 @@ export const createOperations = (transport: Transport) => ({
   openVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly body?: OpenVmSessionRequest | undefined }, options?: CallOptions) => transport.json<VmSession>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions`, body: input.body }, options),
   /** List the sessions of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/sessions` */
   listVmSessions: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: 'running' | 'exited' | 'signaled' | 'lost' | undefined
-  /** Only items whose `vm_id` is exactly this. */
+  /** Returns only items whose `vm_id` is exactly this value. */
   readonly vm_id?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly VmSession[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions`, query: input.query }, options),
   /** Get a session. `GET /v1/apps/{app_name}/deployments/{job_id}/sessions/{session_id}` */
@@ -4072,7 +4072,7 @@ export const createOperations = (transport: Transport) => ({
   signalVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly session_id: string; readonly body: SignalVmSessionRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions/${encodeURIComponent(input.session_id)}/signal`, body: input.body }, options),
   /** List the processes of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/processes` */
   listVmProcesses: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** The VM. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<VmProcessList>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/processes`, query: input.query }, options),
   /** Get the SSH address of an app. `GET /v1/apps/{app_name}/ssh` */
@@ -4081,87 +4081,87 @@ export const createOperations = (transport: Transport) => ({
   listVmFiles: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Absolute path in the VM. */
   readonly path?: string | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | undefined
-  /** Levels below the path. */
+  /** Number of directory levels below the path to list. */
   readonly depth?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<VmFileList>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files`, query: input.query }, options),
   /** Remove a file from a VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/files` */
   removeVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Absolute path in the VM. */
   readonly path?: string | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | undefined
-  /** Whether a directory is removed with its content. */
+  /** Whether to remove a directory together with its content. */
   readonly recursive?: boolean | undefined
 } | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files`, query: input.query }, options),
   /** Get the properties of a file in a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/files/stat` */
   getVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Absolute path in the VM. */
   readonly path?: string | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<VmFile>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/stat`, query: input.query }, options),
   /** Get the free space of a file system in a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/files/space` */
   getVmSpace: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Absolute path in the VM. */
   readonly path?: string | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<VmSpace>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/space`, query: input.query }, options),
   /** Download a file from a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/files/content` */
   readVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Absolute path in the VM. */
   readonly path?: string | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | undefined
 } | undefined }, options?: ByteOptions) => transport.bytes({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/content`, query: input.query }, options),
   /** Upload a file to a VM. `PUT /v1/apps/{app_name}/deployments/{job_id}/files/content` */
   writeVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Absolute path in the VM. */
   readonly path?: string | undefined
-  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  /** Path with percent-encoded bytes, for names that are not valid UTF-8. Used instead of `path`. */
   readonly encoded_path?: string | undefined
-  /** Name or number of the user in the VM. Default: of the image. */
+  /** Name or numeric id of the user in the VM who accesses the file. Default: the user of the image. */
   readonly user?: string | undefined
-  /** The VM to use. Default: the first running VM of the deployment. */
+  /** Id of the VM. Default: the first running VM of the deployment. */
   readonly vm_id?: string | undefined
-  /** Mode of the file. Default: of the file that it replaces, otherwise 644. */
+  /** Permissions of the file, in octal digits. Default: those of the file that is replaced, or else 644. */
   readonly mode?: string | undefined
 } | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<WrittenVmFile>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/content`, query: input.query, body: input.body }, options),
-  /** Make a directory in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/files/directories` */
+  /** Create a directory in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/files/directories` */
   createVmDirectory: (input: { readonly app_name: string; readonly job_id: string; readonly body?: CreateVmDirectoryRequest | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/directories`, body: input.body }, options),
   /** Rename a file in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/files/move` */
   moveVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly body?: MoveVmFileRequest | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/move`, body: input.body }, options),
   /** List security rules. `GET /v1/apps/{app_name}/security-groups` */
   listSecurityRules: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `direction` is exactly this. */
+  /** Returns only items whose `direction` is exactly this value. */
   readonly direction?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly SecurityRule[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, query: input.query }, options),
   /** Create a security rule. `POST /v1/apps/{app_name}/security-groups` */
@@ -4176,24 +4176,24 @@ export const createOperations = (transport: Transport) => ({
   streamMesh: (options?: StreamOptions) => transport.stream<{ 'snapshot': MeshEvent; 'mesh': MeshEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
   /** List the volumes of a project. `GET /v1/volumes` */
   listVolumes: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes`, query: input.query }, options),
   /** Create a volume. `POST /v1/volumes` */
   createVolume: (input: { readonly body: CreateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes`, body: input.body }, options),
   /** Get a volume. `GET /v1/volumes/{volume_id}` */
   getVolume: (input: { readonly volume_id: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<VolumeWithAttachments>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}`, query: input.query }, options),
   /** Grow a volume. `PATCH /v1/volumes/{volume_id}` */
@@ -4210,15 +4210,15 @@ export const createOperations = (transport: Transport) => ({
   getVolumeUsage: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeUsage>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/usage` }, options),
   /** List the snapshots of a volume. `GET /v1/volumes/{volume_id}/snapshots` */
   listVolumeSnapshots: (input: { readonly volume_id: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly VolumeSnapshot[]>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots`, query: input.query }, options),
   /** Take a snapshot of a volume. `POST /v1/volumes/{volume_id}/snapshots` */
@@ -4233,31 +4233,31 @@ export const createOperations = (transport: Transport) => ({
   setVolumeSchedule: (input: { readonly volume_id: string; readonly body: VolumeSchedule }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'PUT', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule`, body: input.body }, options),
   /** Get a snapshot of a volume. `GET /v1/snapshots/{snapshot_id}` */
   getVolumeSnapshot: (input: { readonly snapshot_id: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<VolumeSnapshot>({ method: 'GET', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}`, query: input.query }, options),
   /** Delete a snapshot of a volume. `DELETE /v1/snapshots/{snapshot_id}` */
   deleteVolumeSnapshot: (input: { readonly snapshot_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}` }, options),
   /** List the volumes of an app. `GET /v1/apps/{app_id}/volumes` */
   listAppVolumes: (input: { readonly app_id: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes`, query: input.query }, options),
   /** Get a volume of an app. `GET /v1/apps/{app_id}/volumes/{volume_id}` */
   getAppVolume: (input: { readonly app_id: string; readonly volume_id: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}`, query: input.query }, options),
   /** Attach a volume to an app. `POST /v1/apps/{app_id}/volumes/attach` */
@@ -4266,15 +4266,15 @@ export const createOperations = (transport: Transport) => ({
   detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<DetachedVolume>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
   /** List the databases of a project. `GET /v1/databases` */
   listDatabases: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Database[]>({ method: 'GET', path: `/v1/databases`, query: input.query }, options),
   /** Create a database. `POST /v1/databases` */
@@ -4283,9 +4283,9 @@ export const createOperations = (transport: Transport) => ({
   deleteDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<null>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
   /** Get a database. `GET /v1/databases/{id}` */
   getDatabase: (input: { readonly id: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<Database>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}`, query: input.query }, options),
   /** Change a database. `PATCH /v1/databases/{id}` */
@@ -4294,36 +4294,36 @@ export const createOperations = (transport: Transport) => ({
   rotateDatabasePassword: (input: { readonly id: string }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/rotate-password` }, options),
   /** Follow the log of a database. `GET /v1/databases/{id}/logs/stream` */
   streamDatabaseLogs: (input: { readonly id: string; readonly query?: {
-  /** Number of history lines sent first. Default: 100. */
+  /** Number of stored log lines to send first. Default: 100. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/logs/stream`, query: input.query }, options),
-  /** Follow the live numbers of a database. `GET /v1/databases/{id}/metrics/stream` */
+  /** Follow the metrics of a database. `GET /v1/databases/{id}/metrics/stream` */
   streamDatabaseMetrics: (input: { readonly id: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/metrics/stream` }, options),
   /** Get the connection of a database. `GET /v1/databases/{id}/connection` */
   getDatabaseConnection: (input: { readonly id: string; readonly query?: {
-  /** The branch to connect to. Default: the current one. */
+  /** Name of the branch to connect to. Default: the current branch. */
   readonly branch?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<DatabaseConnection>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/connection`, query: input.query }, options),
   /** Create a tunnel password. `POST /v1/databases/{id}/tunnel-password` */
   createTunnelPassword: (input: { readonly id: string; readonly body?: TunnelPasswordRequest | undefined }, options?: CallOptions) => transport.json<TunnelPassword>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/tunnel-password`, body: input.body }, options),
   /** List the branches of a database. `GET /v1/databases/{id}/branches` */
   listDatabaseBranches: (input: { readonly id: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, query: input.query }, options),
   /** Create a branch of a database. `POST /v1/databases/{id}/branches` */
   createDatabaseBranch: (input: { readonly id: string; readonly body: CreateDatabaseBranchRequest }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, body: input.body }, options),
   /** Get a branch of a database. `GET /v1/databases/{id}/branches/{branch_name}` */
   getDatabaseBranch: (input: { readonly id: string; readonly branch_name: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}`, query: input.query }, options),
   /** Delete a branch of a database. `DELETE /v1/databases/{id}/branches/{branch_name}` */
@@ -4334,29 +4334,29 @@ export const createOperations = (transport: Transport) => ({
   getDatabaseBackups: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups` }, options),
   /** List the snapshots of a database. `GET /v1/databases/{id}/backups/snapshots` */
   listDatabaseSnapshots: (input: { readonly id: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseSnapshot[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, query: input.query }, options),
   /** Take a snapshot of a database. `POST /v1/databases/{id}/backups/snapshots` */
   createDatabaseSnapshot: (input: { readonly id: string; readonly body: CreateDatabaseSnapshotRequest }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, body: input.body }, options),
   /** Get a snapshot of a database. `GET /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
   getDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string; readonly query?: {
-  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
+  /** Delays the response until `status` has this value, or one of several (`running,failed`). The response is sent earlier if another final state is reached, or when `timeout` has passed. */
   readonly wait?: string | undefined
-  /** Seconds to wait at most. */
+  /** Maximum number of seconds for which `wait` delays the response. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}`, query: input.query }, options),
   /** Delete a snapshot of a database. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
   deleteDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}` }, options),
   /** Restore a database from a snapshot. `POST /v1/databases/{id}/backups/restore` */
   restoreDatabase: (input: { readonly id: string; readonly body: RestoreDatabaseRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore`, body: input.body }, options),
-  /** Restore a database to an instant. `POST /v1/databases/{id}/backups/restore-to` */
+  /** Restore a database to a point in time. `POST /v1/databases/{id}/backups/restore-to` */
   restoreDatabaseTo: (input: { readonly id: string; readonly body: RestoreDatabaseToRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore-to`, body: input.body }, options),
   /** Send the backups of a database to object storage. `PUT /v1/databases/{id}/backups/target` */
   setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
@@ -4368,18 +4368,18 @@ export const createOperations = (transport: Transport) => ({
   getRegistryToken: (input: { readonly query?: {
   /** Name of the registry. */
   readonly service?: string | undefined
-  /** Wanted access, `repository:<project>/<name>:<pull,push,delete>`; may be repeated. */
+  /** Requested access: `repository:<project>/<name>:<pull,push,delete>`. May be repeated. */
   readonly scope?: readonly string[] | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<RegistryToken>({ method: 'GET', path: `/v1/registry/token`, query: input.query, open: true }, options),
   /** List registry credentials. `GET /v1/registry-credentials` */
   listRegistryCredentials: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `username` is exactly this. */
+  /** Returns only items whose `username` is exactly this value. */
   readonly username?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly RegistryCredential[]>({ method: 'GET', path: `/v1/registry-credentials`, query: input.query }, options),
   /** Set a registry credential. `PUT /v1/registry-credentials` */
@@ -4390,13 +4390,13 @@ export const createOperations = (transport: Transport) => ({
   deleteRegistryCredential: (input: { readonly host: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/registry-credentials/${encodeURIComponent(input.host)}` }, options),
   /** List the TCP services of an app. `GET /v1/apps/{app_name}/services` */
   listTcpServices: (input: { readonly app_name: string; readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly TcpService[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/services`, query: input.query }, options),
   /** Get a TCP service. `GET /v1/apps/{app_name}/services/{service_name}` */
@@ -4407,22 +4407,22 @@ export const createOperations = (transport: Transport) => ({
   deleteTcpService: (input: { readonly app_name: string; readonly service_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/services/${encodeURIComponent(input.service_name)}` }, options),
   /** List hosts. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
-  /** Only items whose `status` is exactly this. */
+  /** Returns only items whose `status` is exactly this value. */
   readonly status?: 'up' | 'suspected' | 'lost' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Host[]>({ method: 'GET', path: `/v1/admin/hosts`, query: input.query }, options),
   /** Get a host. `GET /v1/admin/hosts/{host_id}` */
   getHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<HostDetails>({ method: 'GET', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}` }, options),
   /** Remove a host. `DELETE /v1/admin/hosts/{host_id}` */
   removeHost: (input: { readonly host_id: string; readonly query?: {
-  /** Gives up the VMs that are still there and replaces them on other hosts. Only for a host that never comes back: what still runs there is no longer managed, and volumes on it are out of reach. */
+  /** Whether to remove the host even if it has VMs, which are then replaced on other hosts. Use it only for a host that never comes back: VMs that still run on it are no longer managed, and its volumes are no longer accessible. */
   readonly force?: boolean | undefined
 } | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}`, query: input.query }, options),
   /** Cordon a host. `POST /v1/admin/hosts/{host_id}/cordon` */
@@ -4433,15 +4433,15 @@ export const createOperations = (transport: Transport) => ({
   drainHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/drain` }, options),
   /** Set the labels of a host. `PUT /v1/admin/hosts/{host_id}/labels` */
   setHostLabels: (input: { readonly host_id: string; readonly body: HostLabelsRequest }, options?: CallOptions) => transport.json<Host>({ method: 'PUT', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/labels`, body: input.body }, options),
-  /** List the labels that apps can use. `GET /v1/host-labels` */
+  /** List the host labels that apps can use. `GET /v1/host-labels` */
   listHostLabels: (input: { readonly query?: {
-  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  /** Maximum number of items in the response, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  /** Position at which the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  /** Number of items to skip. New items shift the pages; prefer `cursor`. */
   readonly offset?: number | undefined
-  /** Only items whose `name` is exactly this. */
+  /** Returns only items whose `name` is exactly this value. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly HostLabel[]>({ method: 'GET', path: `/v1/host-labels`, query: input.query }, options),
 })

@@ -81,14 +81,14 @@ function piecesOf(part: OutputPart): OutputPart[] {
 /** Decodes output. @throws Error for a message that is not valid */
 export function decodeOutput(message: Uint8Array): SessionOutput {
   const { head, data } = decode(message)
-  if (!outputHead.Check(head)) throw new Error('the answer does not fit the contract')
+  if (!outputHead.Check(head)) throw new Error('the session output does not match the contract')
   let at = 0
   const parts = head.parts.map(({ stream, offset, lostBytes, bytes }) => {
     const from = at + messageHeaderBytes
     at = from + bytes
     return { stream, offset, lostBytes, data: data.subarray(from, at) }
   })
-  if (at !== data.length) throw new Error('the answer has another length than it states')
+  if (at !== data.length) throw new Error('the length of the session output differs from the length in its head')
   return { parts, end: head.end, windowBytes: head.windowBytes }
 }
 
@@ -112,7 +112,7 @@ export function decodeInput(message: Uint8Array): SessionInput {
 export { check as checkHead, decode as decodeWithHead, encode as encodeWithHead }
 
 function check<T extends TSchema>(schema: T, value: unknown): asserts value is Static<T> {
-  if (!Value.Check(schema, value)) throw new Error('the message does not fit the contract')
+  if (!Value.Check(schema, value)) throw new Error('the message does not match the contract')
 }
 
 function encode(head: object, data: readonly Uint8Array[]): Uint8Array {

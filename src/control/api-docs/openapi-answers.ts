@@ -16,7 +16,7 @@ export function requestBodyOf(operation: Operation, components: Components): Jso
   if (rawBody || upload)
     return {
       requestBody: {
-        description: `The bytes as they are, at most ${limit}.`,
+        description: `The raw bytes, at most ${limit}.`,
         required: true,
         content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
       },
@@ -24,7 +24,7 @@ export function requestBodyOf(operation: Operation, components: Components): Jso
   if (!body) return {}
   return {
     requestBody: {
-      description: `JSON, at most ${limit}. Members that the schema does not name are ignored.`,
+      description: `JSON, at most ${limit}. Unknown members are ignored.`,
       required: needsBody(operation),
       content: { 'application/json': withExample(hoist(body, components), exampleOf(body)) },
     },
@@ -55,14 +55,14 @@ const byteHeaders = [
 ] as const
 
 const unchanged = {
-  description: 'The answer is still the one that `If-None-Match` names; it is not sent again.',
+  description: 'The resource still has the `ETag` in `If-None-Match`. The response has no body.',
   headers: headersOf(['X-Request-Id', 'Cache-Control', 'ETag']),
 }
 
 const bytes = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } } as const
 
 const part = {
-  description: 'The bytes that `Range` names.',
+  description: 'The requested range of bytes.',
   headers: headersOf([...byteHeaders, 'Content-Range']),
   content: bytes,
 }
@@ -91,7 +91,7 @@ function success(operation: Operation, components: Components): Json {
       }
     case 'html':
       return {
-        description: 'A page for browsers.',
+        description: 'An HTML page for browsers.',
         headers,
         content: { 'text/html; charset=utf-8': { schema: { type: 'string' }, example: '<!doctype html>' } },
       }
@@ -99,7 +99,9 @@ function success(operation: Operation, components: Components): Json {
       return { description: 'Any JSON.', headers, content: { 'application/json': { schema: {} } } }
     default:
       return {
-        description: operation.list ? 'The items, in the order of the list.' : 'Done; this is the result.',
+        description: operation.list
+          ? 'The items of the list, in the documented order.'
+          : 'Success. The body is the result of the operation.',
         headers,
         content: { 'application/json': withExample(hoist(answer, components), exampleOf(answer)) },
       }
@@ -117,7 +119,7 @@ function eventStream(events: EventTable, components: Components): Json {
     required: ['event', 'data'],
     properties: {
       event: { const: event },
-      id: { type: 'string', description: 'What `Last-Event-ID` resumes after.' },
+      id: { type: 'string', description: 'Id of the event, to be sent as `Last-Event-ID` to resume after it.' },
       data: hoist(schema, components),
     },
   }))

@@ -4,18 +4,18 @@ import { headersOf } from './openapi-headers.ts'
 import { type Json, reference } from './openapi-components.ts'
 
 const descriptions = {
-  400: 'The request is not valid; `details` says which field and why.',
-  401: 'No credential, or one that is not valid any more.',
-  403: 'The credential does not allow this, or the plan does not.',
-  404: 'Not found, or not yours: both get the same answer.',
-  409: 'Not possible in the present state, which `error` explains.',
-  412: 'The resource has changed since it was read: `If-Match` names another version.',
-  413: 'The body is larger than the operation reads; `error` names the limit.',
+  400: 'The request is not valid. `details` lists each invalid field with the reason.',
+  401: 'The credential is missing, invalid or expired.',
+  403: 'The permissions of the credential, the role in the project, or the plan do not allow the request.',
+  404: 'The resource does not exist, or the caller has no access to it.',
+  409: 'The request is not possible in the current state of the resource. `error` explains why.',
+  412: 'The resource has changed since it was read: its `ETag` differs from `If-Match`.',
+  413: 'The body exceeds the size limit of the operation, which `error` states.',
   415: 'The body is not JSON.',
-  416: 'The `Range` begins behind the end of the file, whose size is in `Content-Range`.',
-  429: 'Too many requests; wait as long as `Retry-After` says.',
-  500: 'A bug in the server. Report the request id.',
-  503: 'Not available right now; try again after `Retry-After` seconds.',
+  416: 'The `Range` begins after the end of the file, whose size is in `Content-Range`.',
+  429: 'Too many requests. Try again after `Retry-After` seconds.',
+  500: 'An internal error of the server. Report it with the request id.',
+  503: 'The service is temporarily unavailable. Try again after `Retry-After` seconds.',
 } as const
 export type ErrorStatus = keyof typeof descriptions
 
@@ -26,10 +26,10 @@ const messages: Readonly<Record<ErrorStatus, string>> = {
   403: 'This token does not allow that; it needs the scope "write".',
   404: 'Not found.',
   409: 'There is already an app named "web". Choose another name.',
-  412: 'It is not what it was when you read it (If-Match). Read it again, and repeat the change if it still applies.',
+  412: 'The resource has changed since you read it (If-Match). Read it again, and repeat the change if it still applies.',
   413: 'The body is too large: at most 64 KiB here.',
   415: 'Send the body as application/json.',
-  416: 'The file has 1024 bytes: there is nothing at this Range.',
+  416: 'The Range begins after the end of the file, which has 1024 bytes.',
   429: 'Too many requests. Try again in 12 s.',
   500: 'Something went wrong on our side. The request id helps us find out what.',
   503: 'Not available right now. Try again in a moment.',
@@ -45,17 +45,17 @@ const members = {
     format: 'uint16',
     minimum: 0,
     maximum: 65_535,
-    description: 'Repeats the HTTP status.',
+    description: 'HTTP status of the response.',
     examples: [400],
   },
   code: {
     type: 'string',
-    description: 'Error code for programs. More codes may be added; fall back on the status.',
+    description: 'Error code for programs. New codes may be added; for an unknown code, fall back on `status`.',
     examples: ['invalid_request'],
   },
   request_id: {
     type: 'string',
-    description: 'Identifies this request in the logs of the server; also in the header `X-Request-Id`.',
+    description: 'Id of the request in the logs of the server, also sent in the header `X-Request-Id`.',
     examples: [requestId],
   },
   details: {
@@ -65,10 +65,14 @@ const members = {
       type: 'object',
       required: ['field', 'message'],
       properties: {
-        field: { type: 'string', description: 'JSON pointer or name of a parameter.', examples: ['name'] },
+        field: {
+          type: 'string',
+          description: 'JSON pointer to a body field, or name of a parameter.',
+          examples: ['name'],
+        },
         message: {
           type: 'string',
-          description: 'What is wrong with its value.',
+          description: 'What is wrong with the value of the field.',
           examples: ['must have 1 to 40 characters'],
         },
       },
@@ -76,17 +80,17 @@ const members = {
   },
   limit: {
     type: 'string',
-    description: 'With `plan_limit_exceeded`: the limit that was reached.',
+    description: 'With `plan_limit_exceeded`: name of the limit that would be exceeded.',
     examples: ['max_apps'],
   },
-  used: { type: 'number', description: 'With `plan_limit_exceeded`: how much is in use.', examples: [10] },
-  max: { type: 'number', description: 'With `plan_limit_exceeded`: how much the plan allows.', examples: [10] },
+  used: { type: 'number', description: 'With `plan_limit_exceeded`: amount in use.', examples: [10] },
+  max: { type: 'number', description: 'With `plan_limit_exceeded`: amount that the plan allows.', examples: [10] },
 }
 
 const errorSchema = {
   title: 'Error',
   type: 'object',
-  description: 'Error of any operation.',
+  description: 'Error response of every operation.',
   required: ['error', 'status'],
   properties: members,
 }
@@ -94,10 +98,15 @@ const errorSchema = {
 const problemSchema = {
   title: 'Problem',
   type: 'object',
-  description: 'The same as `Error` in the format of RFC 9457, for clients that accept `application/problem+json`.',
+  description:
+    'The same information as `Error`, in the format of RFC 9457, for clients that accept `application/problem+json`.',
   required: ['type', 'title', 'status', 'detail'],
   properties: {
-    type: { type: 'string', description: '`about:blank`: `code` says more.', examples: ['about:blank'] },
+    type: {
+      type: 'string',
+      description: 'Always `about:blank`; `code` identifies the kind of error.',
+      examples: ['about:blank'],
+    },
     title: { type: 'string', description: 'The HTTP status in words.', examples: ['Bad Request'] },
     detail: { type: 'string', description: 'Error message for people.', examples: [messages[400]] },
     ...members,

@@ -6,15 +6,15 @@ import type { Json } from './openapi-components.ts'
 
 const described = {
   'X-Request-Id': [
-    'Identifies this request in the logs of the server. A client may send its own id.',
+    'Id of the request in the logs of the server. A client may send its own id.',
     '0197e0f3-9a41-7c02-b5d6-21f0a8c7e913',
   ],
   'Cache-Control': [
-    'Whether the answer may be stored: `private, no-cache` with an `ETag`, otherwise `no-store`.',
+    'Whether the response may be cached: `private, no-cache` if it has an `ETag`, otherwise `no-store`.',
     'no-store',
   ],
   ETag: [
-    'Version of the answer. Send it as `If-None-Match` to read again, or as `If-Match` to change only this version.',
+    'Version of the resource. Send it as `If-None-Match` to read the resource only if it has changed, or as `If-Match` to change it only if it has not.',
     'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
   ],
   Link: [
@@ -22,17 +22,20 @@ const described = {
     '</v1/apps?limit=50&cursor=WyJhIl0>; rel="next"',
   ],
   'Idempotent-Replayed': [
-    '`true`: this is the stored answer of an earlier request with the same `Idempotency-Key`. Otherwise absent.',
+    '`true` if this is the stored response of an earlier request with the same `Idempotency-Key`. Otherwise absent.',
     'true',
   ],
   'Content-Disposition': ['Name under which a browser saves the file (RFC 6266).', 'attachment; filename="dump.sql"'],
-  'Content-Range': ['The bytes that follow, and the size of the whole file.', 'bytes 0-1023/146515'],
+  'Content-Range': ['Range of bytes in the body, and size of the whole file.', 'bytes 0-1023/146515'],
   'Set-Cookie': [
-    'Binds the following requests to this browser (RFC 6265).',
+    'Cookie that binds the following requests to this browser (RFC 6265).',
     'mote_scm=4f1c; Path=/v1/scm; HttpOnly; SameSite=Lax',
   ],
-  RateLimit: ['Remaining rate limit: `r` requests, fully restored in `t` seconds.', '"tenant";r=598;t=1'],
-  'RateLimit-Policy': ['Rate limit of the request: `q` requests in `w` seconds.', '"tenant";q=600;w=60'],
+  RateLimit: [
+    'Remaining rate limit: `r` requests are left, and the full limit is available again in `t` seconds.',
+    '"tenant";r=598;t=1',
+  ],
+  'RateLimit-Policy': ['Rate limit that applies to the request: `q` requests in `w` seconds.', '"tenant";q=600;w=60'],
   'Retry-After': ['Seconds to wait before the next attempt.', 12],
   'WWW-Authenticate': ['The required kind of credential (RFC 9110, 11.6.1).', 'Bearer'],
 } as const satisfies Readonly<Record<string, readonly [string, string | number]>>

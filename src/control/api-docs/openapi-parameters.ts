@@ -54,14 +54,15 @@ const header = (name: string, description: string, example: string, limits: Json
 const projectParameters: readonly Json[] = [
   header(
     'X-Project',
-    'Slug or id of the project to act in. Default: the project of the token, else the default project of the account.',
+    'Slug or id of the project that the request is for. Default: the project of the token, or else the default project of the account.',
     'blue',
   ),
   {
     name: 'project',
     in: 'query',
     required: false,
-    description: 'The same as `X-Project`, for clients that cannot set headers. The header wins.',
+    description:
+      'The same as the header `X-Project`, for clients that cannot set headers. The header takes precedence.',
     schema: { type: 'string' },
     example: 'blue',
   },
@@ -69,39 +70,40 @@ const projectParameters: readonly Json[] = [
 
 const idempotencyKey = header(
   'Idempotency-Key',
-  'Makes retries safe: a second request with the same key and content within 24 hours gets the stored answer of the first.',
+  'Makes retries safe: a second request with the same key and content within 24 hours gets the stored response of the first.',
   '7c0a5b1e-deploy-42',
   { minLength: 1, maxLength: 255 },
 )
 const ifMatch = header(
   'If-Match',
-  'The `ETag` of the resource as it was read: the change happens only if it is still that version, otherwise 412.',
+  'The `ETag` of the resource when it was read. If the resource has changed since, the request fails with 412.',
   'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
 )
 const ifNoneMatch = header(
   'If-None-Match',
-  'The `ETag` of the answer that the client has: 304 without a body if it is still the same.',
+  'The `ETag` of the response that the client has stored. If it is still current, the response is 304 without a body.',
   'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
 )
 const rangeParameters: readonly Json[] = [
   header(
     'Range',
-    'The bytes to read; only one range, any other value reads the whole file (RFC 9110, 14.2).',
+    'Range of bytes to read (RFC 9110, 14.2). Only a single range is supported; for any other value, the whole file is sent.',
     'bytes=0-1023',
   ),
   header(
     'If-Range',
-    'The `ETag` of the bytes that the client has: the whole file is sent if it has changed since.',
+    'The `ETag` of the part that the client already has. If the file has changed since, `Range` is ignored and the whole file is sent.',
     '"1a-2b-400-67d3"',
   ),
 ]
 const streamParameters: readonly Json[] = [
-  header('Last-Event-ID', 'Id of the last event the client received: the stream goes on after it.', '1042'),
+  header('Last-Event-ID', 'Id of the last event that the client received. The stream resumes after it.', '1042'),
   {
     name: 'last_event_id',
     in: 'query',
     required: false,
-    description: 'The same as `Last-Event-ID`, for browsers, which cannot set headers. The header wins.',
+    description:
+      'The same as the header `Last-Event-ID`, for browsers, which cannot set headers. The header takes precedence.',
     schema: { type: 'string' },
     example: '1042',
   },

@@ -16,20 +16,20 @@ export const apiVersion = '0.5.4'
 
 const introduction = `Projects, apps, deployments, volumes, databases, networks and billing of microVM workloads.
 
-What holds for every operation:
+The following applies to every operation:
 
 - **Credentials.** \`Authorization: Bearer\` with a session JWT or a personal access token, unless the operation says otherwise.
-- **Errors.** One shape, \`Error\`, with a \`code\` for programs; \`application/problem+json\` for clients that accept it.
-  A path without the method that was asked for answers 405 and names its methods in \`Allow\`; every \`GET\` but a stream has a \`HEAD\`.
-- **Retries.** Every \`POST\`, \`PATCH\` and \`DELETE\` with a credential takes an \`Idempotency-Key\`. 429 and 503 say in \`Retry-After\` when to try again.
-- **Bodies.** Each operation names the size up to which it reads a body. Towards the rate limit a body counts as one request
-  for each 64 KiB of it; a body of unknown length (\`Transfer-Encoding: chunked\`) counts as the largest that the operation reads.
-- **Versions.** Answers of \`GET\` have an \`ETag\`: \`If-None-Match\` saves a transfer, \`If-Match\` refuses a change of something else than was read.
-- **Lists** take \`limit\` and \`cursor\`, and name their next page in the header \`Link\`. Without \`limit\` a list has all of its items.
-- **Event streams** are server-sent events. The \`contentSchema\` of a stream names its events and the schema of the data of each.
-- **Forward compatibility.** Answers may get new members, and texts that list their values may get new ones. Ignore what you do not know.
+- **Errors.** Every error response has the schema \`Error\`, with a \`code\` for programs; clients that accept \`application/problem+json\` get \`Problem\` instead.
+  A method that a path does not support gets 405, with the supported methods in \`Allow\`. Every \`GET\` except for streams also supports \`HEAD\`.
+- **Retries.** Every \`POST\`, \`PATCH\` and \`DELETE\` with a credential takes an \`Idempotency-Key\`. Responses with 429 and 503 have \`Retry-After\`: the seconds to wait.
+- **Bodies.** The maximum size of a body is stated for each operation. For the rate limit, a body counts as one request
+  for each 64 KiB of it; a body of unknown length (\`Transfer-Encoding: chunked\`) counts as the maximum size.
+- **Versions.** Responses to \`GET\` have an \`ETag\`. \`If-None-Match\` saves transferring an unchanged resource; \`If-Match\` refuses to change a resource that has changed since it was read.
+- **Lists** take \`limit\` and \`cursor\`, and link to their next page in the header \`Link\`. Without \`limit\`, a list contains all items.
+- **Event streams** are server-sent events. The \`contentSchema\` of a stream lists its events, each with the schema of its data.
+- **Forward compatibility.** Responses may get new members, and documented lists of values may get new values. Ignore members and values that you do not know.
 
-Every answer also has the security headers of a web page (\`X-Content-Type-Options\`, \`Strict-Transport-Security\` and others), and CORS headers for origins that the operator allows.`
+Every response also has the security headers of a web page (\`X-Content-Type-Options\`, \`Strict-Transport-Security\` and others), and CORS headers for origins that the operator allows.`
 
 export function buildOpenApi(operations: Readonly<Record<string, Operation>>): Json {
   const components: Components = new Map()
@@ -56,7 +56,13 @@ export function buildOpenApi(operations: Readonly<Record<string, Operation>>): J
       contact: { name: 'The operator of this installation' },
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '/v1', description: 'Every path below carries this prefix itself, and so names its own base.' }],
+    servers: [
+      {
+        url: '/v1',
+        description:
+          'Base URL of the API. The paths in this document already contain this prefix and therefore override the base URL.',
+      },
+    ],
     tags: [...tags].map(name => ({ name, description: tagDescriptions[name] ?? name })),
     paths,
     components: {

@@ -8,26 +8,26 @@ const part = (description: string, example: unknown) =>
 const OpenApiDocument = resource(
   'OpenApiDocument',
   {
-    openapi: text({ description: 'Version of OpenAPI.', examples: ['3.1.0'] }),
-    info: part('Title, version and introduction of the contract.', { title: 'Mote', version: '0.5.4' }),
-    servers: list(part('A base of the paths.', { url: '/v1' }), { description: 'Bases of the paths.' }),
+    openapi: text({ description: 'Version of the OpenAPI specification.', examples: ['3.1.0'] }),
+    info: part('Title, version and introduction of the API.', { title: 'Mote', version: '0.5.4' }),
+    servers: list(part('A base URL of the paths.', { url: '/v1' }), { description: 'Base URLs of the paths.' }),
     tags: list(part('A group of operations.', { name: 'Apps' }), { description: 'Groups of operations.' }),
     paths: part('The operations by path and method.', { '/v1/health': { get: { operationId: 'getHealth' } } }),
-    components: part('Schemas, headers and answers that operations share.', { schemas: {} }),
+    components: part('Schemas, headers and responses that operations share.', { schemas: {} }),
   },
-  { description: 'A document by OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0).' },
+  { description: 'An OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.0).' },
 )
 
 const AppFileSchema = resource(
   'AppFileSchema',
   {
     $schema: text({
-      description: 'Version of JSON Schema.',
+      description: 'Version of the JSON Schema specification.',
       examples: ['https://json-schema.org/draft/2020-12/schema'],
     }),
-    title: text({ description: 'Name of the file.', examples: ['mote.toml'] }),
+    title: text({ description: 'Name of the described file.', examples: ['mote.toml'] }),
     type: text({ description: 'Always `object`.', examples: ['object'] }),
-    properties: part('The keys of the file by name.', { app: { type: 'string' } }),
+    properties: part('Schemas of the keys in the file, by name.', { app: { type: 'string' } }),
   },
   { description: 'The JSON Schema of `mote.toml` (docs/mote-toml.md).' },
 )
@@ -45,9 +45,8 @@ export const apiDocsOperations = operations({
   getOpenApi: {
     method: 'GET',
     path: '/v1/api-docs/openapi.json',
-    summary: 'Get this contract',
-    description:
-      'Answers the OpenAPI 3.1 document of the operations that this server serves. Generated clients are made from it.',
+    summary: 'Get the OpenAPI document',
+    description: "Returns the OpenAPI 3.1 document of this server's API, from which clients can be generated.",
     ...shared,
     answer: OpenApiDocument,
   },
@@ -55,7 +54,7 @@ export const apiDocsOperations = operations({
     method: 'GET',
     path: '/v1/api-docs/mote.schema.json',
     summary: 'Get the schema of mote.toml',
-    description: 'Answers the JSON Schema of the file `mote.toml`, with which editors complete and check it.',
+    description: 'Returns the JSON Schema of the file `mote.toml`, with which editors can complete and check the file.',
     ...shared,
     answer: AppFileSchema,
     addition: true,
@@ -63,8 +62,9 @@ export const apiDocsOperations = operations({
   getExplorer: {
     method: 'GET',
     path: '/v1/docs',
-    summary: 'Open the explorer of this contract',
-    description: 'Answers a page that shows every operation and can call it. It loads nothing from other servers.',
+    summary: 'Open the API explorer',
+    description:
+      'Returns a web page that shows every operation and can send requests. It loads nothing from other servers.',
     ...shared,
     answer: 'html',
   },

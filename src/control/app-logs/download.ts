@@ -35,10 +35,14 @@ export async function* logFile(
     if (text.length > 0) yield text
     from = page.reached ?? undefined
     if (from && bytes > most) {
-      yield Buffer.from(note(`The file ends here, because it is too large. Go on with since=${timeOf(from.atUs)}.`))
+      yield Buffer.from(
+        note(
+          `The file ends here because it reached its maximum size. For later lines, use since=${timeOf(from.atUs)}.`,
+        ),
+      )
       return
     }
   } while (from)
   if (unavailable.size > 0)
-    yield Buffer.from(note(`Lines of ${unavailable.size} VMs are missing, because their host does not answer.`))
+    yield Buffer.from(note(`Lines of ${unavailable.size} VMs are missing, because their host does not respond.`))
 }

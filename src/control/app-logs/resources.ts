@@ -8,44 +8,49 @@ export const LogLine = resource(
   'LogLine',
   {
     at: dateTime({
-      description: 'When the host read the line, to the microsecond.',
+      description: 'When the host received the line, to the microsecond.',
       examples: ['2026-03-14T09:26:53.589793Z'],
     }),
     source: oneOf(logSources, {
-      description: 'Who wrote the line: the program (`app`), or the platform about its VM or its build (`platform`).',
+      description:
+        'Who wrote the line: `app` for the program in the VM, `platform` for messages of the platform about the VM or the build.',
     }),
     stream: oneOf(logStreams, {
-      description: 'Source of the line: the program, the platform (`system`), or the build of the image (`build`).',
+      description:
+        'Stream of the line: `stdout` and `stderr` of the program, `system` for messages of the platform, `build` for the image build.',
     }),
     line: text({
-      description: 'The text, without its line break, at most 16 KiB.',
+      description: 'Text of the line without its line break, at most 16 KiB.',
       examples: ['listening on port 8080'],
     }),
-    deployment_id: uuid({ description: 'The deployment of the VM.' }),
-    vm_id: uuid({ description: 'The VM that wrote the line.' }),
+    deployment_id: uuid({ description: 'Id of the deployment that the VM belongs to.' }),
+    vm_id: uuid({ description: 'Id of the VM that wrote the line.' }),
   },
-  { description: 'One line of a log.' },
+  { description: 'One log line of an app.' },
 )
 
 export const LogPage = resource(
   'LogPage',
   {
-    lines: list(LogLine, { description: 'The lines, in the requested order.' }),
+    lines: list(LogLine, { description: 'Log lines in the requested order.' }),
     next_cursor: nullable(text({ examples: ['MTc3MzQ3OTIxMzU4OTc5My4'] }), {
       description:
-        'Goes on in the same direction. Null: there are no more lines. With `oldest` and without `until` there is always one, because lines may follow.',
+        'Cursor of the next page, in the same order; null if there are no more lines. Never null with `order=oldest` and without `until`, because lines may still be written.',
     }),
     prev_cursor: nullable(text({ examples: ['MTc3MzQ3OTIxMzU4OTc5My4'] }), {
-      description: 'Goes back from the first line, with the other `order`. Null: the page is empty.',
+      description:
+        'Cursor that reads back from the first line of this page; use it with the opposite `order`. Null if the page is empty.',
     }),
-    searched_from: dateTime({ description: 'Older lines were not searched: `since`, or the end of the retention.' }),
-    retention_days: uint32({ description: 'Lines older than this are removed.', examples: [7] }),
+    searched_from: dateTime({
+      description: 'Start of the searched period: `since`, or the time before which lines are no longer retained.',
+    }),
+    retention_days: uint32({ description: 'Days after which lines are deleted.', examples: [7] }),
     unavailable_vms: int64({
-      description: 'Number of VMs whose lines are missing, because their host does not answer.',
+      description: 'Number of VMs whose lines are missing from the page because their host does not respond.',
       examples: [0],
     }),
   },
-  { description: 'Part of the log of an app.' },
+  { description: "Page of an app's log." },
 )
 export type LogPage = Static<typeof LogPage>
 
@@ -54,13 +59,15 @@ const when = (description: string) => text({ minLength: 1, maxLength: 40, descri
 /** Query parameters that select log lines. */
 export const filterFields = {
   since: Type.Optional(
-    when('Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`.'),
+    when(
+      'Returns only lines from this time on: an RFC 3339 timestamp, or an age such as `30s`, `15m`, `1h`, `7d` or `1w`.',
+    ),
   ),
   text: Type.Optional(
     text({
       minLength: 1,
       maxLength: 200,
-      description: 'Only lines that contain this text, in upper or lower case.',
+      description: 'Returns only lines that contain this text, ignoring case.',
       examples: ['timeout'],
     }),
   ),
@@ -69,7 +76,7 @@ export const filterFields = {
       pattern: '^([1-9][0-9]{0,2}|[0-9a-f-]{6,36})$',
       'x-mote-pattern': 'a number from 1 to 999, or the last 6 to 36 characters of the id of a VM',
       description:
-        'Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1.',
+        'Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1.',
       examples: ['1'],
     }),
   ),
@@ -77,17 +84,19 @@ export const filterFields = {
     text({
       minLength: 1,
       maxLength: 64,
-      description: 'Only lines of one deployment, also of a deleted one: its job id or UUID.',
+      description: 'Returns only lines of one deployment, which may be deleted: its job id or UUID.',
       examples: ['job-3f6d0c4f2a1097e0'],
     }),
   ),
   source: Type.Optional(
-    oneOf(logSources, { description: 'Only lines of the program, or only those of the platform.' }),
+    oneOf(logSources, {
+      description: 'Returns only lines of the program (`app`), or only lines of the platform (`platform`).',
+    }),
   ),
-  stream: Type.Optional(oneOf(logStreams, { description: 'Only lines of one stream.' })),
+  stream: Type.Optional(oneOf(logStreams, { description: 'Returns only lines of this stream.' })),
 }
 
-const until = { until: Type.Optional(when('Only earlier lines, as in `since`.')) }
+const until = { until: Type.Optional(when('Returns only lines before this time, given in the same form as `since`.')) }
 
 export const LogSearchQuery = Type.Object({
   ...filterFields,
@@ -96,18 +105,18 @@ export const LogSearchQuery = Type.Object({
     oneOf(['newest', 'oldest'], {
       default: 'newest',
       description:
-        'Which lines come first. `oldest` without `until` leaves out the last second, so that no line is missed when the next page is read.',
+        'Which lines come first. With `oldest` and without `until`, lines of the last second are left out, so that the next page misses no line that arrives late.',
     }),
   ),
   limit: Type.Optional(
-    uint32({ minimum: 1, maximum: 1000, default: 100, description: 'Number of lines.', examples: [100] }),
+    uint32({ minimum: 1, maximum: 1000, default: 100, description: 'Maximum number of lines.', examples: [100] }),
   ),
   cursor: Type.Optional(
     text({
       minLength: 1,
       maxLength: 120,
       examples: ['MTc3MzQ3OTIxMzU4OTc5My4'],
-      description: 'Where to go on: a cursor of another page.',
+      description: 'Position to continue from: `next_cursor` or `prev_cursor` of another page.',
     }),
   ),
 })
@@ -119,7 +128,8 @@ export const LogDownloadQuery = Type.Object({
   format: Type.Optional(
     oneOf(['text', 'jsonl'], {
       default: 'text',
-      description: '`text`: time, VM, stream and line. `jsonl`: one JSON object a line.',
+      description:
+        'Format of the file. `text`: each line has time, VM, stream and text. `jsonl`: one JSON object per line.',
     }),
   ),
 })

@@ -20,7 +20,7 @@ export const appLogOperations = operations({
     path: '/v1/apps/{app_name}/logs',
     summary: 'Search the logs of an app',
     description:
-      'Returns lines of all deployments of the app, also of VMs and deployments that no longer exist, newest first. Lines are removed after `retention_days`, and earlier if an app writes more than the operator retains.',
+      "Returns log lines of all deployments of the app, including VMs and deployments that no longer exist, newest first. Lines are deleted after `retention_days`, or earlier if the app's logs exceed the size that the operator allows.",
     query: LogSearchQuery,
     answer: LogPage,
     // The output of an app may contain secrets.
@@ -31,7 +31,7 @@ export const appLogOperations = operations({
     path: '/v1/apps/{app_name}/logs/download',
     summary: 'Download the logs of an app',
     description:
-      'Sends the lines that match as a file, oldest first, at most 64 MiB. If there are more, the last line says so: narrow `since` and `until`.',
+      'Sends the matching lines as a file, oldest first, at most 64 MiB. If the file is cut off there, its last line reports it: narrow `since` and `until`.',
     query: LogDownloadQuery,
     answer: 'bytes',
     secretAnswer: true,

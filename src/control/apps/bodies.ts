@@ -30,26 +30,26 @@ const percent = (what: string) =>
   double({
     minimum: 0,
     maximum: 100,
-    description: `Percent of ${what} above which autoscaling adds a VM.`,
+    description: `${what} usage in percent, 0 to 100, above which autoscaling adds a VM.`,
     examples: [80],
   })
 const gitUrl = (description: string) =>
   text({ maxLength: 2048, description, examples: ['https://github.com/example/web.git'] })
 
 const scaling = {
-  autoscaling_enabled: maybe(bool({ description: 'Whether the number of VMs follows their load.' })),
-  desired_replicas: maybe(replicas('How many VMs should run.', 1)),
-  max_replicas: maybe(replicas('How many VMs run at most.', 3)),
-  min_replicas: maybe(replicas('How many VMs run at least; 0 allows scale to zero.', 0)),
+  autoscaling_enabled: maybe(bool({ description: 'Whether the number of VMs is adjusted to their load.' })),
+  desired_replicas: maybe(replicas('Number of VMs that should run.', 1)),
+  max_replicas: maybe(replicas('Maximum number of VMs.', 3)),
+  min_replicas: maybe(replicas('Minimum number of VMs; 0 allows the app to scale to zero.', 0)),
   cpu_threshold: maybe(percent('CPU')),
-  mem_threshold: maybe(percent('memory')),
+  mem_threshold: maybe(percent('Memory')),
 }
 const command = () =>
   maybe(
     list(rawText({ maxLength: 4096, examples: ['node'] }), {
       maxItems: 64,
       description:
-        'Program and arguments that replace those of the image; empty: those of the image. No shell is involved.',
+        'Program and arguments that replace the entrypoint and command of the image, run without a shell; an empty list keeps those of the image.',
       examples: [['node', 'server.js']],
     }),
   )
@@ -58,7 +58,7 @@ const imageArguments = () =>
     list(rawText({ maxLength: 4096, examples: ['node'] }), {
       maxItems: 64,
       description:
-        'Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. Ignored with `command`.',
+        'Arguments that replace the command of the image but not its entrypoint; an empty list keeps those of the image. Ignored if `command` is set.',
       examples: [['--verbose']],
     }),
   )
@@ -66,18 +66,18 @@ const settings = {
   git_branch: maybe(
     text({
       maxLength: 255,
-      description: 'Branch for pushes and builds; empty for the default branch of the repository.',
+      description: 'Branch to build, whose pushes start deployments; empty: the default branch of the repository.',
       examples: ['main'],
     }),
   ),
   git_submodules: maybe(
-    bool({ description: 'Whether submodules on the same host are fetched for builds.', examples: [false] }),
+    bool({ description: 'Whether builds also fetch Git submodules that are on the same Git host.', examples: [false] }),
   ),
   drain_timeout: maybe(
     int32({
       minimum: 0,
       maximum: 3600,
-      description: 'Seconds that old VMs may take to finish their requests.',
+      description: 'Seconds that the VMs of a replaced version have to finish open requests before they are stopped.',
       examples: [30],
     }),
   ),
@@ -91,7 +91,8 @@ const settings = {
       maxLength: 1024,
       pattern: '^/',
       'x-mote-pattern': 'a "/" at the start',
-      description: 'Path that must answer 2xx or 3xx before a deployment serves.',
+      description:
+        'Path of the health check: a VM gets requests once a `GET` of this path returns a 2xx or 3xx status.',
       examples: ['/health'],
     }),
   ),
@@ -99,20 +100,21 @@ const settings = {
     list(rawText({ minLength: 1, maxLength: 8192, examples: ['python'] }), {
       maxItems: 256,
       description:
-        'Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it.',
+        'Program and arguments that run once, without a shell, in a separate VM before a new version gets requests. If the program fails, the deployment fails and the old version keeps serving. An empty list removes the setting.',
       examples: [['python', 'manage.py', 'migrate']],
     }),
   ),
   scm_installation_id: maybe(
     int64({
-      description: 'Installation of the git integration that reads the repository, from `GET /v1/scm/installations`.',
+      description:
+        'Id of the GitHub App installation through which the repository is read, from `GET /v1/scm/installations`.',
       examples: [4711],
     }),
   ),
   scm_repo_full_name: maybe(
-    text({ maxLength: 512, description: 'The repository as the git host names it.', examples: ['example/web'] }),
+    text({ maxLength: 512, description: 'Full name of the repository at the Git host.', examples: ['example/web'] }),
   ),
-  scm_repo_id: maybe(int64({ description: 'Id of the repository at the git host.', examples: [815] })),
+  scm_repo_id: maybe(int64({ description: 'Id of the repository at the Git host.', examples: [815] })),
 }
 
 const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'vm', 'fake'] as const
@@ -120,20 +122,20 @@ const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'v
 const vmSize = {
   disk_mib: maybe(
     uint32({
-      description: 'MiB of writable disk of each VM. Default: that of the installation.',
+      description: 'Writable disk of each VM in MiB. Default: set by the operator.',
       examples: [1024],
     }),
   ),
   hypervisor: maybe(
     oneOf(hypervisorNames, {
       description:
-        'Default: the fastest one that the hosts offer. `vm`: any with a virtual machine and a kernel for each guest, never `gvisor`.',
+        'Hypervisor of the VMs. `vm`: any hypervisor that gives each guest its own kernel, so never `gvisor`. Default: the fastest one that a host offers.',
     }),
   ),
   memory_mib: maybe(
     uint32({
       enum: [512, 1024, 2048, 4096],
-      description: 'MiB of memory of each VM. Default: that of the installation.',
+      description: 'Memory of each VM in MiB. Default: set by the operator.',
       examples: [512],
     }),
   ),
@@ -141,32 +143,37 @@ const vmSize = {
   vcpus: maybe(
     uint32({
       enum: [1, 2, 3, 4],
-      description: 'Virtual CPUs of each VM. Default: that of the installation.',
+      description: 'Virtual CPUs of each VM. Default: set by the operator.',
       examples: [1],
     }),
   ),
-  dry_run: maybe(bool({ description: 'Explains what would happen, and changes nothing.', examples: [false] })),
+  dry_run: maybe(
+    bool({
+      description: 'Whether to only report what the deployment would do, without changing anything. Default: false.',
+      examples: [false],
+    }),
+  ),
 }
 const imageExample = 'ghcr.io/example/web:latest'
 
 export const PutAppEnvRequest = resource('PutAppEnvRequest', {
   value: rawText({
     maxLength: 32_768,
-    description: 'The value. It is stored encrypted.',
+    description: 'Value of the variable. It is stored encrypted.',
     examples: ['postgresql://mote@db:5432/app'],
   }),
   secret: maybe(
     bool({
       description:
-        'Whether the value is never shown again. `false`: members of the project can read it. Default: true.',
+        'Whether the value is never shown again. With `false`, members of the project can read it. Default: true.',
       examples: [true],
     }),
   ),
 })
 
 export const CreateAppRequest = resource('CreateAppRequest', {
-  name: labelName({ description: 'Part of the host name; unique in the project.' }),
-  git_url: gitUrl('Repository of the source; may be empty for an app that is deployed from images or uploads.'),
+  name: labelName({ description: "Name of the app: unique in the project, and part of the app's host name." }),
+  git_url: gitUrl('URL of the Git repository to build; may be empty if the app is deployed from images or uploads.'),
   ...scaling,
   ...settings,
   port: maybe(port()),
@@ -174,27 +181,29 @@ export const CreateAppRequest = resource('CreateAppRequest', {
   arguments: imageArguments(),
   stack: maybe(
     labelName({
-      description: 'Stack of the app, as `mote compose` names it. It cannot be changed later.',
+      description: 'Name of the stack that the app belongs to, set by `mote compose`. It cannot be changed later.',
       examples: ['shop'],
     }),
   ),
   env_of: maybe(
     text({
       maxLength: 40,
-      description: 'App of the project whose environment the deployments of a worker get. It is deleted with that app.',
+      description:
+        'For a worker: name of the web app whose variables, environment groups and files it uses. The worker is deleted together with that app.',
       examples: ['web'],
     }),
   ),
   kind: maybe(
     oneOf(appKinds, {
-      description: '`worker` for a program that gets no requests. It cannot be changed later. Default: `web`.',
+      description:
+        'Kind of the app: `worker` for a program that gets no requests. It cannot be changed later. Default: `web`.',
     }),
   ),
 })
 
 export const UpdateAppRequest = resource('UpdateAppRequest', {
   port: port(),
-  git_url: maybe(gitUrl('Repository of the source; empty for none.')),
+  git_url: maybe(gitUrl('URL of the Git repository to build; empty if there is none.')),
   ...settings,
   command: command(),
   arguments: imageArguments(),
@@ -203,13 +212,15 @@ export const UpdateAppRequest = resource('UpdateAppRequest', {
 export const ScaleAppRequest = resource('ScaleAppRequest', scaling)
 
 export const DeployRequest = resource('DeployRequest', {
-  app_name: labelName({ description: 'The app; it is created if it does not exist.' }),
+  app_name: labelName({ description: 'Name of the app, which is created if it does not exist.' }),
   image: text({
     maxLength: 1024,
-    description: 'OCI image reference; empty: built from the repository of the app.',
+    description: 'OCI image reference; if empty, the image is built from the repository of the app.',
     examples: [imageExample],
   }),
-  git_url: maybe(gitUrl('Repository of the source, for an app that is created or whose image is empty.')),
+  git_url: maybe(
+    gitUrl('URL of the Git repository to build, which becomes the `git_url` of the app. Default: that of the app.'),
+  ),
   ...vmSize,
 })
 
@@ -218,14 +229,16 @@ export const DeployAppRequest = resource('DeployAppRequest', {
     text({
       minLength: 1,
       maxLength: 1024,
-      description: 'OCI image reference, or `oci:<directory>` on the host. Default: built from the source.',
+      description:
+        'OCI image reference, or `oci:<directory>` for a directory on the host. Default: an image built from the source.',
       examples: [imageExample],
     }),
   ),
   source: maybe(
     text({
       maxLength: 80,
-      description: 'Builds an uploaded source: the answer of `PUT /v1/apps/{app_name}/source`. Not with `image`.',
+      description:
+        'Uploaded source to build: the `source` that `PUT /v1/apps/{app_name}/source` returned. Not allowed together with `image`.',
       examples: [null],
     }),
   ),

@@ -6,58 +6,66 @@ import { maxFileBytes, maxPathChars } from './file-rules.ts'
 
 const path = () =>
   text({ maxLength: maxPathChars, description: 'Absolute path in the VM.', examples: ['/etc/app/app.conf'] })
-const mode = { description: 'Mode of the file, in octal digits.', examples: ['0644'] }
+const mode = { description: 'Permissions of the file, in octal digits.', examples: ['0644'] }
 
 export const AppFile = resource(
   'AppFile',
   {
     path: path(),
     mode: text(mode),
-    secret: bool({ description: 'Whether its content is never shown.', examples: [false] }),
+    secret: bool({ description: 'Whether the file is a secret, whose content is never shown.', examples: [false] }),
     variable: nullable(
-      text({ description: 'Variable whose value is its content; null: it has its own.', examples: [null] }),
+      text({
+        description: "Name of the variable whose value is the file's content; null if the content was set directly.",
+        examples: [null],
+      }),
     ),
-    size_bytes: int32({ description: 'Size of its own content; 0 with a variable.', examples: [312] }),
+    size_bytes: int32({
+      description: 'Size of the content in bytes; 0 if the content comes from a variable.',
+      examples: [312],
+    }),
     sha256: nullable(
       text({
-        description: 'SHA-256 of its content, 64 hexadecimal digits; null for a secret.',
+        description: 'SHA-256 digest of the content, 64 hexadecimal digits; null for a secret.',
         examples: ['e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
       }),
     ),
-    updated_at: dateTime({ description: 'When it was last set.' }),
+    updated_at: dateTime({ description: 'When the file was last set.' }),
   },
-  { description: 'A file that the VMs of an app get before their program starts.' },
+  { description: 'A file that is written to the VMs of an app before their program starts.' },
 )
 
 export const AppFileContent = resource(
   'AppFileContent',
   {
     path: path(),
-    content: nullable(text({ description: 'Its content in base64; null for a secret.', examples: ['bGV2ZWw9MQo='] })),
+    content: nullable(
+      text({ description: 'Content of the file in base64; null for a secret.', examples: ['bGV2ZWw9MQo='] }),
+    ),
   },
-  { description: 'The content of a file of an app.' },
+  { description: 'A file of an app with its content.' },
 )
 
 export const PutAppFileRequest = resource('PutAppFileRequest', {
   path: path(),
-  mode: maybe(text({ ...mode, maxLength: 4, description: 'Mode of the file, in octal digits. Default: 0644.' })),
+  mode: maybe(text({ ...mode, maxLength: 4, description: 'Permissions of the file, in octal digits. Default: 0644.' })),
   content: maybe(
     text({
       maxLength: Math.ceil(maxFileBytes / 3) * 4,
-      description: 'Content in base64. Either this or `variable` is required.',
+      description: 'Content of the file in base64. Either `content` or `variable` is required.',
       examples: ['bGV2ZWw9MQo='],
     }),
   ),
   variable: maybe(
     text({
       maxLength: 128,
-      description: 'Variable of the app whose value becomes the content.',
+      description: "Name of a variable of the app, whose value becomes the file's content.",
       examples: [null],
     }),
   ),
   secret: maybe(
     bool({
-      description: 'Whether the content is never shown again. Default: false; always with `variable`.',
+      description: 'Whether the content is never shown again. Default: false; with `variable` always true.',
       examples: [false],
     }),
   ),
@@ -74,7 +82,8 @@ export const appFileOperations = operations({
     method: 'GET',
     path: files,
     summary: 'List the files of an app',
-    description: 'Returns the files that VMs of the app get before their program starts, without their contents.',
+    description:
+      "Returns the files that are written to the app's VMs before their program starts, without their contents.",
     ...shared,
     scope: 'read',
     params,
@@ -85,7 +94,7 @@ export const appFileOperations = operations({
     method: 'GET',
     path: `${files}/content`,
     summary: 'Get the content of a file of an app',
-    description: 'Returns the content of one file. That of a secret is never shown.',
+    description: 'Returns one file with its content. The content of a secret file is never shown.',
     ...shared,
     scope: 'read',
     params,
@@ -96,7 +105,7 @@ export const appFileOperations = operations({
     method: 'PUT',
     path: files,
     summary: 'Set a file of an app',
-    description: `Creates the file or replaces it. VMs get it with the next deployment, owned by the user of the program. An app has at most 64 files with ${maxFileBytes >> 10} KiB in total.`,
+    description: `Creates or replaces the file. VMs get it with the next deployment; it belongs to the user that runs the program. An app has at most 64 files with ${maxFileBytes >> 10} KiB in total.`,
     ...shared,
     scope: 'write',
     params,

@@ -11,14 +11,18 @@ const required = {
 }
 const preferred = {
   maxProperties: mostLabels,
-  description: 'Hosts that have more of these labels are chosen, as long as they have room.',
+  description:
+    'Labels that a host should have: of the hosts with capacity, those with more of these labels are preferred.',
   examples: [{ zone: 'eu-1' }],
 }
 
 export const AppHosts = resource(
   'AppHosts',
   { require: stringMap(required), prefer: stringMap(preferred) },
-  { description: 'Which hosts run the VMs of an app. `GET /v1/host-labels` lists the labels.' },
+  {
+    description:
+      'Which hosts may run the VMs of an app, by host label. `GET /v1/host-labels` lists the available labels.',
+  },
 )
 
 export const AppHostsRequest = resource('AppHostsRequest', {

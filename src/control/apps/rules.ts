@@ -170,7 +170,10 @@ export function checkCanary(kind: 'web' | 'worker', request: CanaryRequest): Can
  */
 export function assertOneStrategy(app: { readonly strategy: Strategy; readonly canary: CanarySettings | null }): void {
   if (app.strategy === 'one-at-a-time' && app.canary)
-    throw invalidField('strategy', 'cannot be one-at-a-time together with a canary, which runs beside the old version')
+    throw invalidField(
+      'strategy',
+      'cannot be one-at-a-time together with a canary, which runs at the same time as the old version',
+    )
 }
 
 export interface RestartRequest {

@@ -5,13 +5,13 @@ import { dateTime, freeForm, int64, list, maybe, nullable, oneOf, resource, text
 export const AuditLog = resource(
   'AuditLog',
   {
-    id: uuid({ description: 'UUID of the entry. Later entries have larger ones.' }),
+    id: uuid({ description: 'UUID of the entry. A later entry has a larger UUID.' }),
     user_id: uuid({
       description:
-        'Account that acted; zeros where none is known, as for a sign-in with an unknown address or a change that the system made.',
+        'Id of the account that acted; all zeros if there is none, as for a sign-in with an unknown address or a change by the system.',
     }),
     action: text({
-      description: 'What happened: the kind of resource and a verb.',
+      description: 'Name of the action: the kind of resource and a verb.',
       examples: ['app.create'],
     }),
     actor: nullable(
@@ -21,21 +21,22 @@ export const AuditLog = resource(
       }),
     ),
     summary: text({
-      description: 'What happened in words, at most 300 characters; follows the name of the actor.',
+      description:
+        'Description of the action, at most 300 characters. It completes a sentence that begins with the name of the actor.',
       examples: ['created the app shop'],
     }),
     resource_type: text({ description: 'Kind of resource that `resource_id` refers to.', examples: ['app'] }),
     details: freeForm({
-      description: 'Object with more about the action, depending on its kind. Never holds secrets.',
+      description: 'Further data about the action; the members depend on the action. Contains no secrets.',
       examples: [{ name: 'shop' }],
     }),
-    created_at: dateTime({ description: 'When it happened.' }),
+    created_at: dateTime({ description: 'When the action happened.' }),
     ip_address: maybe(
-      text({ description: 'Address of the client; null for actions of the system.', examples: ['203.0.113.7'] }),
+      text({ description: 'IP address of the client; null for actions of the system.', examples: ['203.0.113.7'] }),
     ),
     resource_id: maybe(
       text({
-        description: 'Id of the resource, mostly a UUID; null if the action concerns no single resource.',
+        description: 'Id of the resource, usually a UUID; null if the action does not concern a single resource.',
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     ),
@@ -48,7 +49,7 @@ export const AuditLogList = resource(
   'AuditLogList',
   {
     items: list(AuditLog, { description: 'Entries of this page, newest first.' }),
-    total: int64({ description: 'Entries that match the filters, on all pages.', examples: [128] }),
+    total: int64({ description: 'Number of entries on all pages that match the filters.', examples: [128] }),
   },
   { description: 'Page of the audit log.' },
 )
@@ -61,20 +62,25 @@ export const auditOperations = operations({
     tag: 'Audit',
     summary: 'List audit log entries',
     description:
-      'Lists changes in the project and, unless the token is bound to a project, changes and refused sign-ins of your own account, newest first. Entries cannot be changed or deleted; they stay as long as the installation is configured to.',
+      'Lists changes in the project and, unless the token is bound to a project, changes and refused sign-ins of your own account, newest first. Entries cannot be changed or deleted by users; the operator configures how long they are retained.',
     auth: 'bearer',
     scope: 'read',
     project: 'selected',
     query: Type.Object({
       action: Type.Optional(
-        text({ maxLength: 100, description: 'Only entries with exactly this action.', examples: ['app.create'] }),
+        text({
+          maxLength: 100,
+          description: 'Returns only entries with exactly this action.',
+          examples: ['app.create'],
+        }),
       ),
       resource_type: Type.Optional(
-        text({ maxLength: 100, description: 'Only entries about this kind of resource.', examples: ['app'] }),
+        text({ maxLength: 100, description: 'Returns only entries about this kind of resource.', examples: ['app'] }),
       ),
       scope: Type.Optional(
         oneOf(['all', 'project'], {
-          description: '`project`: without sign-ins and other entries of your own account. Default: `all`.',
+          description:
+            'Which entries to return. `project`: only entries of the project, without sign-ins and other entries of your own account. Default: `all`.',
           examples: ['project'],
         }),
       ),

@@ -19,7 +19,7 @@ export const accountOperations = operations({
     path: '/v1/auth/me',
     summary: 'Update your profile',
     description:
-      'Changes the members that are sent; absent and null members keep their value. A token that is bound to a project cannot change the account.',
+      'Changes the members that are sent. Members that are absent or null stay unchanged. A token that is bound to a project cannot change the account.',
     ...own,
     scope: 'admin',
     body: resource(
@@ -27,7 +27,8 @@ export const accountOperations = operations({
       {
         email_notifications: maybe(
           bool({
-            description: 'Whether to send important notifications by e-mail, too. Security notifications always are.',
+            description:
+              'Whether to send important notifications by e-mail, too. Security notifications are always sent by e-mail.',
           }),
         ),
         first_name: maybe(personName({ description: 'Given name; empty to clear it.', examples: ['Ada'] })),
@@ -38,12 +39,12 @@ export const accountOperations = operations({
         avatar_url: maybe(
           text({
             maxLength: 2048,
-            description: 'https URL of a profile picture, without a user name or password; empty to remove it.',
+            description: 'HTTPS URL of a profile picture, without a user name or password; empty to remove it.',
             examples: ['https://example.com/ada.png'],
           }),
         ),
       },
-      { description: 'Changes of a profile. Absent and null members keep their value.' },
+      { description: 'Changes to a profile. Members that are absent or null stay unchanged.' },
     ),
     bodyRequired: true,
     answer: User,
@@ -53,12 +54,13 @@ export const accountOperations = operations({
     path: '/v1/auth/me',
     summary: 'Delete your account',
     description:
-      'Deletes the account at once, with all its sessions, tokens and SSH keys, and every project without another member, including all data. Projects with other members stay: if the account was the only owner, the member with the highest role becomes owner. The last administrator of the installation cannot be deleted while there are other accounts.',
+      'Deletes the account at once, with all its sessions, tokens and SSH keys, and every project that has no other member, including all data. Projects with other members remain: if the account was the only owner, the member with the highest role becomes the owner. The last administrator of the installation cannot be deleted while there are other accounts.',
     ...own,
     scope: 'admin',
     stepUp: true,
     body: resource('DeleteMeRequest', proof(), {
-      description: 'Proof that the owner of the account asks. Empty in a session that began within 10 minutes.',
+      description:
+        'Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes.',
     }),
     answer: acknowledgement('deleted'),
   },
@@ -67,7 +69,7 @@ export const accountOperations = operations({
     path: '/v1/auth/password',
     summary: 'Change your password',
     description:
-      'Replaces the password and ends every session, including the one that asks: sign in again. Personal access tokens keep working. The account is notified.',
+      'Replaces the password and ends every session, including the one that sent the request: sign in again. Personal access tokens keep working. The account is notified.',
     ...own,
     scope: 'admin',
     proof: 'current password',
@@ -75,7 +77,7 @@ export const accountOperations = operations({
     body: resource(
       'ChangePasswordRequest',
       {
-        current_password: password({ description: 'Password to be replaced.' }),
+        current_password: password({ description: 'Current password of the account.' }),
         new_password: newPassword({ examples: ['teal-lantern-gravel-58'] }),
       },
       { description: 'The old and the new password.' },

@@ -38,7 +38,7 @@ export async function createAccountByOperator(
         { ...note, details: { ...details, by: operator } },
       ),
     )
-    if (id === undefined) throw new Error(`There is an account with the e-mail ${email} already.`)
+    if (id === undefined) throw new Error(`There is already an account with the e-mail ${email}.`)
     return (await account(tx, id))?.role ?? 'User'
   })
 }

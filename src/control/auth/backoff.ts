@@ -38,7 +38,7 @@ export function createBackoff({ db, vault, clock }: Pick<Deps, 'db' | 'vault' | 
       const waitMs = until ? until.getTime() - clock.now().getTime() : 0
       if (waitMs <= 0) return
       const seconds = Math.ceil(waitMs / 1000)
-      throw new ApiError('rate_limited', `Too many failed tries. Wait ${seconds} s.`, { retryAfterSeconds: seconds })
+      throw new ApiError('rate_limited', `Too many failed attempts. Wait ${seconds} s.`, { retryAfterSeconds: seconds })
     },
     async failed(email, ip) {
       const now = clock.now()

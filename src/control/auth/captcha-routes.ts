@@ -45,7 +45,7 @@ export async function checkCaptcha(
   const inTime = stored !== undefined && stored.expiresAt > deps.clock.now()
   if (inTime && timingSafeEqual(stored.answerHash, hashOf(deps, id.toLowerCase(), answer))) {
     if (stored.workBits === 0 || (await isWorked(id.toLowerCase(), proof ?? '', stored.workBits))) return
-    throw invalidField('captcha_proof', 'is not the proof of work that `captcha_work` asks for. Ask for a new captcha.')
+    throw invalidField('captcha_proof', 'is not the proof of work that `captcha_work` requires. Request a new captcha.')
   }
-  throw invalidField('captcha_answer', 'is wrong or too old. Ask for a new captcha and answer that one.')
+  throw invalidField('captcha_answer', 'is wrong, or the captcha has expired. Request a new captcha and solve it.')
 }

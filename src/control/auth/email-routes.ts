@@ -16,7 +16,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
   sendVerification: {
     write: async ({ caller, audit }) => {
       const account = await ownAccount(ctx, caller)
-      if (account.emailVerified) throw invalidState('The e-mail address is verified already.')
+      if (account.emailVerified) throw invalidState('The e-mail address is already verified.')
       return async tx => {
         const isSent = await mailLink(tx, ctx, account.email, 'verify')
         audit({ action: 'auth.verification_asked', resourceType: 'account', resourceId: account.id })
@@ -52,7 +52,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
         queueMail(tx, ctx, {
           to: before,
           subject: 'Your e-mail address was changed',
-          text: `Your account has the address ${link.email} now. If it was not you, ask the operator of ${ctx.config.publicUrl} for help at once.`,
+          text: `The e-mail address of your account is now ${link.email}. If you did not change it, ask the operator of ${ctx.config.publicUrl} for help at once.`,
         })
         return { status: 'changed' as const }
       }
@@ -64,7 +64,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
       const account = await ownAccount(ctx, call.caller)
       await assertStepUp(ctx, call, account, body)
       const email = normaliseEmail(body.email)
-      if (email === account.email) throw invalidField('email', 'is the address of the account already')
+      if (email === account.email) throw invalidField('email', 'is already the address of the account')
       return async tx => {
         const isSent = await mailLink(tx, ctx, account.email, 'change', email)
         audit({
@@ -76,8 +76,8 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
         if (isSent)
           queueMail(tx, ctx, {
             to: account.email,
-            subject: 'A new e-mail address was asked for',
-            text: `Your account gets the address ${email} once that is confirmed. If it was not you, change your password now.`,
+            subject: 'A change of your e-mail address was requested',
+            text: `The e-mail address of your account will change to ${email} once that address is confirmed. If this was not you, change your password now.`,
           })
         return { status: isSent ? ('sent' as const) : ('sent_a_moment_ago' as const) }
       }

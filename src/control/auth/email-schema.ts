@@ -8,7 +8,7 @@ const MailedLink = resource(
   {
     status: oneOf(['sent', 'sent_a_moment_ago'], {
       description:
-        '`sent`: a link is on its way. `sent_a_moment_ago`: the last one is less than a minute old; wait for it.',
+        '`sent`: a link was sent. `sent_a_moment_ago`: no link was sent, because the last one was sent less than a minute ago; wait for it.',
     }),
   },
   { description: 'Whether a link was mailed.' },
@@ -22,7 +22,7 @@ const VerifiedEmail = resource(
         '`verified`: the address of the account is verified. `changed`: the account now has the new address.',
     }),
   },
-  { description: 'What the mailed link was for.' },
+  { description: 'Result of opening a mailed link.' },
 )
 
 export const emailOperations = operations({
@@ -31,7 +31,7 @@ export const emailOperations = operations({
     path: '/v1/auth/email/verification',
     summary: 'Send a verification link',
     description:
-      'Mails a link that verifies the e-mail address of the account; it is valid for seven days and replaces earlier ones. At most one link a minute is sent. The answer is 409 if the address is already verified.',
+      'Mails a link that verifies the e-mail address of the account; it is valid for seven days and replaces earlier ones. At most one link a minute is sent. Responds with 409 if the address is already verified.',
     ...own,
     scope: 'admin',
     answer: MailedLink,
@@ -43,7 +43,7 @@ export const emailOperations = operations({
     path: '/v1/auth/email/verify',
     summary: 'Verify an e-mail address',
     description:
-      'Takes the secret of a mailed link and marks the address as verified, or completes a change of the address. A link works once; afterwards, or once it has expired, the answer is 400. It is 409 if another account has the new address.',
+      'Takes the secret of a mailed link and marks the address as verified, or completes a change of the address. A link works once. Responds with 400 if the link was already used or has expired, and with 409 if another account has the new address.',
     ...open,
     proof: 'secret of a mailed link',
     body: resource(
@@ -70,7 +70,7 @@ export const emailOperations = operations({
         email: email({ description: 'New address to sign in with.', examples: ['ada.new@example.com'] }),
         ...proof(),
       },
-      { description: 'New address, and proof that the owner of the account asks.' },
+      { description: 'New address, and proof that the request comes from the owner of the account.' },
     ),
     answer: MailedLink,
     addition: true,
@@ -81,7 +81,7 @@ export const emailOperations = operations({
     path: '/v1/auth/password/forgot',
     summary: 'Send a password reset link',
     description:
-      'Mails a link, valid for one hour, for `POST /v1/auth/password/reset`, if the address has an account. The answer is the same if it has none. At most one link a minute is sent to an address.',
+      'Mails a link, valid for one hour, for `POST /v1/auth/password/reset`, if the address has an account. The response is the same if it has none. At most one link a minute is sent to an address.',
     ...open,
     proof: 'none: the link goes to the address',
     body: resource(
@@ -98,7 +98,7 @@ export const emailOperations = operations({
     path: '/v1/auth/password/reset',
     summary: 'Reset a password',
     description:
-      'Takes the secret of a mailed link and sets a new password. Every session ends and other mailed links stop working; the address counts as verified. A second factor stays on. The account is notified.',
+      'Takes the secret of a mailed link and sets a new password. All sessions end, other mailed links stop working, and the address counts as verified. Two-factor authentication stays on. The account is notified.',
     ...open,
     proof: 'secret of a mailed link',
     body: resource(

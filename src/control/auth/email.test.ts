@@ -205,7 +205,7 @@ describe('without a mail server', () => {
       quiet.call('POST', path, { body, ...(token === undefined ? {} : { token }) })
 
     await expect(print('reset', 'nobody@example.org')).rejects.toThrow('There is no account')
-    await expect(print('change')).rejects.toThrow('has not asked')
+    await expect(print('change')).rejects.toThrow('has not requested')
     const link = await print('verify')
     expect((await call('/v1/auth/email/verify', { token: tokenOf(link) })).body).toEqual({ status: 'verified' })
     await call('/v1/auth/email', { email: 'printed@example.org' }, person.token)

@@ -38,7 +38,7 @@ export const code = (options: Options = {}) =>
 export const linkToken = () =>
   text({
     maxLength: 200,
-    description: 'Secret of a mailed link: the part behind the `#`. It works once.',
+    description: 'Secret of a mailed link: the part after the `#`. It works once.',
     examples: ['svc_link_Jt3vQ0mC8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc'],
   })
 
@@ -46,12 +46,13 @@ export const linkToken = () =>
 export const proof = () => ({
   password: maybe(
     password({
-      description: 'Password of the account. Not needed with `code`, or in a session that began within 10 minutes.',
+      description:
+        'Password of the account. Not needed if `code` is sent, or in a session that began within the last 10 minutes.',
     }),
   ),
   code: maybe(
     code({
-      description: 'Code of the authenticator app or a recovery code. An alternative to `password`.',
+      description: 'Code of the authenticator app, or a recovery code. May be sent instead of `password`.',
       examples: [null, '492039'],
     }),
   ),

@@ -97,7 +97,7 @@ export async function printLink(
     if (!made)
       throw new Error(
         purpose === 'change'
-          ? `${email} has not asked for another address: POST /v1/auth/email comes first.`
+          ? `${email} has not requested a change of its address. Send POST /v1/auth/email first.`
           : `There is no account with the e-mail ${email}.`,
       )
     writeAudit(

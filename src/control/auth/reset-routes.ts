@@ -46,7 +46,7 @@ export const resetHandlers = (
           accountId: account.id,
           kind: 'security.password_changed',
           title: 'Your password was reset',
-          body: 'Every session was ended. If it was not you, ask an administrator for help at once.',
+          body: 'All sessions were ended. If this was not you, ask an administrator for help at once.',
         })
         return { status: 'password_changed' as const }
       }

@@ -16,7 +16,7 @@ const signInOperations = operations({
     path: '/v1/auth/captcha',
     summary: 'Get a captcha',
     description:
-      'Returns a puzzle whose answer `POST /v1/auth/register` requires. A captcha is valid for five minutes and for one attempt, right or wrong.',
+      'Returns a puzzle whose solution `POST /v1/auth/register` requires. A captcha is valid for five minutes and for a single attempt, even if that attempt fails.',
     ...open,
     proof: 'none: public',
     scope: 'read',
@@ -25,7 +25,7 @@ const signInOperations = operations({
         oneOf(['image', 'text'], {
           default: 'image',
           description:
-            '`image`: six letters and digits to read in a picture. `text`: a question in words, which also requires a proof of work.',
+            'Kind of puzzle. `image`: a picture of six letters and digits. `text`: a question in words, which also requires a proof of work.',
         }),
       ),
     }),
@@ -37,7 +37,7 @@ const signInOperations = operations({
     path: '/v1/auth/register',
     summary: 'Create an account',
     description:
-      'Creates an account with a project of its own, which becomes its default project, and mails a link that verifies the address. It starts no session: sign in with `POST /v1/auth/login` next. The answer is 409 `name_taken` if the address already has an account.',
+      'Creates an account with a project of its own, which becomes its default project, and mails a link that verifies the address. It does not start a session: sign in with `POST /v1/auth/login` next. Responds with 409 `name_taken` if the address already has an account.',
     ...open,
     proof: 'solved captcha',
     body: resource(
@@ -45,23 +45,25 @@ const signInOperations = operations({
       {
         captcha_answer: text({
           maxLength: 64,
-          description: 'What the picture shows, or the answer to the question in words. Case does not matter.',
+          description: 'The characters in the picture, or the answer to the text question. Not case-sensitive.',
           examples: ['A11', 'KFX7WA'],
         }),
         captcha_id: text({
           maxLength: 64,
-          description: 'From the captcha that `captcha_answer` answers.',
+          description: '`captcha_id` of the captcha that `captcha_answer` solves.',
           examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
         }),
         captcha_proof: maybe(
           text({
             maxLength: 64,
-            description: 'Proof of work. Required if the captcha has `captcha_work`, which says how to compute it.',
+            description:
+              'Proof of work. Required if the captcha has `captcha_work`, whose description defines the computation.',
             examples: ['193'],
           }),
         ),
         email: email({
-          description: 'Address to sign in with. Stored in lower case; each address has one account.',
+          description:
+            'E-mail address to sign in with. It is stored in lower case, and each address can have one account.',
         }),
         password: newPassword(),
         first_name: maybe(
@@ -71,7 +73,7 @@ const signInOperations = operations({
           personName({ description: 'Family name, shown to other project members.', examples: ['Example'] }),
         ),
       },
-      { description: 'New account, and the answer to a captcha.' },
+      { description: 'A new account, and the solution of a captcha.' },
     ),
     fails: [409],
     answer: User,
@@ -83,7 +85,7 @@ const signInOperations = operations({
     path: '/v1/auth/login',
     summary: 'Sign in',
     description:
-      'Starts a session and returns its tokens. For an account with two-factor authentication, a request without `code` returns `requires_2fa: true` and no tokens; repeat it with `code`. After several failures further attempts are delayed, for up to 15 minutes, with 429 and `Retry-After`.',
+      'Starts a session and returns its tokens. For an account with two-factor authentication, a request without `code` returns `requires_2fa: true` and no tokens; repeat it with `code`. After several failures, further attempts are refused with 429 and `Retry-After`, for up to 15 minutes.',
     ...open,
     proof: 'password, and a code with two-factor authentication',
     body: resource(
@@ -91,14 +93,14 @@ const signInOperations = operations({
       {
         email: text({
           maxLength: 254,
-          description: 'Address of the account. Case does not matter.',
+          description: 'E-mail address of the account. Not case-sensitive.',
           examples: ['ada@example.com'],
         }),
         password: password(),
         code: maybe(
           code({
             description:
-              'Six digits from the authenticator app, or a recovery code. Only with two-factor authentication.',
+              'Six digits from the authenticator app, or a recovery code. Required for accounts with two-factor authentication.',
           }),
         ),
       },
@@ -113,7 +115,7 @@ const signInOperations = operations({
     path: '/v1/auth/refresh',
     summary: 'Refresh a session',
     description:
-      'Exchanges a refresh token for a new session JWT and a new refresh token. A refresh token works once: if it is presented again, every session of the user ends, because it may have been stolen. Store the new token before you use it. With an `Idempotency-Key` of 22 to 255 random characters the same request can be repeated if its answer was lost, until the new token is used.',
+      'Exchanges a refresh token for a new session JWT and a new refresh token. A refresh token works once: if it is sent again, all sessions of the user are revoked, because the token may have been stolen. Store the new token before you use it. If the response may get lost, send an `Idempotency-Key` of 22 to 255 random characters: the same request can then be repeated until the new token is used.',
     ...open,
     proof: 'unused refresh token',
     body: RefreshRequest,
@@ -125,7 +127,7 @@ const signInOperations = operations({
     path: '/v1/auth/logout',
     summary: 'Sign out',
     description:
-      'Revokes the session of a refresh token: its JWTs stop working and its open event streams end. The answer is the same if the token is unknown or the session is already over.',
+      'Revokes the session of a refresh token: its JWTs stop working and its open event streams end. The response is the same if the token is unknown or the session has already ended.',
     ...open,
     proof: 'refresh token',
     body: RefreshRequest,

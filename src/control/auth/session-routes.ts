@@ -61,7 +61,7 @@ export const sessionHandlers = (ctx: AuthContext): SessionHandlers => ({
             accountId: account.id,
             kind: 'security.new_login',
             title: 'New sign-in',
-            body: `Somebody signed in from ${call.ip}. If it was not you, change your password now.`,
+            body: `Somebody signed in from ${call.ip}. If this was not you, change your password now.`,
             metadata: { ip_address: call.ip, user_agent: userAgent },
           })
         }

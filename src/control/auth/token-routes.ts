@@ -70,7 +70,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
           accountId: caller.userId,
           kind: 'security.token_created',
           title: 'New access token',
-          body: `The token "${row.name}" was made. If it was not you, revoke it and change your password.`,
+          body: `The token "${row.name}" was created. If this was not you, revoke it and change your password.`,
         })
         const { user_id: _, last_used_at: __, ...view } = viewToken(row)
         return { ...view, token }

@@ -11,7 +11,7 @@ export const tokenOperations = operations({
     path: '/v1/auth/tokens',
     summary: 'List personal access tokens',
     description:
-      'Lists the tokens of the account, newest first, expired ones included. A token that is bound to a project sees only tokens bound to the same project.',
+      'Lists the tokens of the account, including expired ones, newest first. A request with a token that is bound to a project lists only tokens bound to the same project.',
     ...own,
     scope: 'read',
     list: { order: ['-id'], filters: ['name'] },
@@ -21,7 +21,7 @@ export const tokenOperations = operations({
         path: '/v1/auth/tokens/{token_id}',
         by: 'id',
         summary: 'Get a personal access token',
-        description: 'Returns what the list shows of one token. The token itself cannot be read again.',
+        description: 'Returns the properties of one token. The token itself cannot be read again.',
       },
     ],
     answer: list(PersonalAccessToken),
@@ -33,7 +33,7 @@ export const tokenOperations = operations({
     path: '/v1/auth/tokens',
     summary: 'Create a personal access token',
     description:
-      'Makes a token for scripts and CI; the answer is the only place where it is shown. It gets at most the scopes and the project of the credential that creates it, and it survives a change of the password. An account has at most 100 tokens and is notified of each new one.',
+      'Creates a token for scripts and CI. Only the response shows the token itself. It gets at most the scopes and the project of the credential that creates it, and stays valid after a change of the password. An account has at most 100 tokens and is notified of each new one.',
     ...own,
     scope: 'admin',
     body: resource(
@@ -44,17 +44,17 @@ export const tokenOperations = operations({
           text({
             maxLength: 100,
             description:
-              'Slug or id of the only project the token may act in. Default: every project of the account, or the project of the token that creates it.',
+              'Slug or id of the project that the token is bound to. Default: the project of the token that creates it, if that is bound to one; otherwise every project of the account.',
             examples: ['acme'],
           }),
         ),
         scopes: maybe(Scopes, {
           description:
-            'What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it.',
+            'Permissions of the token. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it.',
           examples: [['deploy']],
         }),
         expires_at: maybe(dateTime(), {
-          description: 'When the token stops working; must be in the future. Default: never.',
+          description: 'When the token expires; must be in the future. Default: never.',
           examples: ['2027-03-14T00:00:00.000Z'],
         }),
       },
@@ -67,12 +67,12 @@ export const tokenOperations = operations({
     path: '/v1/auth/tokens/{token_id}',
     summary: 'Revoke a personal access token',
     description:
-      'Deletes the token: requests with it fail from now on and event streams that it opened end. Sessions and other tokens are not affected.',
+      'Deletes the token: further requests with it fail, and event streams that it opened end. Sessions and other tokens are not affected.',
     ...own,
     scope: 'admin',
     params: Type.Object({
       token_id: text({
-        description: 'Id of the token, as listed; not the token itself.',
+        description: 'Id of the token, from the list of tokens; not the token itself.',
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
@@ -83,7 +83,7 @@ export const tokenOperations = operations({
     path: '/v1/auth/sessions',
     summary: 'List sessions',
     description:
-      'Lists where the account is signed in, newest first: sessions that are not revoked and can still be refreshed. Not for tokens that are bound to a project.',
+      'Lists the sessions of the account that are not revoked and can still be refreshed, newest first. Not available for tokens that are bound to a project.',
     ...own,
     scope: 'read',
     list: { order: ['-id'] },
@@ -104,10 +104,10 @@ export const tokenOperations = operations({
     path: '/v1/auth/sessions/{session_id}',
     summary: 'Revoke a session',
     description:
-      'Signs one session out at once: its JWT and refresh token stop working and its event streams end. It may be the session that asks.',
+      'Ends one session at once: its JWT and refresh token stop working, and its event streams end. A session may revoke itself.',
     ...own,
     scope: 'admin',
-    params: Type.Object({ session_id: uuid({ description: 'Id of the session, as listed.' }) }),
+    params: Type.Object({ session_id: uuid({ description: 'Id of the session, from the list of sessions.' }) }),
     answer: acknowledgement('revoked'),
     addition: true,
   },

@@ -43,7 +43,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
         const account = await ownAccount(ctx, caller)
         if (account.totpEnabled) throw alreadyOn()
         const sealed = account.totpSecret
-        if (sealed === null) throw invalidState('Two-factor authentication is not set up. Ask for a secret first.')
+        if (sealed === null) throw invalidState('Two-factor authentication is not set up. Request a secret first.')
         // Without a proof, an attacker with a stolen credential could enable it and lock the owner out.
         await assertStepUp(ctx, call, account, { password: call.body.password ?? null })
         await ctx.backoff.enter(account.email, call.ip)
@@ -55,7 +55,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
         }
         return async tx => {
           if (!(await confirmTotp(tx, caller.userId, sealed, step))) {
-            throw invalidState('The secret was replaced meanwhile. Scan the new one.')
+            throw invalidState('The secret was replaced in the meantime. Scan the new one.')
           }
           const codes = newRecoveryCodes()
           const hashes = codes.map(text => ctx.vault.hash(purposes.recoveryCode, normaliseRecoveryCode(text)))
@@ -65,7 +65,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
             accountId: caller.userId,
             kind: 'security.2fa_enabled',
             title: 'Two-factor authentication is on',
-            body: 'From now on, signing in asks for a code. Keep the recovery codes in a safe place.',
+            body: 'From now on, signing in requires a code. Keep the recovery codes in a safe place.',
           })
           return { totp_enabled: true, recovery_codes: codes }
         }
@@ -74,17 +74,17 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
     disableTotp: {
       write: async call => {
         const account = await ownAccount(ctx, call.caller)
-        if (!account.totpEnabled) throw invalidState('Two-factor authentication is off already.')
+        if (!account.totpEnabled) throw invalidState('Two-factor authentication is already off.')
         await assertStepUp(ctx, call, account, call.body ?? {})
         return async tx => {
-          if (!(await removeTotp(tx, account.id))) throw invalidState('Two-factor authentication is off already.')
+          if (!(await removeTotp(tx, account.id))) throw invalidState('Two-factor authentication is already off.')
           await replaceRecoveryCodes(tx, account.id, [])
           call.audit({ action: 'auth.2fa_disabled', resourceType: 'account', resourceId: account.id })
           await notifyAccount(tx, {
             accountId: account.id,
             kind: 'security.2fa_disabled',
             title: 'Two-factor authentication is off',
-            body: 'Signing in asks for the password alone. If it was not you, change your password now.',
+            body: 'Signing in now requires the password only. If this was not you, change your password now.',
           })
           return { status: 'disabled' as const }
         }

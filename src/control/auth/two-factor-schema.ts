@@ -19,7 +19,7 @@ export const twoFactorOperations = operations({
     method: 'GET',
     fails: [409],
     description:
-      'Makes a secret for an authenticator app (TOTP, RFC 6238). It takes effect once `POST /v1/auth/2fa/verify` receives a code made with it; until then each call replaces the secret. The answer is 409 if two-factor authentication is already on.',
+      'Creates a secret for an authenticator app (TOTP, RFC 6238). It takes effect once `POST /v1/auth/2fa/verify` receives a code that was generated with it; until then, each call replaces the secret. Responds with 409 if two-factor authentication is already on.',
   },
   setupTotpByPost: {
     ...setup,
@@ -33,19 +33,22 @@ export const twoFactorOperations = operations({
     path: '/v1/auth/2fa/verify',
     summary: 'Turn on two-factor authentication',
     description:
-      'Checks a first code of the authenticator app and turns two-factor authentication on: signing in asks for a code from then on. The answer holds ten recovery codes, which are shown only here. The account is notified.',
+      'Checks a first code of the authenticator app and turns two-factor authentication on: from then on, signing in requires a code. The response contains ten recovery codes, which are never shown again. The account is notified.',
     ...own,
     scope: 'admin',
     stepUp: true,
     body: resource(
       'VerifyTotpRequest',
       {
-        code: code({ description: 'Six digits that the authenticator app shows now.' }),
+        code: code({ description: 'Current six-digit code of the authenticator app.' }),
         password: maybe(password(), {
-          description: 'Password of the account. Not needed in a session that began within 10 minutes.',
+          description: 'Password of the account. Not needed in a session that began within the last 10 minutes.',
         }),
       },
-      { description: 'First code of an authenticator app, and proof that the owner of the account asks.' },
+      {
+        description:
+          'First code of an authenticator app, and proof that the request comes from the owner of the account.',
+      },
     ),
     answer: TotpVerified,
   },
@@ -54,12 +57,13 @@ export const twoFactorOperations = operations({
     path: '/v1/auth/2fa/disable',
     summary: 'Turn off two-factor authentication',
     description:
-      'Removes the second factor and its recovery codes: signing in takes the password alone. The account is notified. The answer is 409 if two-factor authentication is already off.',
+      'Removes the second factor and its recovery codes: signing in then requires the password only. The account is notified. Responds with 409 if two-factor authentication is already off.',
     ...own,
     scope: 'admin',
     stepUp: true,
     body: resource('DisableTotpRequest', proof(), {
-      description: 'Proof that the owner of the account asks. Empty in a session that began within 10 minutes.',
+      description:
+        'Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes.',
     }),
     answer: acknowledgement('disabled'),
   },

@@ -49,7 +49,7 @@ export const prices = (text: string): UsagePrices => {
   for (const pair of list(text)) {
     const [name = '', cents] = pair.split('=')
     if (!Object.hasOwn(found, name) || !(Number(cents) >= 0))
-      throw new Error('must be like vcpu_hour=1.2,gib_hour=0.6,storage_gb_month=8,egress_gb=5')
+      throw new Error('must have the form vcpu_hour=1.2,gib_hour=0.6,storage_gb_month=8,egress_gb=5')
     Object.assign(found, { [name]: Number(cents) })
   }
   return Object.freeze({

@@ -32,7 +32,7 @@ export function catalogueOf(products: readonly Product[], settings: Settings): C
 /** Returns the product to sell. @throws ApiError 400 if unknown, 409 if archived */
 export function productToSell({ products }: Catalogue, id: string): Product {
   const product = products.find(p => p.id === id)
-  if (!product) throw invalidField('product_id', 'is not one of GET /v1/billing/products')
+  if (!product) throw invalidField('product_id', 'is not the id of a product in GET /v1/billing/products')
   if (product.isArchived) throw invalidState(`"${product.name}" is no longer sold. Choose another product.`)
   return product
 }

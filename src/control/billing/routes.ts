@@ -134,7 +134,7 @@ async function productOfCheckout(parts: Parts, projectId: string, desiredFor: st
   const selectedId = (await store.accountOf(parts.db, projectId))?.selectedProductId
   const selected = catalogue.products.find(p => p.id === selectedId && !p.isArchived)
   const product = selected ?? catalogue.defaultProduct
-  if (!product) throw invalidState('There is no product to sell yet. An administrator refreshes them first.')
+  if (!product) throw invalidState('No product is for sale yet. An administrator must refresh the products first.')
   return product
 }
 

@@ -10,7 +10,7 @@ const ProductChoice = resource(
       text({
         maxLength: 200,
         description:
-          'Product from `GET /v1/billing/products` that is not archived. In a checkout, null means the chosen or else the default product; when choosing, null means the default product.',
+          'Id of a product from `GET /v1/billing/products` that is not archived. For a checkout, null means the chosen product, or else the default product. For the choice of the checkout product, null means the default product.',
         examples: ['prod_pro'],
       }),
     ),
@@ -29,7 +29,7 @@ const sandboxPage = {
   query: Type.Object({
     session: text({
       maxLength: 100,
-      description: 'Random id in the link that a checkout or portal request returned. Valid for a day.',
+      description: 'Random id from the link that a checkout or portal request returned; valid for one day.',
       examples: ['Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
     }),
   }),
@@ -46,7 +46,7 @@ export const billingOperations = operations({
     path: '/v1/billing',
     summary: 'Get the billing summary',
     description:
-      'Returns the plan of the project, what it allows, and the subscription that pays for it. Without a billing provider every project has the plan that the installation is configured with. The provider is not asked: the state is the one it last reported.',
+      'Returns the plan of the project, its limits, and the subscription that pays for it. Without a billing provider, every project has the default plan of the installation. The request does not query the provider; it returns the state that the provider last reported.',
     ...shared,
     scope: 'read',
     answer: BillingSummary,
@@ -56,7 +56,7 @@ export const billingOperations = operations({
     path: '/v1/billing/products',
     summary: 'List products',
     description:
-      'Lists what a project can subscribe to, as last read from the billing provider. Needs no credential, so that a price list can show it.',
+      'Lists the products that a project can subscribe to, as last read from the billing provider. Needs no credential, so that a public price list can use it.',
     tag: 'Billing',
     auth: 'none',
     proof: 'none: public',
@@ -69,7 +69,7 @@ export const billingOperations = operations({
     path: '/v1/billing/products/refresh',
     summary: 'Refresh products',
     description:
-      'Reads the products from the billing provider now; this otherwise happens every hour and after the provider reports a change. Products that the provider no longer has are archived. Only for administrators.',
+      'Reads the products from the billing provider now; this otherwise happens every hour and after the provider reports a change. Products that no longer exist at the provider are archived. Only for administrators.',
     tag: 'Billing',
     auth: 'bearer',
     project: 'none',
@@ -82,7 +82,7 @@ export const billingOperations = operations({
     path: '/v1/billing/checkout-product',
     summary: 'Choose the checkout product',
     description:
-      'Stores which product the next checkout of the project sells, and changes no subscription. The answer is 400 for an unknown product and 409 for an archived one.',
+      'Stores which product the next checkout of the project sells. It does not change a subscription. Responds with 400 for an unknown product and with 409 for an archived one.',
     ...shared,
     scope: 'admin',
     body: ProductChoice,
@@ -95,7 +95,7 @@ export const billingOperations = operations({
     path: '/v1/billing/checkout',
     summary: 'Start a checkout',
     description:
-      'Returns a page of the billing provider on which a subscription for the project is paid. The plan changes once the provider reports the payment, usually within seconds. The answer is 409 if the project already has a subscription, which is changed in the portal, or if nothing is for sale.',
+      'Returns the URL of a page of the billing provider, on which the user pays for a subscription of the project. The plan changes once the provider reports the payment, usually within seconds. Responds with 409 if no product is for sale, or if the project already has a subscription; change that in the billing portal.',
     ...shared,
     scope: 'admin',
     body: ProductChoice,
@@ -107,7 +107,7 @@ export const billingOperations = operations({
     path: '/v1/billing/portal',
     summary: 'Open the billing portal',
     description:
-      'Returns a page of the billing provider on which the subscription, payment methods and invoices of the project are managed. The answer is 409 before the first checkout.',
+      'Returns the URL of a page of the billing provider, on which the user manages the subscription, payment methods and invoices of the project. Responds with 409 before the first checkout.',
     ...shared,
     scope: 'admin',
     answer: Redirect,
@@ -117,7 +117,7 @@ export const billingOperations = operations({
     path: '/v1/billing/sandbox/checkout',
     summary: 'Show the sandbox checkout',
     description:
-      'HTML page on which a checkout of the billing sandbox is paid, without money. Only where the sandbox is the billing provider, else 404.',
+      'Returns the HTML page on which a checkout of the billing sandbox is paid, without real money. Responds with 404 if the sandbox is not the billing provider.',
     ...sandboxPage,
   },
   paySandboxCheckout: {
@@ -125,7 +125,7 @@ export const billingOperations = operations({
     path: '/v1/billing/sandbox/checkout',
     summary: 'Pay a sandbox checkout',
     description:
-      'Takes the form of the checkout page (`action=pay`) and starts the subscription. A checkout is paid once; repeating the request changes nothing.',
+      'Receives the form of the checkout page (`action=pay`) and starts the subscription. Repeating the request for a paid checkout changes nothing.',
     ...sandboxPage,
     rawBody: true,
     bodyRequired: true,
@@ -135,7 +135,7 @@ export const billingOperations = operations({
     path: '/v1/billing/sandbox/portal',
     summary: 'Show the sandbox portal',
     description:
-      'HTML page on which the subscriptions of a project in the billing sandbox are managed. Only where the sandbox is the billing provider, else 404.',
+      'Returns the HTML page on which the subscriptions of a project in the billing sandbox are managed. Responds with 404 if the sandbox is not the billing provider.',
     ...sandboxPage,
   },
   changeInSandboxPortal: {
@@ -143,7 +143,7 @@ export const billingOperations = operations({
     path: '/v1/billing/sandbox/portal',
     summary: 'Change a sandbox subscription',
     description:
-      'Takes the form of the portal page: `action` is `cancel`, `resume`, `fail`, `pay` or `next`, a space, and the id of the subscription. `fail` starts a period that is not paid, `pay` settles it, `next` starts the next period now.',
+      'Receives the form of the portal page. `action` is a verb, a space, and the id of the subscription. `cancel` ends the subscription with its current period, `resume` undoes that, `fail` starts a period whose payment fails, `pay` settles it, and `next` starts the next period now.',
     ...sandboxPage,
     rawBody: true,
     bodyRequired: true,

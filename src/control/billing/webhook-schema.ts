@@ -7,10 +7,10 @@ const BillingEventEffect = resource(
   {
     status: oneOf(['applied', 'ignored', 'duplicate'], {
       description:
-        '`applied`: subscriptions and plans are up to date with it. `ignored`: outdated, or not about this installation. `duplicate`: received before.',
+        '`applied`: the event was applied to subscriptions and plans. `ignored`: the event is outdated, or does not concern this installation. `duplicate`: the event was received before.',
     }),
   },
-  { description: 'What an event of the billing provider did.' },
+  { description: 'Effect of an event from the billing provider.' },
 )
 
 export const billingWebhookOperations = operations({
@@ -22,7 +22,7 @@ export const billingWebhookOperations = operations({
     maxBytes: maxEventBytes,
     summary: 'Receive a billing event',
     description:
-      'Takes a signed event of the billing provider, at most 1 MiB, and updates subscriptions and plans. The answer is 401 for a wrong signature and 404 without a billing provider.',
+      'Receives a signed event of the billing provider, at most 1 MiB, and updates subscriptions and plans. Responds with 401 if the signature is wrong, and with 404 if no billing provider is configured.',
     fails: [401, 404],
   },
 })

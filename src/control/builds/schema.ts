@@ -37,28 +37,29 @@ const buildError = () =>
 const buildArguments = {
   maxProperties: maxBuildNames,
   description:
-    'Arguments of the Dockerfile, or variables of the commands of other builds. Members of the project can read them.',
+    'Build arguments for the Dockerfile, or, in builds without a Dockerfile, environment variables of the build commands. Members of the project can read them.',
   examples: [{ VERSION: '1.4' }],
 }
 const dockerfilePath = {
   maxLength: 1024,
   description:
-    'Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one.',
+    'Path of the Dockerfile in the source. If empty, `Dockerfile` or `Containerfile` in the top directory is used, if there is one.',
   examples: ['docker/web.Dockerfile'],
 }
 const names = (description: string, example: string) =>
   list(text({ maxLength: 128, examples: [example] }), { maxItems: maxBuildNames, description, examples: [[example]] })
-const buildEnv = () => names('Variables of the app that the build gets like `args`; none of its secrets.', 'PUBLIC_URL')
+const buildEnv = () =>
+  names('Names of app variables that the build gets in the same way as `args`. Secrets are not allowed.', 'PUBLIC_URL')
 const buildSecrets = () =>
   names(
-    'Variables of the app that the build gets as secrets: `RUN --mount=type=secret,id=<name>` of a Dockerfile, or variables of the commands of other builds.',
+    'Names of app variables that the build gets as secrets: with `RUN --mount=type=secret,id=<name>` in a Dockerfile, or, in builds without a Dockerfile, as environment variables of the build commands.',
     'NPM_TOKEN',
   )
 
 export const AppBuild = resource(
   'AppBuild',
   { dockerfile: text(dockerfilePath), args: stringMap(buildArguments), env: buildEnv(), secrets: buildSecrets() },
-  { description: 'How the source of an app is built.' },
+  { description: "Settings for builds of the app's source." },
 )
 
 export const AppBuildRequest = resource('AppBuildRequest', {
@@ -72,28 +73,28 @@ export const Build = resource(
   'Build',
   {
     id: uuid({ description: 'Id of the build.' }),
-    deployment_id: uuid({ description: 'The deployment that the build belongs to.' }),
-    job_id: text({ description: 'Short id of the deployment, used in paths.', examples: ['job-3f6d0c4f2a1097e0'] }),
+    deployment_id: uuid({ description: 'UUID of the deployment that the build belongs to.' }),
+    job_id: text({ description: 'Short id of the deployment, as used in paths.', examples: ['job-3f6d0c4f2a1097e0'] }),
     status: buildStatus(),
-    git_branch: text({ description: 'The branch that is built; empty for an uploaded source.', examples: ['main'] }),
+    git_branch: text({ description: 'Branch that is built; empty for an uploaded source.', examples: ['main'] }),
     git_commit_hash: text({
-      description: 'The commit that is built; empty until it is fetched.',
+      description: 'Hash of the commit that is built; empty until the commit is fetched.',
       examples: ['4f1c2a9b7d3e5f60718293a4b5c6d7e8f9012345'],
     }),
     git_commit_message: text({
-      description: 'First line of the commit message; empty until it is fetched.',
+      description: 'First line of the commit message; empty until the commit is fetched.',
       examples: ['Answer on /health'],
     }),
-    trigger_source: text({ description: '`manual`, `api` or `push`.', examples: ['push'] }),
+    trigger_source: text({ description: 'What started the build: `manual`, `api` or `push`.', examples: ['push'] }),
     image: nullable(
       text({
-        description: 'The built image; null until it exists.',
+        description: 'Reference of the built image; null until it exists.',
         examples: ['registry.mote.example/blue/web:4f1c2a9'],
       }),
     ),
     source: nullable(
       text({
-        description: 'The uploaded source that is built; null for a repository.',
+        description: 'Name of the uploaded source that is built; null if a repository is built.',
         examples: [null, 'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
       }),
     ),
@@ -110,7 +111,7 @@ const BuildLogLine = resource(
   'BuildLogLine',
   {
     at: dateTime({ description: 'When the line was written.' }),
-    line: text({ description: 'The text, without its line break.', examples: ['added 212 packages in 4s'] }),
+    line: text({ description: 'Text of the line, without its line break.', examples: ['added 212 packages in 4s'] }),
   },
   { description: 'One line of the log of a build.' },
 )
@@ -119,17 +120,17 @@ export const BuildLog = resource(
   'BuildLog',
   {
     build_id: uuid({ description: 'Id of the build.' }),
-    deployment_id: uuid({ description: 'The deployment that the build belongs to.' }),
+    deployment_id: uuid({ description: 'UUID of the deployment that the build belongs to.' }),
     status: buildStatus(),
     error: buildError(),
     source: oneOf(['host', 'kept', 'none'], {
       description:
-        '`host`: the current log; `kept`: the stored log of a finished build; `none`: the build is queued, or its log was lost with its host.',
+        'Where the lines come from. `host`: read from the host that runs or ran the build. `kept`: the stored log of a finished build. `none`: there is no log, because the build is queued or its log was lost together with its host.',
       examples: ['kept'],
     }),
-    lines: list(BuildLogLine, { description: 'The newest lines, oldest first.' }),
+    lines: list(BuildLogLine, { description: 'The newest log lines, oldest first.' }),
   },
-  { description: 'The log of a build.' },
+  { description: 'Log of a build.' },
 )
 export type BuildLog = Static<typeof BuildLog>
 
@@ -137,10 +138,10 @@ export const AppSource = resource(
   'AppSource',
   {
     source: text({
-      description: 'Name of the source for deployments: `sha256:` and the digest of the stored archive.',
+      description: 'Name of the source, to be used in deployments: `sha256:` and the digest of the stored archive.',
       examples: ['sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
     }),
-    size_bytes: int64({ description: 'Size of the stored archive in bytes, compressed.', examples: [48_213] }),
+    size_bytes: int64({ description: 'Size of the stored, compressed archive in bytes.', examples: [48_213] }),
     files: uint32({ description: 'Number of files in the source.', examples: [37] }),
   },
   { description: 'An uploaded source.' },
@@ -156,7 +157,7 @@ export const buildOperations = operations({
     path: '/v1/apps/{app_name}/source',
     summary: 'Upload the source of an app',
     description:
-      "Stores a tar.gz of the app's folder for a deployment that names it in `source`. Uploads that no deployment names are deleted after a while.",
+      "Stores a tar.gz archive of the app's source. A deployment builds it if its `source` names it. Uploads that no deployment names are deleted after a while.",
     ...shared,
     scope: 'deploy',
     throttle: 'create',
@@ -180,7 +181,8 @@ export const buildOperations = operations({
         path: '/v1/apps/{app_name}/builds/{build_id}',
         by: 'id',
         summary: 'Get a build',
-        description: 'Returns one build. With `wait=succeeded,failed` it answers once the build has ended.',
+        description:
+          'Returns one build. With `wait=succeeded,failed` the response is delayed until the build has ended.',
         waits: 'status',
       },
     ],
@@ -190,12 +192,12 @@ export const buildOperations = operations({
     path: '/v1/apps/{app_name}/builds/{build_id}/log',
     summary: 'Get the log of a build',
     description:
-      'Returns the log of the build, even long after it ended. Live lines appear in the log of its deployment.',
+      'Returns the log of the build, even long after the build has ended. To follow a running build, use the log stream of its deployment.',
     ...shared,
     params: Type.Object({
       app_name: appName(),
       build_id: text({
-        description: 'Id of the build, or id or job id of its deployment.',
+        description: 'Id of the build, or UUID or job id of its deployment.',
         examples: ['job-3f6d0c4f2a1097e0'],
       }),
     }),
@@ -204,7 +206,7 @@ export const buildOperations = operations({
         uint32({
           maximum: 10_000,
           default: 5000,
-          description: 'Number of lines, taken from the end.',
+          description: 'Maximum number of lines, taken from the end of the log.',
           examples: [5000],
         }),
       ),

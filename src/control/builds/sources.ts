@@ -21,7 +21,7 @@ const keptMs = hours(24)
 export function checkSource(source: string): string {
   const digest = /^sha256:([0-9a-f]{64})$/.exec(source)?.[1]
   if (digest === undefined)
-    throw invalidField('source', 'must be the answer of PUT /v1/apps/{app_name}/source: sha256:...')
+    throw invalidField('source', 'must be the source that PUT /v1/apps/{app_name}/source returned: sha256:...')
   return digest
 }
 

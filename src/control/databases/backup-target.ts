@@ -45,7 +45,7 @@ export function targetOf(request: TargetRequest): BackupTarget {
   const caCertificate = request.ca_certificate ?? ''
   const url = URL.canParse(request.endpoint) ? new URL(request.endpoint) : undefined
   if (url?.protocol !== 'https:' || url.pathname !== '/' || url.search || url.username)
-    throw invalidField('endpoint', 'must be like https://s3.example.com or https://s3.example.com:9000')
+    throw invalidField('endpoint', 'must have the form https://s3.example.com or https://s3.example.com:9000')
   check('bucket', bucket, /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket')
   check('region', region, /^[a-z0-9-]{1,60}$/, 'must be the name of a region')
   check(

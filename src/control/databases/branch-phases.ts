@@ -128,7 +128,7 @@ export async function deleting(deps: BranchDeps, { subject: b, signal }: Step<Br
 /** The error of the newest deployment, if it failed. */
 export const failureOf = (b: Branch): string | undefined => {
   const newest = b.deployments.at(-1)
-  return newest?.outcome === 'failed' ? (newest.error ?? 'Its VM failed.') : undefined
+  return newest?.outcome === 'failed' ? (newest.error ?? 'The VM of the database failed.') : undefined
 }
 
 export const fail = (b: Branch, error: string) => async (tx: Tx) => {

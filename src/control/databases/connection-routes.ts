@@ -99,5 +99,5 @@ async function branchNamed({ db }: Pick<Deps, 'db'>, databaseId: string, name: s
   const branches = await store.branches(db, databaseId)
   const branch = branches.find(one => (name === undefined ? one.isCurrent : one.name === name))
   if (branch) return branch
-  throw name === undefined ? notFound() : invalidField('branch', 'there is no such branch')
+  throw name === undefined ? notFound() : invalidField('branch', 'the database has no branch of this name')
 }

@@ -42,7 +42,7 @@ const ownOperations = operations({
     path: '/v1/databases',
     summary: 'Create a database',
     description:
-      'Creates a managed database in its own VM. The request returns at once: wait for `running` with `GET /v1/databases/{id}`.',
+      'Creates a managed database in its own VM. The response is sent before the database is ready: wait for `running` with `GET /v1/databases/{id}`.',
     ...shared,
     scope: 'write',
     body: CreateDatabaseRequest,
@@ -54,7 +54,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}',
     summary: 'Delete a database',
     description:
-      'Deletes the database with its branches, snapshots and backups on volumes. This cannot be undone; backups in object storage stay.',
+      'Deletes the database with its branches, its snapshots and its backups on volumes. This cannot be undone. Backups in object storage are not deleted.',
     ...shared,
     scope: 'write',
     params,
@@ -65,7 +65,8 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/databases/{id}',
     summary: 'Get a database',
-    description: 'Returns one database. With `wait=running,failed` it answers once the database is created.',
+    description:
+      'Returns one database. With `wait=running,failed` the response is delayed until the database is created.',
     ...shared,
     scope: 'read',
     params,
@@ -78,7 +79,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}',
     summary: 'Change a database',
     description:
-      'Changes size or settings, which restarts the server; grows its disk while it runs; suspends it and resumes it.',
+      'Changes a database. New sizes of the VM and new settings restart the PostgreSQL server; the disk grows while the server runs. The request can also suspend or resume the database.',
     ...shared,
     scope: 'write',
     params,
@@ -92,7 +93,8 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/databases/{id}/rotate-password',
     summary: 'Rotate the password of a database',
-    description: 'Sets a new password for the owner. Clients connected with the old one are disconnected.',
+    description:
+      'Sets a new password for the database owner. Clients that connected with the old password are disconnected.',
     ...shared,
     scope: 'write',
     params,
@@ -104,7 +106,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}/logs/stream',
     summary: 'Follow the log of a database',
     description:
-      'Sends history lines, then each new line that the server of the current branch writes. Resume with `Last-Event-ID`.',
+      'Sends stored log lines, then each new line that the PostgreSQL server of the current branch writes. Resume with `Last-Event-ID`.',
     ...shared,
     scope: 'read',
     params,
@@ -113,7 +115,7 @@ const ownOperations = operations({
         int64({
           minimum: 0,
           maximum: 10_000,
-          description: 'Number of history lines sent first. Default: 100.',
+          description: 'Number of stored log lines to send first. Default: 100.',
           examples: [100],
         }),
       ),
@@ -125,8 +127,8 @@ const ownOperations = operations({
     addition: true,
     method: 'GET',
     path: '/v1/databases/{id}/metrics/stream',
-    summary: 'Follow the live numbers of a database',
-    description: 'Sends the numbers of the VM of the current branch as `snapshot`, then once a second as `metrics`.',
+    summary: 'Follow the metrics of a database',
+    description: "Sends the metrics of the current branch's VM, first as `snapshot`, then once a second as `metrics`.",
     ...shared,
     scope: 'read',
     params,
@@ -139,13 +141,17 @@ const ownOperations = operations({
     path: '/v1/databases/{id}/connection',
     summary: 'Get the connection of a database',
     description:
-      'Returns addresses, the owner and its password, with commands to paste. Connections from outside go through the SSH bastion.',
+      'Returns addresses, the owner role and its password, and commands that connect. Connections from outside go through an SSH tunnel over the bastion.',
     ...shared,
     scope: 'write',
     params,
     query: Type.Object({
       branch: Type.Optional(
-        text({ maxLength: 40, description: 'The branch to connect to. Default: the current one.', examples: ['main'] }),
+        text({
+          maxLength: 40,
+          description: 'Name of the branch to connect to. Default: the current branch.',
+          examples: ['main'],
+        }),
       ),
     }),
     answer: DatabaseConnection,
@@ -157,7 +163,8 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/databases/{id}/tunnel-password',
     summary: 'Create a tunnel password',
-    description: 'Creates a password for one SSH login to this database, valid for a minute. It is shown only once.',
+    description:
+      'Creates a password for a single SSH login to this database, valid for one minute. It is shown only once.',
     ...shared,
     scope: 'write',
     params,
@@ -181,7 +188,8 @@ const ownOperations = operations({
         path: '/v1/databases/{id}/branches/{branch_name}',
         by: 'branch_name',
         summary: 'Get a branch of a database',
-        description: 'Returns one branch. With `wait=ready,failed` it answers once the branch accepts connections.',
+        description:
+          'Returns one branch. With `wait=ready,failed` the response is delayed until the branch accepts connections.',
         waits: 'status',
       },
     ],
@@ -193,7 +201,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}/branches',
     summary: 'Create a branch of a database',
     description:
-      'Creates a branch with its own VM: from a snapshot, or from the current branch at an instant. Give one of `from_snapshot` and `at`.',
+      'Creates a branch with its own VM, from a snapshot (`from_snapshot`) or from the current branch at a point in time (`at`). Exactly one of them is required.',
     ...shared,
     scope: 'write',
     params,
@@ -206,7 +214,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}/branches/{branch_name}',
     summary: 'Delete a branch of a database',
     description:
-      'Deletes a branch with its snapshots and backups. The current branch is refused: promote another one first.',
+      'Deletes a branch with its snapshots and backups. The current branch cannot be deleted: promote another one first.',
     ...shared,
     scope: 'write',
     params: ofBranch,
@@ -218,7 +226,7 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/databases/{id}/branches/{branch_name}/promote',
     summary: 'Promote a branch of a database',
-    description: 'Makes a branch the current one: from then on the host name of the database points to it.',
+    description: 'Makes the branch the current one: from then on, the host name of the database points to it.',
     ...shared,
     scope: 'write',
     params: ofBranch,

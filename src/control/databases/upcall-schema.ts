@@ -6,8 +6,10 @@ import { ReAttachedTenant } from './resources.ts'
 const TenantValidity = resource(
   'TenantValidity',
   {
-    id: text({ description: 'Tenant, 32 hexadecimal digits.', examples: ['3f6d0c4f2a1097e08f003f6d0c4f2a10'] }),
-    valid: bool({ description: 'Whether the generation is current: only then may the node delete files.' }),
+    id: text({ description: 'Tenant id, 32 hexadecimal digits.', examples: ['3f6d0c4f2a1097e08f003f6d0c4f2a10'] }),
+    valid: bool({
+      description: 'Whether the generation is current. Only then may the storage node delete remote files.',
+    }),
   },
   { description: 'Whether a storage node still owns a tenant.' },
 )
@@ -27,13 +29,13 @@ export const upcallOperations = operations({
     path: '/re-attach',
     summary: 'Attach the tenants of a storage node',
     description:
-      'A page server calls this when it starts. The generation of each of its tenants is raised, so that nodes that had the tenant before lose the right to it.',
+      'A page server sends this request when it starts. The generation of each of its tenants is increased, so that nodes to which a tenant was attached before can no longer write to it.',
     ...upcall,
     scope: 'write',
     body: ReAttachRequest,
     bodyRequired: false,
     answer: resource('ReAttachResponse', {
-      tenants: list(ReAttachedTenant, { description: 'The tenants that are attached to the node now.' }),
+      tenants: list(ReAttachedTenant, { description: 'Tenants that are attached to the storage node.' }),
     }),
     fails: [403, 404],
   },
@@ -42,11 +44,13 @@ export const upcallOperations = operations({
     path: '/validate',
     summary: 'Check the generations of tenants',
     description:
-      'A page server calls this before it deletes remote files: it may delete them only with the current generation of a tenant.',
+      'A page server sends this request before it deletes remote files: it may delete them only if it has the current generation of the tenant.',
     ...upcall,
     scope: 'read',
     body: ValidateRequest,
-    answer: resource('ValidateResponse', { tenants: list(TenantValidity, { description: 'The requested tenants.' }) }),
+    answer: resource('ValidateResponse', {
+      tenants: list(TenantValidity, { description: 'The tenants of the request, with the validity of each.' }),
+    }),
     unaudited: true,
     fails: [403],
   },

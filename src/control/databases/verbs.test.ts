@@ -408,7 +408,7 @@ function faultOf({ what, outcome }: Case): string | undefined {
   const reasons = ['not_found', 'operation_in_progress', 'invalid_state']
   if (refused instanceof ApiError && reasons.includes(refused.code)) return undefined
   // A missing snapshot or branch is refused as an invalid request.
-  if (refused instanceof ApiError && /there is no|has no snapshot named/.test(refused.message)) return undefined
+  if (refused instanceof ApiError && /has no branch|has no snapshot named/.test(refused.message)) return undefined
   return `${what}: ${String(refused)}`
 }
 

@@ -44,7 +44,7 @@ export const volumeStorage = (deps: DatabaseDeps): Storage => ({
 
   async rewind(b) {
     const volume = b.dataVolumeId ? await findVolume(deps.db, b.dataVolumeId) : undefined
-    if (!volume) return { state: 'failed', error: 'Its volume no longer exists.' }
+    if (!volume) return { state: 'failed', error: 'The volume of the branch no longer exists.' }
     if (volume.state === 'restoring') return { state: 'waiting' }
     return volume.error ? { state: 'failed', error: volume.error } : { state: 'ready' }
   },

@@ -29,7 +29,7 @@ const comingPhases = ['building', 'releasing', 'rolling', 'canary']
 export async function activate(tx: Tx, d: Deployment): Promise<void> {
   const isLeaving = d.phase !== null && leavingPhases.includes(d.phase)
   if (d.image === '' && (d.outcome !== null || isLeaving || d.want === 'stopped'))
-    throw invalidState('It was never built, so there is nothing to start. Deploy again.')
+    throw invalidState('The image of this deployment was never built. Deploy again.')
   if (d.activeDeploymentId === d.id && !isLeaving) return stayActive(tx, d)
   if (d.phase === 'canary' && hasHealthy(d)) return promote(tx, d)
   if (canServeNow(d)) return switchTo(tx, d)

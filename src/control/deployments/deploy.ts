@@ -165,7 +165,7 @@ function dryRunAnswer(shape: DeployShape, placement: Placement, plan: string) {
     image_tag: imageTag(shape.image),
     status: 'dry_run',
     message: placement.host
-      ? `It would go to ${placement.host.name} on ${placement.host.hypervisor}.`
+      ? `The VM would run on ${placement.host.name} with ${placement.host.hypervisor}.`
       : explain(placement),
     dry_run: {
       host_id: placement.host?.id ?? null,

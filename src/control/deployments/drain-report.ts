@@ -76,7 +76,7 @@ async function whyHere(
   const failed = await failedMoves(sql, vm.id, source.id)
   if (hasVolumes && failed.count >= givenUpAfter)
     return waiting(
-      `Its move failed ${failed.count} times (${failed.error ?? 'no reason'}); the next attempt starts after ten minutes.`,
+      `The move of the VM failed ${failed.count} times (${failed.error ?? 'no reason'}); the next attempt starts after ten minutes.`,
     )
   if (hasVolumes && !isGood(d, vm))
     return staying('The VM is unhealthy and cannot be replaced without its volumes. Fix or stop its deployment.')
@@ -90,8 +90,9 @@ async function whyHere(
     )
   // A VM that cannot move is replaced; its successor's placement note contains what the successor waits for.
   const successor = d.vms.find(one => one.hostId === null && one.want !== 'absent')
-  if (successor) return waiting(`Its successor starts first: ${successor.placementNote ?? 'it is being placed now.'}`)
-  if (plans.size === 0) return waiting('The VM is being replaced: its successor starts on another host first.')
+  if (successor)
+    return waiting(`The replacement of the VM starts first: ${successor.placementNote ?? 'it is being placed now.'}`)
+  if (plans.size === 0) return waiting('The VM is being replaced: its replacement starts on another host first.')
   const placement = placeFor({ config }, hosts, plans, d, vm)
   return placement.host
     ? waiting('Other VMs leave first: only a few VMs of a host move at a time, and one VM of a deployment.')

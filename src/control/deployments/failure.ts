@@ -21,7 +21,7 @@ export async function explainFailure(
     cause === 'crashed'
       ? (vm?.error ?? 'The app exited.')
       : (vm?.error ??
-        `It did not pass its health check on port ${d.port} within ${deps.config.rolloutTimeoutSeconds} s.`)
+        `The app did not pass its health check on port ${d.port} within ${deps.config.rolloutTimeoutSeconds} s.`)
   if (!vm?.hostId) return why
   try {
     const { lines } = await agentClient(deps.bus, vm.hostId).logs({ vmId: vm.id, tail: 100, afterUs: 0 })

@@ -7,7 +7,7 @@ const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up'] as con
 export const AppScaleState = oneOf(appScaleStates, {
   title: 'AppScaleState',
   description:
-    '`active`: VMs serve; `idle`: about to scale to zero; `scaled_to_zero`: the next request wakes the app; `warming_up`: VMs start.',
+    'Scale state of the app. `active`: VMs serve requests. `idle`: the app is about to scale to zero. `scaled_to_zero`: no VM runs; the next request starts one. `warming_up`: VMs are starting.',
 })
 export type AppScaleState = Static<typeof AppScaleState>
 
@@ -17,10 +17,10 @@ const status = () =>
     examples: ['running'],
   })
 const jobId = () =>
-  text({ description: 'Short id of the deployment, used in paths.', examples: ['job-3f6d0c4f2a1097e0'] })
+  text({ description: 'Short id of the deployment, as used in paths.', examples: ['job-3f6d0c4f2a1097e0'] })
 const address = () =>
   text({
-    description: 'IPv6 address of its first VM; empty until it has one.',
+    description: "IPv6 address of the deployment's first VM; empty until the VM has one.",
     examples: ['fd4d:6f74:6500:1::a'],
   })
 const memoryMib = () => int64({ description: 'Memory of each VM in MiB.', examples: [512] })
@@ -30,73 +30,80 @@ export const Deployment = resource(
   'Deployment',
   {
     id: uuid({ description: 'Id of the deployment.' }),
-    app_id: uuid({ description: 'The app that the deployment belongs to.' }),
-    tenant_id: uuid({ description: 'The project that owns the deployment.' }),
+    app_id: uuid({ description: 'Id of the app that the deployment belongs to.' }),
+    tenant_id: uuid({ description: 'Id of the project that owns the deployment.' }),
     job_id: jobId(),
     build_id: text({
-      description: 'The build that made the image; empty if nothing was built.',
+      description: 'Id of the build that made the image; empty if nothing was built.',
       examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
     }),
     image: text({
-      description: 'Image of the deployment; empty until it is built.',
+      description: 'Image of the deployment; empty until the image is built.',
       examples: ['ghcr.io/example/web:latest'],
     }),
     image_tag: text({ description: 'Tag of the image.', examples: ['latest'] }),
     status: status(),
     created_at: dateTime({ description: 'When the deployment was requested.' }),
-    updated_at: dateTime({ description: 'When it last changed.' }),
+    updated_at: dateTime({ description: 'When the deployment last changed.' }),
     disk_mib: int64({ description: 'Writable disk of each VM in MiB.', examples: [1024] }),
     memory_mib: memoryMib(),
     vcpus: vcpus(),
     port: int64({ description: 'Port that the program in the VM listens on.', examples: [8080] }),
     hypervisor: int64({
-      description: '0: chosen by the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake.',
+      description:
+        'Hypervisor of the VMs. 0: chosen by the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake.',
       examples: [1],
     }),
     ipv6_address: address(),
-    git_branch: text({ description: 'The branch that was built; empty: none.', examples: ['main'] }),
+    git_branch: text({ description: 'Branch that was built; empty if no repository was built.', examples: ['main'] }),
     git_commit_hash: text({
-      description: 'The commit that was built; empty: none, or not fetched yet.',
+      description:
+        'Hash of the commit that was built; empty if no repository was built, or until the commit is fetched.',
       examples: ['4f1c2a9b7d3e5f60718293a4b5c6d7e8f9012345'],
     }),
     git_commit_message: text({ description: 'First line of the commit message.', examples: ['Answer on /health'] }),
     trigger_source: text({
-      description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas without a deployment.',
+      description:
+        'What started the deployment: `manual`, `api`, `push` or `rollback`. Autoscaling changes the number of VMs without a deployment.',
       examples: ['push'],
     }),
     author: text({
       description:
-        'Who requested it, or activated it last: the name or e-mail address of the account, or the author of the push; empty if unknown.',
+        'Who requested the deployment or activated it last: the name or e-mail address of the account, or the author of the push; empty if unknown.',
       examples: ['Ada Lovelace'],
     }),
-    started_at: nullable(dateTime({ description: 'When it first passed its health check; null if it has not.' })),
+    started_at: nullable(
+      dateTime({ description: 'When the deployment first passed its health check; null if it has not.' }),
+    ),
     duration_ms: nullable(
       int64({
         description:
-          'Milliseconds from the request until it served, or until it ended without serving; null while neither has happened.',
+          'Milliseconds from the request until the deployment served requests, or until it ended without serving any; null while neither has happened.',
         examples: [8200],
       }),
     ),
     requests: int64({
       description:
-        'Requests that gateways sent to its VMs since it first served, reported every 10 seconds; a request that is sent again to another VM counts at both. WebSockets count once, TCP services not.',
+        "Number of requests that gateways have sent to the deployment's VMs, updated every 10 seconds. A request that is retried on another VM counts twice. A WebSocket counts as one request; connections of TCP services are not counted.",
       examples: [1240],
     }),
     failed_requests: int64({
-      description: 'Those that were answered with 5xx or had no complete answer.',
+      description: 'Number of these requests that ended with a 5xx status or without a complete response.',
       examples: [2],
     }),
   },
-  { description: 'One rollout of an app: an image and the size of its VMs, as requested.' },
+  { description: 'A rollout of an app: its image and the size of its VMs, as requested.' },
 )
 export type Deployment = Static<typeof Deployment>
 
 const FieldChange = resource(
   'DeploymentFieldChange',
   {
-    field: text({ description: 'Field that differs.', examples: ['image'] }),
-    from: nullable(text({ description: 'Value of the base; null if it is unset.', examples: ['nginx:1.26'] })),
-    to: nullable(text({ description: 'Value of the deployment; null if it is unset.', examples: ['nginx:1.27'] })),
+    field: text({ description: 'Name of the field that differs.', examples: ['image'] }),
+    from: nullable(
+      text({ description: 'Value in the other deployment, `base`; null if unset.', examples: ['nginx:1.26'] }),
+    ),
+    to: nullable(text({ description: 'Value in the deployment itself; null if unset.', examples: ['nginx:1.27'] })),
   },
   { description: 'A field that differs between two deployments. Commands are JSON arrays.' },
 )
@@ -111,21 +118,22 @@ export const DeploymentDiff = resource(
     job_id: jobId(),
     base: nullable(
       text({
-        description: 'Job id of the deployment that it is compared with; null for the first one of the app.',
+        description:
+          'Job id of the other deployment, with which the deployment is compared; null for the first deployment of the app.',
         examples: ['job-77aa01e2c1d04f5b'],
       }),
     ),
-    fields: list(FieldChange, { description: 'Image, commit, size and settings that differ.' }),
-    env_added: envNames('only the deployment has'),
-    env_removed: envNames('only the base has'),
-    env_changed: envNames('have another value'),
-    files_added: filePaths('only the deployment has'),
-    files_removed: filePaths('only the base has'),
-    files_changed: filePaths('have another content, mode or variable'),
+    fields: list(FieldChange, { description: 'Differences in image, commit, size and settings.' }),
+    env_added: envNames('exist only in the deployment itself'),
+    env_removed: envNames('exist only in the other deployment'),
+    env_changed: envNames('have different values'),
+    files_added: filePaths('exist only in the deployment itself'),
+    files_removed: filePaths('exist only in the other deployment'),
+    files_changed: filePaths('differ in content, mode or variable'),
   },
   {
     description:
-      'What differs between two deployments of an app. Values of variables and contents of files are never shown.',
+      'Differences between two deployments of an app. Values of variables and contents of files are never shown.',
   },
 )
 export type DeploymentDiff = Static<typeof DeploymentDiff>
@@ -137,27 +145,30 @@ export const DeploymentAction = resource(
     deployment_id: uuid({ description: 'UUID of the deployment.' }),
     status: status(),
   },
-  { description: 'Status of a deployment after an action. Wait for the final status with `?wait=` of the deployment.' },
+  {
+    description:
+      'Status of a deployment after an action. To wait for a final status, get the deployment with `?wait=`.',
+  },
 )
 
 const live = {
   app_id: text({
-    description: 'The app that the deployment belongs to.',
+    description: 'Id of the app that the deployment belongs to.',
     examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
   }),
   app_name: text({ description: 'Name of the app.', examples: ['web'] }),
-  deployment_id: text({ description: 'Id of the deployment.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
+  deployment_id: text({ description: 'UUID of the deployment.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
   job_id: jobId(),
   vm_id: text({
-    description: 'Its first VM; empty until one is placed.',
+    description: "Id of the deployment's first VM; empty until a VM is placed on a host.",
     examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
   }),
   host_id: text({
-    description: 'The host of its first VM; empty until it is placed.',
+    description: 'Id of the host that runs the first VM; empty until that VM is placed.',
     examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
   }),
   hypervisor: text({
-    description: 'Hypervisor of its first VM; empty while the scheduler has not chosen one.',
+    description: 'Hypervisor of the first VM; empty until the scheduler has chosen one.',
     examples: ['firecracker'],
   }),
   image: text({ description: 'Image of the deployment.', examples: ['ghcr.io/example/web:latest'] }),
@@ -165,20 +176,26 @@ const live = {
   status: status(),
   scale_state: AppScaleState,
   cpu_usage: double({
-    description: 'Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100.',
+    description: "Mean CPU usage of the deployment's VMs in percent of their vCPUs, 0 to 100.",
     examples: [12.5],
   }),
   memory_mib: memoryMib(),
-  ram_used_bytes: int64({ description: 'Total memory that its VMs use.', examples: [134_217_728] }),
-  rx_bytes: int64({ description: 'Bytes that its VMs have received since they started.', examples: [1_048_576] }),
-  tx_bytes: int64({ description: 'Bytes that its VMs have sent since they started.', examples: [5_242_880] }),
+  ram_used_bytes: int64({
+    description: "Memory that the deployment's VMs use in total, in bytes.",
+    examples: [134_217_728],
+  }),
+  rx_bytes: int64({
+    description: 'Bytes that the current VMs have received since they started.',
+    examples: [1_048_576],
+  }),
+  tx_bytes: int64({ description: 'Bytes that the current VMs have sent since they started.', examples: [5_242_880] }),
   vcpus: vcpus(),
 }
 const instant = (what: string, example: number) =>
   int64({ description: `${what}, in seconds since 1970; 0 if that has not happened.`, examples: [example] })
 
 export const LiveDeployment = resource('LiveDeployment', live, {
-  description: 'A live deployment, with its numbers as hosts last reported them.',
+  description: 'A live deployment, with its metrics as last reported by hosts.',
 })
 export type LiveDeployment = Static<typeof LiveDeployment>
 
@@ -186,28 +203,41 @@ const DeploymentStep = resource(
   'DeploymentStep',
   {
     name: text({
-      description: 'One of `image`, `base`, `disk`, `spawn`, `boot` and `healthy`.',
+      description:
+        'Name of the step, such as `image` (resolve the image), `base` (pull the image and make its file system), `disk` (make the writable disk), `spawn` (start the hypervisor), `boot` (boot the guest) and `healthy` (pass the health check).',
       examples: ['boot'],
     }),
-    ms: double({ description: 'Duration in milliseconds.', examples: [182.4] }),
+    ms: double({ description: 'Duration of the step in milliseconds.', examples: [182.4] }),
   },
-  { description: 'One step of a start.' },
+  { description: 'One step of the start of a VM.' },
 )
 
 const DeploymentCanary = resource(
   'DeploymentCanary',
   {
     state: oneOf(['running', 'passed', 'failed', 'cancelled'], {
-      description: '`cancelled`: it was stopped, or a later deployment took its place.',
+      description: 'State of the canary. `cancelled`: the deployment was stopped, or replaced by a later one.',
     }),
-    percent: double({ description: 'Percentage of the requests that it gets.', examples: [10] }),
-    requests: int64({ description: 'Requests that it got, a few seconds behind.', examples: [90] }),
-    failed: int64({ description: 'Those that ended with 5xx or without an answer.', examples: [12] }),
-    max_error_percent: double({ description: 'It fails above this percentage.', examples: [5] }),
-    started_at: dateTime({ description: 'When it began to get requests.' }),
-    ends_at: dateTime({ description: 'When it gets all requests, unless it fails before; or when the canary ended.' }),
+    percent: double({ description: 'Percentage of the requests that the canary gets.', examples: [10] }),
+    requests: int64({
+      description: 'Number of requests that the canary has received, with a delay of a few seconds.',
+      examples: [90],
+    }),
+    failed: int64({
+      description: 'Number of these requests that ended with a 5xx status or without a response.',
+      examples: [12],
+    }),
+    max_error_percent: double({
+      description: 'Error threshold: the canary fails if a larger percentage of its requests fails.',
+      examples: [5],
+    }),
+    started_at: dateTime({ description: 'When the canary began to receive requests.' }),
+    ends_at: dateTime({
+      description:
+        'While the canary runs: when the deployment will get all requests if the canary does not fail. Afterwards: when the canary ended.',
+    }),
   },
-  { description: 'A new version that gets a share of the requests before it gets all.' },
+  { description: 'Canary phase of a deployment, in which it gets a share of the requests before it gets all of them.' },
 )
 
 export const LiveDeploymentStatus = resource(
@@ -215,14 +245,14 @@ export const LiveDeploymentStatus = resource(
   {
     ...live,
     error_message: text({
-      description: 'Why the deployment failed, or what it waits for; empty if neither.',
+      description: 'Why the deployment failed, or what it is waiting for; empty if neither applies.',
       examples: [''],
     }),
-    scheduled_at: instant('When it was placed on a host', 1_773_480_413),
-    started_at: instant('When it first passed its health check', 1_773_480_414),
-    stopped_at: instant('When its last VM stopped', 0),
+    scheduled_at: instant('When the deployment was placed on a host', 1_773_480_413),
+    started_at: instant('When the deployment first passed its health check', 1_773_480_414),
+    stopped_at: instant('When the last VM of the deployment stopped', 0),
     canary: nullable(DeploymentCanary),
-    steps: list(DeploymentStep, { description: 'Duration of each step of the start of its first VM.' }),
+    steps: list(DeploymentStep, { description: "Duration of each step in the start of the deployment's first VM." }),
   },
   { description: 'The current state of a deployment.' },
 )

@@ -40,7 +40,7 @@ describe('a worker whose program ends', () => {
       const worker = await app('worker', policy, 2)
       const { id } = await world.deploy(worker, { image: 'example/batch:1', replicas: 2 })
       const ended = await settled(id, 'stopped')
-      expect(ended.errorMessage).toBe(`Its program has ended with code 0, and the restart policy is ${policy}.`)
+      expect(ended.errorMessage).toBe(`The program exited with code 0, and the restart policy is ${policy}.`)
       expect(ended.startedAt).not.toBeNull()
       await world.until(async () => (await read(id)).vms.length === 0)
       expect(vmsOf(id)).toEqual([])

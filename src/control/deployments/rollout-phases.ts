@@ -159,7 +159,7 @@ export const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
 
 /** Stops a deployment because the programs of all its VMs have ended, and are not to be restarted. */
 const finish = (d: Deployment) => async (tx: Tx) => {
-  const reason = `Its program has ended with code 0, and the restart policy is ${d.restart?.policy ?? 'always'}.`
+  const reason = `The program exited with code 0, and the restart policy is ${d.restart?.policy ?? 'always'}.`
   recordFinished(tx, d)
   await end(tx, d, 'stopped', reason)
 }

@@ -60,7 +60,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
         const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.deployment_id)
         if (!d) throw notFound()
         if (!(await isUsable(tx, deps.config, call.project.id, d.image)))
-          throw invalidState('Its image was not built in this project. Deploy another image.')
+          throw invalidState('The image of this deployment was not built in this project. Deploy another image.')
         await apply(tx, 'activate', d)
         if (d.activeDeploymentId !== d.id) await activatedBy(tx, d.id, call.caller.userId)
         call.audit({

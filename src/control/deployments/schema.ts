@@ -21,7 +21,8 @@ const logQuery = {
   tail: Type.Optional(
     uint32({
       maximum: 10_000,
-      description: 'Number of history lines sent first, over all VMs. Default: 100; with `since`, 10000.',
+      description:
+        'Number of stored log lines to send first, for all VMs together. Default: 100, or 10000 with `since`.',
       examples: [100],
     }),
   ),
@@ -56,7 +57,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/logs/stream',
     summary: 'Follow the logs of an app',
     description:
-      'Sends history lines, then each new line of every VM of the app, including builds. A new deployment is followed without a gap. The id of an event is its time in microseconds, so `Last-Event-ID` resumes where a client stopped.',
+      'Sends stored log lines, then each new line of all VMs and builds of the app, including those of later deployments. The id of an event is the time of its line in microseconds, so that `Last-Event-ID` resumes after the last received line.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -67,9 +68,9 @@ export const deploymentOperations = operations({
   streamAppMetrics: {
     method: 'GET',
     path: '/v1/apps/{app_name}/metrics/stream',
-    summary: 'Follow the live numbers of an app',
+    summary: 'Follow the metrics of an app',
     description:
-      'Sends the numbers of every live deployment as `snapshot`, then those of each deployment once a second as `metrics`.',
+      'Sends the metrics of all live deployments as `snapshot`, then those of each deployment once a second as `metrics`.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -79,9 +80,9 @@ export const deploymentOperations = operations({
   streamWorkspace: {
     method: 'GET',
     path: '/v1/workspace/events',
-    summary: 'Follow everything in a project',
+    summary: 'Follow all events of a project',
     description:
-      'Sends the live deployments as `snapshot`, then every event of the project: statuses, network rules, domains, and the notifications of the caller.',
+      'Sends the live deployments as `snapshot`, then every event of the project: deployment statuses, security rules, domains, and notifications to the caller.',
     ...shared,
     scope: 'read',
     answer: 'stream',
@@ -102,7 +103,7 @@ export const deploymentOperations = operations({
     method: 'GET',
     path: '/v1/deployments/active',
     summary: 'List the live deployments of a project',
-    description: 'Returns the deployments that run or are about to run, with their live numbers, newest first.',
+    description: 'Returns the deployments that run or are about to run, with their current metrics, newest first.',
     ...shared,
     scope: 'read',
     list: { order: ['-deployment_id'], filters: ['status', 'app_name'] },
@@ -113,7 +114,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{deployment_id}/activate',
     summary: 'Activate a deployment',
     description:
-      'Rolls the app out, or back, to this deployment. Its VMs start first; the current deployment keeps serving until they are healthy.',
+      'Makes this deployment the active one, for example to roll back. Its VMs start first; the current deployment keeps serving until they are healthy.',
     ...shared,
     scope: 'deploy',
     params: Type.Object({
@@ -127,7 +128,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}',
     summary: 'Get a deployment',
     description:
-      'Returns the current state of one deployment, with its live numbers. With `wait=running,failed` it answers once a rollout has ended.',
+      'Returns the current state of one deployment, with its metrics. With `wait=running,failed` the response is delayed until the rollout has succeeded or failed.',
     ...shared,
     scope: 'read',
     params: ofJob,
@@ -139,7 +140,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}/diff',
     summary: 'Compare two deployments',
     description:
-      'Returns what differs between the deployment and another one of the app: image, commit, size, settings, names of variables, and paths of files.',
+      'Returns the differences between the deployment and another one of the app: image, commit, size, settings, names of variables, and paths of files.',
     ...shared,
     scope: 'read',
     params: ofJob,
@@ -147,7 +148,8 @@ export const deploymentOperations = operations({
       base: Type.Optional(
         text({
           maxLength: 64,
-          description: 'Job id or UUID of the deployment to compare with. Default: the one that was created before it.',
+          description:
+            'Job id or UUID of the deployment to compare with. Default: the deployment that was created before this one.',
           examples: ['job-77aa01e2c1d04f5b'],
         }),
       ),
@@ -160,7 +162,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}',
     summary: 'Stop a deployment',
     description:
-      'Stops the VMs of the deployment; its record stays and can be activated again. An app whose active deployment is stopped does not serve.',
+      'Stops the VMs of the deployment. The deployment can be activated again later. While its active deployment is stopped, an app serves no requests.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
@@ -171,7 +173,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}/logs',
     summary: 'Follow the logs of a deployment',
     description:
-      'Sends history lines, then each new line of its VMs and of its build. The id of an event is its time in microseconds, so `Last-Event-ID` resumes where a client stopped.',
+      "Sends stored log lines, then each new line of the deployment's VMs and build. The id of an event is the time of its line in microseconds, so that `Last-Event-ID` resumes after the last received line.",
     ...shared,
     scope: 'read',
     params: ofJob,
@@ -183,7 +185,7 @@ export const deploymentOperations = operations({
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/pause',
     summary: 'Pause a deployment',
-    description: 'Freezes the VMs of the deployment: they keep their memory, and serve nothing until they are resumed.',
+    description: 'Pauses the VMs of the deployment: they keep their memory, but do not run until they are resumed.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
@@ -194,7 +196,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}/cancel',
     summary: 'Cancel a deployment',
     description:
-      'Cancels a deployment that does not serve yet, including its build. The current deployment keeps serving.',
+      'Cancels a deployment that does not serve requests yet, including its build. The current deployment keeps serving.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
@@ -205,7 +207,7 @@ export const deploymentOperations = operations({
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/resume',
     summary: 'Resume a deployment',
-    description: 'Resumes paused VMs from where they were frozen.',
+    description: 'Resumes the paused VMs of the deployment where they stopped.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
@@ -215,7 +217,7 @@ export const deploymentOperations = operations({
     method: 'DELETE',
     path: '/v1/apps/{app_name}/deployments/{job_id}/delete',
     summary: 'Delete a deployment',
-    description: 'Stops the deployment if it runs, and deletes its record. It cannot be activated again.',
+    description: 'Stops the deployment if it runs, and deletes it. It cannot be activated again.',
     ...shared,
     scope: 'deploy',
     params: ofJob,

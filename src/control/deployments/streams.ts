@@ -13,7 +13,7 @@ export const DeploymentsSnapshot = resource(
     at: at('When the snapshot was read.'),
     deployments: list(Deployment, { description: 'The newest deployments, at most 100.' }),
   },
-  { description: 'Initial state of the stream; later events change it.' },
+  { description: 'First event of the stream: the current deployments. Later events report changes.' },
 )
 
 /** Events of one app; its snapshot includes deployments that ended. */
@@ -29,15 +29,15 @@ export const workspaceEvents = {
   gap: EventGap,
 } as const satisfies EventTable
 
-const vmId = { vm_id: uuid({ description: 'The VM that wrote the line.' }) }
+const vmId = { vm_id: uuid({ description: 'Id of the VM that wrote the lines.' }) }
 
 const LogSnapshot = resource(
   'LogSnapshot',
   {
-    at: at('When the stream began.'),
-    vms: list(uuid(), { description: 'The VMs whose lines the stream sends, including builds.' }),
+    at: at('When the stream was opened.'),
+    vms: list(uuid(), { description: 'Ids of the VMs and builds whose lines the stream sends.' }),
   },
-  { description: 'Initial event of the stream; history lines follow, oldest first.' },
+  { description: 'First event of the stream. Stored log lines follow, oldest first.' },
 )
 
 const LogGap = resource(
@@ -47,7 +47,7 @@ const LogGap = resource(
     dropped_lines: int64({ description: 'Number of missing lines.', examples: [120] }),
     at: at('When the gap was noticed.'),
   },
-  { description: 'A VM wrote faster than its lines could be processed: some are missing here.' },
+  { description: 'Log lines are missing here, because a VM wrote faster than they could be processed.' },
 )
 
 export const logEvents = { snapshot: LogSnapshot, log: LogLine, gap: LogGap } as const satisfies EventTable
@@ -55,16 +55,16 @@ export const logEvents = { snapshot: LogSnapshot, log: LogLine, gap: LogGap } as
 const MetricsSnapshot = resource(
   'MetricsSnapshot',
   {
-    at: at('When the numbers were read.'),
-    deployments: list(LiveDeployment, { description: 'All live deployments.' }),
+    at: at('When the metrics were read.'),
+    deployments: list(LiveDeployment, { description: 'All live deployments with their metrics.' }),
   },
-  { description: 'Initial state of the stream.' },
+  { description: 'First event of the stream: the current metrics.' },
 )
 
 const MetricsEvent = resource(
   'MetricsEvent',
-  { at: at('When the numbers were read.'), ...LiveDeployment.properties },
-  { description: 'The live numbers of one deployment, once a second.' },
+  { at: at('When the metrics were read.'), ...LiveDeployment.properties },
+  { description: 'Metrics of one deployment, sent once a second.' },
 )
 
 export const metricsEvents = { snapshot: MetricsSnapshot, metrics: MetricsEvent } as const satisfies EventTable

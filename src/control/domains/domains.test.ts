@@ -115,7 +115,7 @@ it("a domain belongs to one app at a time, and changes to the other app when onl
   )
   const reported = async (user: TestUser) => {
     const { body } = await user.get('/v1/notifications')
-    return JSON.stringify(body).match(/taken\.example\.com no longer leads to hello/g)?.length ?? 0
+    return JSON.stringify(body).match(/taken\.example\.com is no longer routed to hello/g)?.length ?? 0
   }
   expect([await reported(owner), await reported(other)]).toEqual([1, 0])
   expect((await other.post(`${path}/taken.example.com/verify`)).body.status).toBe('verified')

@@ -6,22 +6,23 @@ export const DnsRecord = resource(
   'DnsRecord',
   {
     type: oneOf(['TXT', 'CNAME'], {
-      description: 'The TXT record proves who owns the domain; the CNAME record leads visitors to the app.',
+      description:
+        'Type of the record. The TXT record proves that the domain is yours; the CNAME record directs visitors to the app.',
     }),
     name: text({
       description: 'Full name of the record, without a final dot.',
       examples: ['_mote-challenge.shop.example.com'],
     }),
     value: text({
-      description: 'Text of the TXT record, or target of the CNAME record.',
+      description: 'Value of the record: the text of a TXT record, or the target of a CNAME record.',
       examples: ['mote-verification=11cd1e379462529ef2e893fdca4f1229'],
     }),
     purpose: text({
-      description: 'Why the record is needed, for people.',
-      examples: ['Proves that the domain is yours. Leave it there: it is looked at again.'],
+      description: 'Purpose of the record, as text for users.',
+      examples: ['Proves that the domain is yours. Keep the record: it is checked regularly.'],
     }),
   },
-  { description: 'DNS record to set at the name servers of a domain.' },
+  { description: 'A DNS record to create at the DNS provider of a domain.' },
 )
 
 const DomainCertificate = resource(
@@ -29,52 +30,53 @@ const DomainCertificate = resource(
   {
     status: oneOf(['none', 'valid', 'expired'], {
       description:
-        '`none` until one is issued. Certificates are requested once the domain is verified, if the installation has a certificate authority, and renewed before they expire.',
+        'Status of the certificate; `none` until one is issued. If the installation has a certificate authority, a certificate is requested once the domain is verified, and renewed before it expires.',
       examples: ['valid'],
     }),
     not_after: nullable(
       dateTime({
-        description: 'When the certificate expires; null without one.',
+        description: 'When the certificate expires; null if there is none.',
         examples: ['2026-06-12T09:26:53.000Z'],
       }),
     ),
     message: nullable(
       text({
-        description: 'Why the last attempt to issue or renew failed; null if it succeeded or there was none.',
+        description:
+          'Why the last attempt to issue or renew the certificate failed; null if it succeeded, or if there was none.',
         examples: [null, 'The certificate authority could not reach the domain.'],
       }),
     ),
   },
-  { description: 'TLS certificate that gateways use for the domain.' },
+  { description: 'The TLS certificate that gateways use for the domain.' },
 )
 
 export const Domain = resource(
   'Domain',
   {
     id: uuid({ description: 'UUID of the domain. Paths refer to it by `name`.' }),
-    app_id: uuid({ description: 'App that the domain leads to.' }),
+    app_id: uuid({ description: 'Id of the app that serves the domain.' }),
     name: text({
-      description: 'Host name in lower case; names in other scripts are converted to ASCII (Punycode).',
+      description: 'Host name in lower case; internationalized names are converted to ASCII (Punycode).',
       examples: ['shop.example.com'],
     }),
     status: oneOf(['pending', 'verified', 'lost'], {
       description:
-        '`pending`: the TXT record has not been found yet. `verified`: requests to the name reach the app. `lost`: it was verified, but the record is gone, and requests are no longer routed.',
+        '`pending`: the TXT record has not been found yet. `verified`: requests to the domain are routed to the app. `lost`: the domain was verified, but its TXT record is gone, so requests are no longer routed.',
       examples: ['verified'],
     }),
     message: nullable(
       text({
-        description: 'Why the last DNS lookup did not verify the domain; null if it did, or before the first one.',
+        description: 'Why the last DNS lookup did not verify the domain; null if it did, or before the first lookup.',
         examples: [null, 'There is no TXT record at _mote-challenge.shop.example.com yet.'],
       }),
     ),
-    records: list(DnsRecord, { description: 'DNS records to set at the name servers of the domain.' }),
+    records: list(DnsRecord, { description: 'DNS records to create at the DNS provider of the domain.' }),
     certificate: DomainCertificate,
     checked_at: nullable(dateTime({ description: 'When the TXT record was last looked up; null if never.' })),
     verified_at: nullable(dateTime({ description: 'When the domain last became `verified`; null if never.' })),
     created_at: dateTime({ description: 'When the domain was added to the app.' }),
   },
-  { description: 'Custom host name of an app.' },
+  { description: 'A custom host name of an app.' },
 )
 export type Domain = Static<typeof Domain>
 
@@ -85,7 +87,7 @@ const named = Type.Object({
   app_name,
   domain: text({
     maxLength: 300,
-    description: 'Name of the domain, as the app lists it.',
+    description: 'Host name of the domain, from the list of domains.',
     examples: ['shop.example.com'],
   }),
 })
@@ -96,7 +98,7 @@ export const domainOperations = operations({
     path: '/v1/apps/{app_name}/domains',
     summary: 'List domains of an app',
     description:
-      'Lists the custom domains of an app by name, each with its status, its DNS records and its certificate. The host name that every app has is not among them.',
+      'Lists the custom domains of an app by name, each with its status, DNS records and certificate. The list does not include the host name that the installation gives to every app.',
     ...shared,
     scope: 'read',
     params,
@@ -117,7 +119,7 @@ export const domainOperations = operations({
     path: '/v1/apps/{app_name}/domains',
     summary: 'Add a domain to an app',
     description:
-      'Registers a custom domain and returns the DNS records to set. The TXT record is looked up regularly; once it is found, the domain is `verified`, requests to it reach the app, and a certificate is requested. Needs a plan with `custom_domains`; an app has at most 50 domains.',
+      'Registers a custom domain and returns the DNS records to create. The TXT record is looked up regularly. Once it is found, the domain is `verified`, requests to it are routed to the app, and a certificate is requested. Requires a plan with `custom_domains`. An app has at most 50 domains.',
     ...shared,
     scope: 'write',
     throttle: 'create',
@@ -128,7 +130,7 @@ export const domainOperations = operations({
         name: text({
           minLength: 1,
           maxLength: 300,
-          description: 'Host name without wildcards, outside the domains of the installation.',
+          description: 'Host name without wildcards. It must not be in a domain of the installation.',
           examples: ['shop.example.com'],
         }),
       },
@@ -141,7 +143,7 @@ export const domainOperations = operations({
     path: '/v1/apps/{app_name}/domains/{domain}/verify',
     summary: 'Verify a domain now',
     description:
-      'Looks up the TXT record at once instead of at the next regular check and returns the domain as it is afterwards. A name that another app serves stays `pending` until that app gives it up.',
+      'Looks up the TXT record at once instead of at the next regular check, and returns the resulting state of the domain. A domain that another app serves stays `pending` until it is removed from that app.',
     ...shared,
     scope: 'write',
     throttle: 'create',
@@ -153,7 +155,7 @@ export const domainOperations = operations({
     path: '/v1/apps/{app_name}/domains/{domain}',
     summary: 'Remove a domain from an app',
     description:
-      'Deletes the domain and its certificate; requests to it are no longer routed. Its DNS records are yours to remove. The app stays reachable at its own host name.',
+      'Deletes the domain and its certificate; requests to it are no longer routed. Its DNS records are not removed: delete them at the DNS provider. The app stays reachable at its default host name.',
     ...shared,
     scope: 'write',
     params: named,

@@ -50,7 +50,7 @@ async function reportLoss(tx: Tx, { id, projectId, appId, name, message }: store
     entityName: name,
     resourceId: id,
     route: `/apps/${app}/network`,
-    title: `${name} no longer leads to ${app}`,
+    title: `${name} is no longer routed to ${app}`,
     body: `${message ?? 'Its TXT record is missing.'} The app is still available at its own hostname. Restore the record to serve the domain again.`,
   })
 }

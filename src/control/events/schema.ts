@@ -12,23 +12,25 @@ export { Notification }
 
 /** Properties that are added to the data of every event. */
 const envelope = {
-  at: dateTime({ description: 'When it happened.' }),
-  app_id: nullable(uuid({ description: 'The app that it happened to; null: no app.' })),
-  deployment_id: nullable(uuid({ description: 'The deployment that it happened to; null: no deployment.' })),
+  at: dateTime({ description: 'When the event happened.' }),
+  app_id: nullable(uuid({ description: 'Id of the app that the event concerns; null if it concerns none.' })),
+  deployment_id: nullable(
+    uuid({ description: 'Id of the deployment that the event concerns; null if it concerns none.' }),
+  ),
 }
 
 const DeploymentStatusEvent = resource(
   'DeploymentStatusEvent',
   {
     ...envelope,
-    deployment_id: uuid({ description: 'The deployment whose status has changed.' }),
-    job_id: text({ description: 'The same deployment, as paths name it.', examples: ['job-3f6d0c4f2a1097e0'] }),
-    app_name: text({ description: 'Name of its app.', examples: ['web'] }),
-    status: oneOf(deploymentStatuses, { description: 'The new status.', examples: ['running'] }),
+    deployment_id: uuid({ description: 'UUID of the deployment whose status has changed.' }),
+    job_id: text({ description: 'Short id of the deployment, as used in paths.', examples: ['job-3f6d0c4f2a1097e0'] }),
+    app_name: text({ description: 'Name of the app that the deployment belongs to.', examples: ['web'] }),
+    status: oneOf(deploymentStatuses, { description: 'New status of the deployment.', examples: ['running'] }),
     error_message: nullable(
       text({
-        description: 'Why it has failed; null: it has not.',
-        examples: [null, 'The program did not answer on port 8080.'],
+        description: 'Why the deployment failed; null if it did not fail.',
+        examples: [null, 'The app did not pass its health check on port 8080 within 60 s.'],
       }),
     ),
   },
@@ -41,44 +43,44 @@ const NotificationEvent = resource(
     ...Notification.properties,
     ...envelope,
   },
-  { description: 'A notification for the user who reads the stream.' },
+  { description: 'A notification to the user who opened the stream.' },
 )
 
 const SecurityRuleEvent = resource(
   'SecurityRuleEvent',
   {
     ...envelope,
-    rule_id: uuid({ description: 'The rule.' }),
-    app_name: text({ description: 'The app that the rule applies to.', examples: ['web'] }),
-    version: int64({ description: 'Version of the rules of the app; grows with each change.', examples: [7] }),
+    rule_id: uuid({ description: 'Id of the security rule.' }),
+    app_name: text({ description: 'Name of the app that the rule applies to.', examples: ['web'] }),
+    version: int64({ description: "Version of the app's rules; increases with each change.", examples: [7] }),
   },
-  { description: 'A network rule of an app was created or deleted. Hosts enforce the new version a moment later.' },
+  { description: 'A security rule of an app was created or deleted. Hosts enforce the new version a moment later.' },
 )
 
 const DomainEvent = resource(
   'DomainEvent',
   {
     ...envelope,
-    domain: text({ description: 'The name, in ASCII.', examples: ['www.example.com'] }),
+    domain: text({ description: 'Host name of the domain, in ASCII.', examples: ['www.example.com'] }),
     message: nullable(
       text({
-        description: 'Problem found by the last DNS check; null: none.',
+        description: 'Why the last DNS lookup did not verify the domain; null if it did.',
         examples: [null, 'There is no TXT record _mote.www.example.com.'],
       }),
     ),
   },
-  { description: 'The name servers of a domain now prove, or no longer prove, that it belongs to the app.' },
+  { description: 'The DNS verification of a custom domain has succeeded, or its TXT record is gone.' },
 )
 
 /** Reports a gap between two events of a stream. */
 export const EventGap = resource(
   'EventGap',
   {
-    after: int64({ description: 'Id of the last event that was sent before the gap.', examples: [1042] }),
-    first_kept: int64({ description: 'Id of the oldest event that still exists.', examples: [2310] }),
+    after: int64({ description: 'Id of the last event before the gap.', examples: [1042] }),
+    first_kept: int64({ description: 'Id of the oldest event that is still stored.', examples: [2310] }),
     at: dateTime({ description: 'When the gap was noticed.' }),
   },
-  { description: 'Events were lost because they are no longer kept. Read the resources again.' },
+  { description: 'Events after the requested one are no longer stored and were skipped. Read the resources again.' },
 )
 
 export const projectEventTable = {

@@ -175,7 +175,7 @@ describe('the drain report', () => {
     await drain(host)
     expect(await reported(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('no other host')]])
     await world.addHost({ vcpus: 0 })
-    expect((await reported(host))[0]?.[2]).toContain('No host can take it now (1 host: not enough vCPUs')
+    expect((await reported(host))[0]?.[2]).toContain('No host is suitable now (1 host: not enough vCPUs')
   })
 
   it('loads the disks of each VM once and the pools once, regardless of the number of hosts', async () => {

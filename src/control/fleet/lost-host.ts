@@ -49,7 +49,7 @@ export async function reportLoss(tx: Tx, host: { readonly id: string; readonly n
   await report(tx, host, {
     kind: 'host.lost',
     title: `Host ${host.name} is lost`,
-    body: `The host does not answer. Its ${vms} VMs start on other hosts as far as there is room. If it never comes back: mote host remove ${host.name} --force`,
+    body: `The host does not answer. Its ${vms} VMs are restarted on other hosts as far as these have capacity. If it never comes back: mote host remove ${host.name} --force`,
   })
 }
 

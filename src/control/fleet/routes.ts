@@ -104,7 +104,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
         const force = call.query.force ?? false
         if (host.vms + host.strays > 0 && !force)
           throw invalidState(
-            `Host ${host.name} has ${host.vms} VMs, and ${host.strays} that were abandoned there. Drain it first; or, if it never comes back, send force=true.`,
+            `Host ${host.name} has ${host.vms} VMs, and ${host.strays} replaced VMs that may still run on it. Drain it first; or, if it never comes back, send force=true.`,
           )
         await removeHost(tx, host.id)
         await abandonVmsOf(tx, host.id)

@@ -12,7 +12,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts',
     summary: 'List hosts',
     description:
-      'Lists every host of the installation by name, with its state and what is reserved on it. Hosts that were removed are left out. Only for administrators.',
+      'Lists the hosts of the installation by name, with their state, capacity and reserved resources. Removed hosts are left out. Only for administrators.',
     ...shared,
     scope: 'read',
     list: { order: ['name', 'id'], filters: ['name', 'status'] },
@@ -23,7 +23,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}',
     summary: 'Get a host',
     description:
-      'Returns one host; while it is draining, also which VMs and volumes are still on it and what each waits for. Only for administrators.',
+      'Returns one host; while it is draining, also the VMs and volumes that are still on it, each with the reason. Only for administrators.',
     ...shared,
     scope: 'read',
     params,
@@ -34,7 +34,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}/cordon',
     summary: 'Cordon a host',
     description:
-      'Keeps new VMs away from the host; those that run there stay. Repeating it changes nothing. Only for administrators.',
+      'Excludes the host from the placement of new VMs; VMs that run on it stay. Repeating the request has no effect. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
@@ -45,7 +45,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}/uncordon',
     summary: 'Uncordon a host',
     description:
-      'Ends cordon and drain: the host takes new VMs again, beginning with those that wait for room. What was moved away does not come back. Only for administrators.',
+      'Ends the cordon and the drain: new VMs are placed on the host again, beginning with those that wait for capacity. VMs and volumes that were moved off the host do not move back. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
@@ -56,7 +56,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}/drain',
     summary: 'Drain a host',
     description:
-      'Cordons the host and moves its VMs and volumes to other hosts, without an outage of apps: VMs migrate while they run, or are replaced once their successor is healthy. The request returns at once; `GET /v1/admin/hosts/{host_id}` shows what is still there and why. Only for administrators.',
+      'Cordons the host and moves its VMs and volumes to other hosts without an outage of apps: VMs migrate while they run, or are replaced once their successors are healthy. The response is sent before this ends; `GET /v1/admin/hosts/{host_id}` shows which VMs and volumes are still on the host, and why. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
@@ -67,7 +67,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}/labels',
     summary: 'Set the labels of a host',
     description:
-      'Replaces the labels that were set with this operation. Those that the agent of the host is configured with stay, unless one of the same name is given. VMs that run stay where they are; VMs that wait for a host are placed again. Only for administrators.',
+      "Replaces the labels that were set with this operation. They override labels of the same name that the host's agent is configured with. Running VMs stay on their hosts; for VMs that wait for a host, placement is tried again. Only for administrators.",
     ...shared,
     scope: 'admin',
     params,
@@ -78,9 +78,9 @@ export const hostOperations = operations({
   listHostLabels: {
     method: 'GET',
     path: '/v1/host-labels',
-    summary: 'List the labels that apps can use',
+    summary: 'List the host labels that apps can use',
     description:
-      'Lists the labels by which apps can choose hosts, with the values that hosts have. Operators decide which labels these are (`MOTE_PUBLIC_LABELS`).',
+      'Lists the labels by which apps can choose hosts, with their values on the hosts. Operators decide which labels these are (`MOTE_PUBLIC_LABELS`).',
     tag: 'Hosts',
     auth: 'bearer',
     project: 'none',
@@ -94,7 +94,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}',
     summary: 'Remove a host',
     description:
-      'Removes the host for good: reports of its agent are ignored from then on. The answer is 409 while VMs are on it, unless `force` is set. Only for administrators.',
+      'Removes the host permanently: messages from its agent are ignored from then on. Responds with 409 while the host has VMs, unless `force` is set. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
@@ -103,7 +103,7 @@ export const hostOperations = operations({
         bool({
           default: false,
           description:
-            'Gives up the VMs that are still there and replaces them on other hosts. Only for a host that never comes back: what still runs there is no longer managed, and volumes on it are out of reach.',
+            'Whether to remove the host even if it has VMs, which are then replaced on other hosts. Use it only for a host that never comes back: VMs that still run on it are no longer managed, and its volumes are no longer accessible.',
         }),
       ),
     }),

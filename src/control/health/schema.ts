@@ -6,23 +6,23 @@ export const Health = resource(
   'Health',
   {
     status: text({
-      description: '`ok`, or `unavailable` when a service that writes need is down.',
+      description: '`ok`, or `unavailable` if a service is down that is needed for changes.',
       examples: ['ok'],
     }),
-    version: text({ description: 'Version of the product, not of this contract.', examples: ['0.1.0'] }),
+    version: text({ description: 'Version of Mote, which differs from the version of the API.', examples: ['0.1.0'] }),
     services: stringMap({
-      description: 'State of each service that this program needs, by its name: `ok` or `unavailable`.',
+      description: 'State of each service that the control plane depends on, by name: `ok` or `unavailable`.',
       examples: [{ postgres: 'ok', bus: 'ok' }],
     }),
   },
-  { description: 'State of the control plane and of the services it depends on.' },
+  { description: 'Health of the control plane and of the services that it depends on.' },
 )
 export type Health = Static<typeof Health>
 
 const HealthEvent = resource(
   'HealthEvent',
-  { at: dateTime({ description: 'When the state was read.' }), ...Health.properties },
-  { description: 'The health at one moment.' },
+  { at: dateTime({ description: 'When the health was read.' }), ...Health.properties },
+  { description: 'Health at one point in time.' },
 )
 
 const shared = {
@@ -40,7 +40,7 @@ export const healthOperations = operations({
     path: '/v1/health',
     summary: 'Get the health of the service',
     description:
-      'Answers 200 as long as the program runs, and says in `status` and `services` what is down. Load balancers use `/v1/health/ready`, which fails instead.',
+      'Responds with 200 as long as the process runs; `status` and `services` report what is down. For load balancers use `/v1/health/ready`, which fails in that case.',
     ...shared,
     answer: Health,
   },
@@ -49,7 +49,7 @@ export const healthOperations = operations({
     path: '/v1/health/live',
     summary: 'Check that the process runs',
     description:
-      'Answers `ok` without looking at any other service. A supervisor restarts the process when this fails.',
+      'Returns `ok` without checking any other service. Meant for a supervisor, which restarts the process if this request fails.',
     ...shared,
     answer: 'text',
   },
@@ -58,7 +58,7 @@ export const healthOperations = operations({
     path: '/v1/health/ready',
     summary: 'Check that requests can be served',
     description:
-      'Answers 503, with `services` in the error, while a service that requests need is down. A load balancer takes the instance out meanwhile.',
+      'Returns 503, with `services` in the error, while a service is down that requests need. Meant for a load balancer, which sends the instance no requests during that time.',
     ...shared,
     answer: Health,
   },
@@ -66,7 +66,7 @@ export const healthOperations = operations({
     method: 'GET',
     path: '/v1/health/stream',
     summary: 'Follow the health of the service',
-    description: 'Sends the health as `snapshot`, and as `health` whenever it changes.',
+    description: 'Sends the health as `snapshot`, then as `health` whenever it changes.',
     ...shared,
     answer: 'stream',
     events: { snapshot: HealthEvent, health: HealthEvent },

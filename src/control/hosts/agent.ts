@@ -85,7 +85,7 @@ function validator(schema: TSchema): Validator {
   return made
 }
 
-const otherAnswer = () => new Error('the host answered something else')
+const otherAnswer = () => new Error('the host sent an unexpected response')
 
 export function agentClient(bus: Bus, hostId: string): AgentClient {
   const call = async <S extends TSchema>(

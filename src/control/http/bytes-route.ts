@@ -73,7 +73,10 @@ function supervised(
 
 function unsatisfiable(reply: FastifyReply, { sizeBytes = 0 }: ByteAnswer): ApiError {
   reply.header('content-range', `bytes */${sizeBytes}`)
-  return new ApiError('range_not_satisfiable', `The file has ${sizeBytes} bytes: there is nothing at this Range.`)
+  return new ApiError(
+    'range_not_satisfiable',
+    `The Range begins after the end of the file, which has ${sizeBytes} bytes.`,
+  )
 }
 
 /** Headers that make a browser save the bytes instead of displaying them, because they are user content. */

@@ -13,7 +13,7 @@ export interface Failure {
 /** Our code and text for the errors that Fastify throws itself. */
 const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'Send the body as application/json.'],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The body is not as long as Content-Length says.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The length of the body differs from Content-Length.'],
   FST_ERR_BAD_URL: ['invalid_request', 'The path has an invalid percent escape.'],
   FST_ERR_MAX_PARAM_LENGTH: ['invalid_request', 'A part of the path is too long.'],
   ECONNRESET: ['invalid_request', 'The connection was closed before the whole request had arrived.'],

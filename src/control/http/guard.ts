@@ -65,7 +65,7 @@ export function createGuard(
       if (isRefusal(cause)) {
         failed = 0
         openUntilMs = 0
-        const text = `${who} refused the request. See the log of the server for its answer.`
+        const text = `${who} refused the request. See the log of the server for its response.`
         throw new ApiError('unavailable', text, { cause })
       }
       failed += 1

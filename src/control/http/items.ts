@@ -53,7 +53,7 @@ function itemParameter({ by }: ItemRule, item: TSchema | 'free') {
   const { examples } = { ...(item as Shape).properties?.[by] }
   return text({
     maxLength: 300,
-    description: `The \`${by}\` of the item, as the list shows it.`,
+    description: `The \`${by}\` of the item, from the list.`,
     ...(examples ? { examples: examples.map(String) } : {}),
   })
 }

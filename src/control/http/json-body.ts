@@ -93,7 +93,7 @@ function endOfString(source: string, start: number): number {
     // Preceded by an even number of backslashes: the quote itself is not escaped.
     if ((end - before) % 2 === 0) return end + 1
   }
-  throw new SyntaxError('a string without an end')
+  throw new SyntaxError('an unterminated string')
 }
 
 function text(source: string, start: number, end: number): string {
@@ -102,7 +102,7 @@ function text(source: string, start: number, end: number): string {
   const value: unknown = JSON.parse(source.slice(start, end))
   if (typeof value !== 'string') throw new Error('BUG: a JSON string is a string')
   if (!isStorable(value))
-    throw bad('has a string with a NUL character or half a surrogate pair, which cannot be stored')
+    throw bad('has a string with a NUL character or an unpaired surrogate, which cannot be stored')
   return value
 }
 

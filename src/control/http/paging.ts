@@ -59,7 +59,7 @@ export function listQuery(rule: ListRule, own: TObject | undefined, answer: TSch
     }
     filters[name] = Type.Optional(
       text({
-        description: `Only items whose \`${name}\` is exactly this.`,
+        description: `Returns only items whose \`${name}\` is exactly this value.`,
         ...(examples ? { examples } : {}),
         ...(values ? { enum: values.filter(value => value !== null) } : { maxLength: 300 }),
       }),
@@ -73,14 +73,14 @@ const pageParameters = ({ defaultLimit }: ListRule) => ({
     int64({
       minimum: 0,
       ...(defaultLimit === undefined ? {} : { default: defaultLimit }),
-      description: `Maximum number of items in the answer, 1 to ${maxLimit}; other values are clamped.${defaultLimit === undefined ? ' Default: all.' : ''}`,
+      description: `Maximum number of items in the response, 1 to ${maxLimit}; other values are clamped.${defaultLimit === undefined ? ' Default: all.' : ''}`,
       examples: [50],
     }),
   ),
   cursor: Type.Optional(
     text({
       maxLength: 1000,
-      description: 'Position in the list where the page begins, from the `Link` header of the previous page.',
+      description: 'Position at which the page begins, from the `Link` header of the previous page.',
       examples: ['WyIwMTk3ZTBmMy03YzFhLTdkN2UtOGYwMC0zZjZkMGM0ZjJhMTAiXQ'],
     }),
   ),
@@ -88,7 +88,7 @@ const pageParameters = ({ defaultLimit }: ListRule) => ({
     int64({
       minimum: 0,
       default: 0,
-      description: 'Items to skip. Inserts shift the items; prefer `cursor`.',
+      description: 'Number of items to skip. New items shift the pages; prefer `cursor`.',
       examples: [0],
     }),
   ),
@@ -136,7 +136,8 @@ function keyOf({ order }: ListRule, cursor: string): Key {
 }
 
 const isPlace = (value: unknown) => typeof value === 'string' || typeof value === 'number'
-const notOfThisList = () => invalidField('cursor', 'is not one of this list; take it from the Link header of a page')
+const notOfThisList = () =>
+  invalidField('cursor', 'does not belong to this list; take the cursor from the Link header of a page')
 
 /** Applies the page to a whole list. */
 export function cutList(rule: ListRule, page: Page, answer: unknown): { answer: unknown; next: Key | undefined } {

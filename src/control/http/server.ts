@@ -134,7 +134,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) return void socket.destroy(error)
   const isMethod = error.code === 'HPE_INVALID_METHOD'
   const refusal = isMethod
-    ? new ApiError('method_not_allowed', 'The server does not know this method.', { cause: error })
+    ? new ApiError('method_not_allowed', 'The server does not support this method.', { cause: error })
     : new ApiError('invalid_request', 'This is not a valid HTTP request.', { cause: error })
   const { status, body } = failureOf(refusal, requestIdOf(undefined))
   const text = JSON.stringify(body)
@@ -243,7 +243,7 @@ function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: re
       throw new ApiError('invalid_request', 'A part of the path is too long.')
     reply.header('allow', methods.join(', '))
     if (request.method !== 'OPTIONS')
-      throw new ApiError('method_not_allowed', `This path does not have the method ${request.method}.`)
+      throw new ApiError('method_not_allowed', `This path does not support the method ${request.method}.`)
     if (origins.includes(request.headers.origin ?? ''))
       reply.headers(preflightHeaders).header('access-control-allow-methods', methods.join(', '))
     return reply.code(204).send()

@@ -12,7 +12,10 @@ const SlowReaderGap = resource(
     reason: oneOf(['slow_reader'], { description: 'The client reads more slowly than events arrive.' }),
     at: dateTime({ description: 'When the stream was closed.' }),
   },
-  { description: 'The server closes the stream here. Connect again to resume after the last event.' },
+  {
+    description:
+      'Last event before the server closes the stream. Connect again with `Last-Event-ID` to resume after it.',
+  },
 )
 
 /** The declared events of an operation plus those that the server adds (sse.ts). */

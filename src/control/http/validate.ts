@@ -52,10 +52,10 @@ export function stringsValidator(schema: TSchema): (values: Readonly<Record<stri
       if (value === undefined) {
         if (property.default !== undefined) read[name] = property.default
       } else if (property.type === 'array' && Array.isArray(value)) {
-        if (!value.every(isStorable)) throw invalidField(name, 'has a NUL character or half a surrogate pair')
+        if (!value.every(isStorable)) throw invalidField(name, 'has a NUL character or an unpaired surrogate')
         read[name] = value
       } else if (typeof value !== 'string') throw invalidField(name, 'is given more than once')
-      else if (!isStorable(value)) throw invalidField(name, 'has a NUL character or half a surrogate pair')
+      else if (!isStorable(value)) throw invalidField(name, 'has a NUL character or an unpaired surrogate')
       else read[name] = fromString(value, property)
     }
     if (!validator().Check(read)) throw refused(schema, validator().Errors(read)[1])

@@ -34,12 +34,18 @@ export const waitQuery = (member: string, own: TObject | undefined): TObject =>
         maxLength: 200,
         pattern: `^${oneState}(?:,${oneState})*$`,
         'x-mote-pattern': 'states of the resource, separated by commas',
-        description: `Answers once \`${member}\` has this value, or one of several (\`running,failed\`); otherwise with its current value when a final state is reached or the timeout is over.`,
+        description: `Delays the response until \`${member}\` has this value, or one of several (\`running,failed\`). The response is sent earlier if another final state is reached, or when \`timeout\` has passed.`,
         examples: ['running,failed'],
       }),
     ),
     timeout: Type.Optional(
-      uint32({ minimum: 1, maximum: 60, default: 30, description: 'Seconds to wait at most.', examples: [30] }),
+      uint32({
+        minimum: 1,
+        maximum: 60,
+        default: 30,
+        description: 'Maximum number of seconds for which `wait` delays the response.',
+        examples: [30],
+      }),
     ),
   })
 

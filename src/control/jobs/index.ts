@@ -29,7 +29,7 @@ export const jobFeature = (deps: Pick<Deps, 'db' | 'clock'>) =>
           if (argument.includes('\0')) throw invalidField('command', 'must not contain NUL')
         const timeZone = body.time_zone ?? jobDefaults.timeZone
         const next = nextTime(body.schedule, timeZone, deps.clock.now())
-        if (next === null) throw invalidField('schedule', 'has no time at all, such as the 31st of February')
+        if (next === null) throw invalidField('schedule', 'must match a date that exists, unlike February 31')
         const paused = body.paused ?? false
         return async tx => {
           const app = await findApp(tx, project.id, params.app_name)

@@ -7,7 +7,7 @@ const base = '/v1/apps/{app_name}/jobs'
 const ofApp = { app_name: text({ description: 'Name of the app.', examples: ['web'] }) }
 const ofJob = Type.Object({
   ...ofApp,
-  job_name: labelName({ description: 'Name of the job; unique in its app.', examples: ['nightly-report'] }),
+  job_name: labelName({ description: 'Name of the job; unique in the app.', examples: ['nightly-report'] }),
 })
 const shared = { tag: 'Jobs', auth: 'bearer', project: 'selected', scope: 'exec', addition: true } as const
 
@@ -18,7 +18,7 @@ export const jobOperations = operations({
     method: 'GET',
     path: base,
     summary: 'List the jobs of an app',
-    description: 'Lists the commands that run by a schedule, with their next time, by name.',
+    description: 'Lists the commands that run on a schedule by name, each with its next run.',
     params: Type.Object(ofApp),
     list: { order: ['name'], filters: ['overlap'] },
     items: [
@@ -27,7 +27,7 @@ export const jobOperations = operations({
         path: `${base}/{job_name}`,
         by: 'name',
         summary: 'Get a job',
-        description: 'Returns one job with its next time.',
+        description: 'Returns one job with the time of its next run.',
       },
     ],
     answer: list(Job),
@@ -39,7 +39,7 @@ export const jobOperations = operations({
     path: `${base}/{job_name}`,
     summary: 'Create or change a job',
     description:
-      'Sets the command and the schedule. At each time it runs once in a separate VM, with the image and environment of the active deployment. An app has at most 50 jobs. Times that are missed while the control plane is down are made up for by one run.',
+      'Sets the command and the schedule of a job. Each time it is due, the command runs once in a separate VM, with the image and environment of the active deployment. If the control plane was down when runs were due, one run makes up for all of them. An app has at most 50 jobs.',
     params: ofJob,
     body: PutJobRequest,
     maxBytes: 1 << 17,
@@ -51,7 +51,7 @@ export const jobOperations = operations({
     method: 'DELETE',
     path: `${base}/{job_name}`,
     summary: 'Delete a job',
-    description: 'Removes the schedule. Its runs stay in the history, and one that has not ended goes on.',
+    description: 'Deletes the job. Its runs stay in the history, and a running one continues.',
     params: ofJob,
     answer: acknowledgement('deleted'),
   },
@@ -61,7 +61,8 @@ export const jobOperations = operations({
     method: 'POST',
     path: `${base}/{job_name}/run`,
     summary: 'Run a job now',
-    description: 'Starts a run beside the schedule, whether the job is paused or an earlier run has not ended.',
+    description:
+      'Starts a run at once, independent of the schedule, even if the job is paused or an earlier run has not ended.',
     params: ofJob,
     answer: StartedJob,
     fails: [403, 409],

@@ -95,7 +95,7 @@ async function arriving(deps: MoveDeps, m: SnapshotMove, signal: AbortSignal): P
 }
 
 async function lost(tx: Tx, m: SnapshotMove): Promise<void> {
-  await store.lose(tx, m.id, 'its host was removed')
+  await store.lose(tx, m.id, 'the host of the snapshot was removed')
   await pokeDependents(tx, m)
 }
 

@@ -5,45 +5,49 @@ import { bool, dateTime, int64, list, nullable, oneOf, resource, text, uint32, u
 export const SecurityRule = resource(
   'SecurityRule',
   {
-    id: uuid({ description: 'Identifies the rule when it is deleted.' }),
-    app_id: uuid({ description: 'App whose VMs the rule is for.' }),
+    id: uuid({ description: 'Id of the rule, needed to delete it.' }),
+    app_id: uuid({ description: 'Id of the app whose VMs the rule applies to.' }),
     protocol: text({
-      description: '`tcp`, `udp`, `icmp` or `any`. With a range of ports, `any` means TCP and UDP.',
+      description:
+        'Protocol that the rule matches: `tcp`, `udp`, `icmp` or `any`. With a port range, `any` means TCP and UDP.',
       examples: ['tcp'],
     }),
     port_start: uint32({
-      description: 'First destination port; 0 together with `port_end` 0 or 65535 means every port.',
+      description:
+        'First destination port that the rule matches; 0 together with `port_end` 0 or 65535 means every port.',
       examples: [5432],
     }),
-    port_end: uint32({ description: 'Last destination port, inclusive.', examples: [5432] }),
-    action: text({ description: '`allow` or `deny`: what happens to matching packets.', examples: ['allow'] }),
+    port_end: uint32({ description: 'Last destination port that the rule matches, inclusive.', examples: [5432] }),
+    action: text({ description: 'What happens to matching packets: `allow` or `deny`.', examples: ['allow'] }),
     priority: int64({
-      description: 'Position among the rules of the app: lower ones are tried first, the first that matches decides.',
+      description:
+        'Priority among the rules of the app. Rules with a lower number are checked first, and the first matching rule decides.',
       examples: [100],
     }),
     direction: text({
-      description: '`inbound`: packets to the VMs. `outbound`: packets from the VMs. Replies always pass.',
+      description:
+        'Direction that the rule matches. `inbound`: packets to the VMs. `outbound`: packets from the VMs. Replies to allowed packets always pass.',
       examples: ['inbound'],
     }),
     cidr: nullable(
       text({
-        description: 'Network of the other side, IPv4 or IPv6; null for every address.',
+        description: 'IPv4 or IPv6 network of the remote side; null for every address.',
         examples: ['2001:db8:20::/48'],
       }),
     ),
     enforced: bool({
-      description: 'Whether the current rules are in force for every VM of the app. False while it has none.',
+      description: 'Whether the current rules are enforced for every VM of the app. False while the app has no VM.',
     }),
     reason: nullable(
       text({
-        description: 'Why the rule is not, or not yet, enforced; null if it is.',
-        examples: [null, 'on their way to 1 of 2 VMs'],
+        description: 'Why the rule is not, or not yet, enforced; null if it is enforced.',
+        examples: [null, 'not yet enforced for 1 of 2 VMs'],
       }),
     ),
     created_at: dateTime({ description: 'When the rule was created.' }),
     updated_at: dateTime({ description: 'Same as `created_at`: rules are replaced, not changed.' }),
   },
-  { description: 'Rule that allows or denies packets to or from the VMs of an app.' },
+  { description: 'A firewall rule that allows or denies packets to or from the VMs of an app.' },
 )
 export type SecurityRule = Static<typeof SecurityRule>
 
@@ -72,30 +76,33 @@ export const MeshNode = resource(
     endpoint: nullable(
       text({
         description:
-          'Address and UDP port where other hosts reach it; null outside the mesh and for callers who are not Admin.',
+          'Address and UDP port at which other hosts reach the host; null outside the mesh and for callers who are not Admin.',
         examples: ['203.0.113.20:51820'],
       }),
     ),
     status: oneOf(nodeStatuses, {
       description:
-        '`up`, `degraded`, `unreachable`: all, some or none of the other reporting hosts are connected, in both directions. `alone`: there is no other host. `down`: its agent is silent. `failed`: its mesh does not start; see the log of its agent. `off`: not in the mesh.',
+        '`up`, `degraded`, `unreachable`: the host is connected, in both directions, with all, some or none of the other hosts that send reports. `alone`: there is no other host. `down`: the agent of the host does not report. `failed`: the mesh does not start on the host; see the log of its agent. `off`: the host is not in the mesh.',
     }),
     last_handshake_at: nullable(
-      dateTime({ description: 'Newest WireGuard handshake with any other host; null if there was none.' }),
+      dateTime({ description: 'Time of the last WireGuard handshake with any other host; null if there was none.' }),
     ),
     rx_bytes: int64({
-      description: 'Bytes received over the mesh since its tunnels were set up.',
+      description: 'Bytes that the host received over the mesh since its tunnels were set up.',
       examples: [73_400_320],
     }),
-    tx_bytes: int64({ description: 'Bytes sent over the mesh since its tunnels were set up.', examples: [68_157_440] }),
+    tx_bytes: int64({
+      description: 'Bytes that the host sent over the mesh since its tunnels were set up.',
+      examples: [68_157_440],
+    }),
     latency_ms: nullable(
       Type.Number({
-        description: 'Median round trip to the connected hosts, in milliseconds; null without a connected host.',
+        description: 'Median round-trip time to the connected hosts in milliseconds; null if no host is connected.',
         examples: [0.42],
       }),
     ),
   },
-  { description: 'Host, and how the others reach it.' },
+  { description: 'A host, and how other hosts reach it.' },
 )
 export const MeshStatus = resource(
   'MeshStatus',
@@ -110,5 +117,5 @@ export type MeshStatus = Static<typeof MeshStatus>
 export const MeshEvent = resource(
   'MeshEvent',
   { at: dateTime({ description: 'When the state was read.' }), ...MeshStatus.properties },
-  { description: 'The mesh at one moment.' },
+  { description: 'State of the mesh at one point in time.' },
 )

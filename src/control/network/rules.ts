@@ -69,8 +69,8 @@ export function enforcement(
   const cannot = vms.find(observed => observed?.state === 'unenforced')
   if (cannot) return { enforced: false, reason: cannot.detail }
   const failed = vms.find(observed => observed?.state === 'failed')
-  if (failed) return { enforced: false, reason: `its host could not load the rules and tries again: ${failed.detail}` }
+  if (failed) return { enforced: false, reason: `a host could not load the rules and will retry: ${failed.detail}` }
   const late = vms.filter(observed => !observed || observed.version < version).length
-  if (late > 0) return { enforced: false, reason: `on their way to ${late} of ${vms.length} VMs` }
+  if (late > 0) return { enforced: false, reason: `not yet enforced for ${late} of ${vms.length} VMs` }
   return { enforced: true, reason: null }
 }

@@ -14,7 +14,7 @@ export const networkOperations = operations({
     path: '/v1/apps/{app_name}/security-groups',
     summary: 'List security rules',
     description:
-      'Lists the network rules of an app in the order in which they are tried, and whether they are enforced now. Without rules, VMs are reached by their own project and the gateway, and reach their own project and the internet.',
+      'Lists the firewall rules of an app in the order in which they are checked, each with whether it is enforced. Without rules, VMs are reachable from their own project and from the gateway, and can reach their own project and the internet.',
     ...rules,
     scope: 'read',
     params: Type.Object({ app_name }),
@@ -26,7 +26,7 @@ export const networkOperations = operations({
         path: '/v1/apps/{app_name}/security-groups/{rule_id}',
         by: 'id',
         summary: 'Get a security rule',
-        description: 'Returns one network rule of an app and whether it is enforced now.',
+        description: 'Returns one firewall rule of an app, with whether it is enforced.',
       },
     ],
   },
@@ -35,7 +35,7 @@ export const networkOperations = operations({
     path: '/v1/apps/{app_name}/security-groups',
     summary: 'Create a security rule',
     description:
-      'Adds a network rule; running VMs follow within about a second, without a restart, and open connections that it denies end. Traffic of other projects stays blocked whatever the rules say. An app has at most 100 rules; to change one, delete it and create another.',
+      'Adds a firewall rule. It applies to running VMs within about a second, without a restart, and closes open connections that it denies. Traffic from other projects stays blocked regardless of the rules. An app has at most 100 rules. To change a rule, delete it and create another.',
     ...rules,
     scope: 'write',
     params: Type.Object({ app_name }),
@@ -43,18 +43,19 @@ export const networkOperations = operations({
       'CreateSecurityRuleRequest',
       {
         protocol: oneOf(['tcp', 'udp', 'icmp', 'any'], {
-          description: 'Protocol to match. With a range of ports, `any` means TCP and UDP.',
+          description: 'Protocol to match. With a port range, `any` means TCP and UDP.',
         }),
         port_start: port('First destination port to match. 0 for `icmp`, and for every port.'),
         port_end: port('Last destination port to match, inclusive. 0 for `icmp`; 65535 for every port.'),
         action: oneOf(['allow', 'deny'], { description: 'What happens to matching packets.' }),
         direction: maybe(oneOf(['inbound', 'outbound']), {
-          description: '`inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`.',
+          description:
+            'Direction to match. `inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`.',
         }),
         cidr: maybe(
           text({
             maxLength: 64,
-            description: 'Network or single address of the other side, IPv4 or IPv6. Default: every address.',
+            description: 'IPv4 or IPv6 network, or single address, of the remote side. Default: every address.',
             examples: ['2001:db8:20::/48'],
           }),
         ),
@@ -62,12 +63,13 @@ export const networkOperations = operations({
           int32({
             minimum: 0,
             maximum: 65_535,
-            description: 'Lower ones are tried first; of equal ones, the older. Default: after the existing rules.',
+            description:
+              'Priority of the rule. Rules with a lower number are checked first; of rules with the same number, the older one. Default: after the existing rules.',
             examples: [100],
           }),
         ),
       },
-      { description: 'Packets to match, and what happens to them.' },
+      { description: 'Packets that the rule matches, and what happens to them.' },
     ),
     answer: SecurityRule,
   },
@@ -75,14 +77,13 @@ export const networkOperations = operations({
     method: 'DELETE',
     path: '/v1/apps/{app_name}/security-groups/{rule_id}',
     summary: 'Delete a security rule',
-    description:
-      'Removes a network rule and returns `{"status": "deleted"}`. Running VMs follow within about a second, without a restart.',
+    description: 'Deletes a firewall rule. It stops applying to running VMs within about a second, without a restart.',
     ...rules,
     scope: 'write',
     params: Type.Object({
       app_name,
       rule_id: text({
-        description: 'Id of the rule, as listed.',
+        description: 'Id of the rule, from the list of rules.',
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
@@ -93,7 +94,7 @@ export const networkOperations = operations({
     path: '/v1/networking/mesh',
     summary: 'Get the mesh',
     description:
-      'Returns the hosts of the installation and how they reach each other over WireGuard, as they measured it within the last seconds. Addresses, keys and endpoints are shown to administrators only.',
+      'Returns the hosts of the installation and how they reach each other over WireGuard, as measured in the last few seconds. Addresses, keys and endpoints are shown to administrators only.',
     ...mesh,
     answer: MeshStatus,
   },
@@ -102,7 +103,7 @@ export const networkOperations = operations({
     path: '/v1/networking/mesh/stream',
     summary: 'Stream the mesh',
     description:
-      'Sends the answer of `GET /v1/networking/mesh`, with the time as `at`: first as the event `snapshot`, then as `mesh` whenever something changed, at most twice a second.',
+      'Sends the state that `GET /v1/networking/mesh` returns, with its time as `at`: first as the event `snapshot`, then as `mesh` after each change, at most twice a second.',
     ...mesh,
     answer: 'stream',
     events: { snapshot: MeshEvent, mesh: MeshEvent },

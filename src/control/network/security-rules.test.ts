@@ -36,10 +36,10 @@ describe('a security rule', () => {
   })
   it.each([
     ['every VM has applied it', [observed(3, 'applied'), observed(4, 'applied')], true, null],
-    ['one is late', [observed(3, 'applied'), observed(2, 'applied')], false, 'on their way to 1 of 2 VMs'],
-    ['one has not reported', [null], false, 'on their way to 1 of 1 VMs'],
+    ['one is late', [observed(3, 'applied'), observed(2, 'applied')], false, 'not yet enforced for 1 of 2 VMs'],
+    ['one has not reported', [null], false, 'not yet enforced for 1 of 1 VMs'],
     ['one cannot', [observed(3, 'applied'), observed(3, 'unenforced')], false, 'why'],
-    ['one failed', [observed(3, 'failed')], false, 'its host could not load the rules and tries again: why'],
+    ['one failed', [observed(3, 'failed')], false, 'a host could not load the rules and will retry: why'],
     ['there is none', [], false, 'the app has no VM; the rules apply when one starts'],
   ])('is reported as enforced only if every VM has applied it (case: %s)', (_what, vms, enforced, reason) =>
     expect(enforcement(3, vms)).toEqual({ enforced, reason }),

@@ -21,7 +21,7 @@ export const notificationKinds = {
   'security.2fa_disabled': { email: 'always', meaning: 'two-factor authentication was switched off' },
   'security.token_created': { email: 'always', meaning: 'a personal access token was made' },
   'host.lost': { email: 'yes', meaning: 'a host is silent; its VMs start elsewhere (to operators)' },
-  'host.back': { email: 'no', meaning: 'a host that was lost is heard of again, or was removed (to operators)' },
+  'host.back': { email: 'no', meaning: 'a lost host reports again, or was removed (to operators)' },
   'product.news': { email: 'marketing', meaning: 'news about the product' },
 } as const satisfies Record<string, { readonly email: EmailPolicy; readonly meaning: string }>
 

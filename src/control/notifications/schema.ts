@@ -7,19 +7,22 @@ export const NotificationList = resource(
   'NotificationList',
   {
     notifications: list(Notification, { description: 'Notifications of this page, newest first.' }),
-    unread_count: int64({ description: 'Unread notifications on all pages, whatever the filter.', examples: [3] }),
-    has_more: bool({ description: 'Whether older ones follow on another page.', examples: [false] }),
-    next_offset: int64({ description: '`offset` of the next page.', examples: [20] }),
+    unread_count: int64({
+      description: 'Number of unread notifications on all pages, regardless of the filter.',
+      examples: [3],
+    }),
+    has_more: bool({ description: 'Whether another page with older notifications follows.', examples: [false] }),
+    next_offset: int64({ description: 'Value of `offset` for the next page.', examples: [20] }),
   },
-  { description: 'Page of notifications, with counts.' },
+  { description: 'A page of notifications, with counts.' },
 )
 export type NotificationList = Static<typeof NotificationList>
 
 const Announcement = resource(
   'Announcement',
   {
-    status: oneOf(['sent'], { description: 'The notifications are stored; e-mails follow.' }),
-    recipients: int64({ description: 'Accounts that received the notification.', examples: [42] }),
+    status: oneOf(['sent'], { description: 'Always `sent`: the notifications are stored, and e-mails follow.' }),
+    recipients: int64({ description: 'Number of accounts that received the notification.', examples: [42] }),
   },
   { description: 'Result of sending an announcement.' },
 )
@@ -32,12 +35,12 @@ export const notificationOperations = operations({
     path: '/v1/notifications',
     summary: 'List notifications',
     description:
-      'Lists the notifications of your account, newest first, with the number of unread ones. A token that is bound to a project sees those of that project only.',
+      'Lists the notifications of your account, newest first, with the number of unread ones. For a token that is bound to a project, the list contains only notifications of that project.',
     ...shared,
     scope: 'read',
     query: Type.Object({
       unread_only: Type.Optional(
-        bool({ default: false, description: 'Only notifications that are not marked as read.' }),
+        bool({ default: false, description: 'Whether to return only notifications that are not marked as read.' }),
       ),
     }),
     list: { order: ['-id'], within: 'notifications', defaultLimit: 50 },
@@ -57,10 +60,12 @@ export const notificationOperations = operations({
     method: 'POST',
     path: '/v1/notifications/{notification_id}/read',
     summary: 'Mark a notification as read',
-    description: 'Sets `read_at` to now. Marking it again keeps the first time.',
+    description: 'Sets `read_at` to the current time. If the notification is already read, `read_at` stays unchanged.',
     ...shared,
     scope: 'write',
-    params: Type.Object({ notification_id: uuid({ description: 'Id of the notification, as listed.' }) }),
+    params: Type.Object({
+      notification_id: uuid({ description: 'Id of the notification, from the list of notifications.' }),
+    }),
     answer: acknowledgement('read'),
     unaudited: true,
   },
@@ -70,7 +75,7 @@ export const notificationOperations = operations({
     path: '/v1/admin/announcements',
     summary: 'Send an announcement',
     description:
-      'Sends a notification of the kind `product.news` to every account that has a project, and an e-mail to those with `marketing_emails`. It cannot be taken back. Only for administrators.',
+      'Sends a notification of the kind `product.news` to every account that has a project, and an e-mail to those with `marketing_emails`. It cannot be withdrawn. Only for administrators.',
     ...shared,
     scope: 'admin',
     adminOnly: true,
@@ -93,7 +98,7 @@ export const notificationOperations = operations({
             maxLength: 300,
             pattern: '^/',
             'x-mote-pattern': 'a "/" at the start',
-            description: 'Path in the dashboard that the notification leads to. Default: its start page.',
+            description: 'Path of the dashboard page that the notification opens. Default: the start page.',
             examples: ['/databases'],
           }),
         ),

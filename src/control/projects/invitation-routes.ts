@@ -29,7 +29,7 @@ export const invitationHandlers = (deps: InvitationDeps): InvitationHandlers => 
         const limits = await lockProject(tx, access.id)
         const current = await members.membersOf(tx, access.id)
         assertMayManage(current, caller.userId, [body.role])
-        if (current.some(member => member.email === email)) throw invalidState(`${email} is a member already.`)
+        if (current.some(member => member.email === email)) throw invalidState(`${email} is already a member.`)
         const now = deps.clock.now()
         const open = (await members.invitationsOf(tx, access.id, now)).filter(other => other.email !== email)
         assertWithin(limits, 'maxTeamMembers', current.length + open.length)
@@ -92,7 +92,7 @@ export const invitationHandlers = (deps: InvitationDeps): InvitationHandlers => 
         const limits = await lockProject(tx, invitation.projectId)
         const current = await members.membersOf(tx, invitation.projectId)
         if (current.some(member => member.accountId === caller.userId))
-          throw invalidState('You are a member of this project already.')
+          throw invalidState('You are already a member of this project.')
         const taken = await members.acceptInvitation(tx, id, who, now)
         if (!taken) throw notFound()
         // The member was counted when the invitation was created, but the plan may be smaller by now.

@@ -16,7 +16,7 @@ import {
 const shared = { tag: 'Projects', auth: 'bearer', addition: true } as const
 const memberParams = Type.Object({
   ...params.properties,
-  user_id: uuid({ description: 'Account of the member.' }),
+  user_id: uuid({ description: "Id of the member's account." }),
 })
 
 export const memberOperations = operations({
@@ -24,7 +24,7 @@ export const memberOperations = operations({
     method: 'GET',
     path: '/v1/projects/{tenant_slug}/members',
     summary: 'List members and invitations',
-    description: 'Lists who belongs to the project and which invitations to it are open. Every member may see both.',
+    description: 'Lists the members of the project and the open invitations to it. Every member may read this list.',
     ...shared,
     scope: 'read',
     project: 'path',
@@ -45,7 +45,7 @@ export const memberOperations = operations({
         by: 'id',
         summary: 'Get an invitation of a project',
         description:
-          'Returns one open invitation to the project, without its link. The answer is 404 once it is accepted, withdrawn or expired.',
+          'Returns one open invitation to the project, without its link. Responds with 404 once the invitation is accepted, withdrawn or expired.',
         within: 'invitations',
       },
     ],
@@ -55,7 +55,7 @@ export const memberOperations = operations({
     path: '/v1/projects/{tenant_slug}/members',
     summary: 'Invite a member',
     description:
-      'Mails a link, valid for seven days, to the address and returns it. Inviting the same address again replaces the role and the link. Admins may invite members and viewers, owners anyone; open invitations count toward `max_team_members`.',
+      'Mails an invitation link, valid for seven days, to the address, and also returns the link. Inviting the same address again replaces the role and the link. Admins may invite members and viewers; owners may also invite admins. Open invitations count toward `max_team_members`.',
     throttle: 'create',
     secretAnswer: true,
     ...shared,
@@ -69,12 +69,12 @@ export const memberOperations = operations({
           minLength: 3,
           maxLength: 254,
           format: 'email',
-          description: 'Address to invite. It does not need an account yet.',
+          description: 'E-mail address to invite. It does not need to have an account yet.',
           examples: ['grace@example.com'],
         }),
         role: invitedRole(),
       },
-      { description: 'Address to invite, and the role it is offered.' },
+      { description: 'Address to invite, and the offered role.' },
     ),
     answer: CreatedInvitation,
   },
@@ -83,7 +83,7 @@ export const memberOperations = operations({
     path: '/v1/projects/{tenant_slug}/members/{user_id}',
     summary: 'Change the role of a member',
     description:
-      'Takes effect with the next request of the member. Admins may turn members into viewers and back; owners may change every role. The last owner stays owner: the answer is 409.',
+      'Changes the role of a member, with effect from their next request. Admins may turn members into viewers and back; owners may change every role. Responds with 409 if the last owner would lose that role.',
     ...shared,
     scope: 'admin',
     project: 'path',
@@ -97,7 +97,7 @@ export const memberOperations = operations({
     path: '/v1/projects/{tenant_slug}/members/{user_id}',
     summary: 'Remove a member',
     description:
-      'Ends the membership at once: sessions and tokens of the account lose access to the project. Members may remove themselves, admins may remove members and viewers, owners anyone but the last owner. The credential needs the scope `admin`.',
+      'Ends the membership at once: sessions and tokens of the account lose access to the project. Members may remove themselves, admins may remove members and viewers, and owners may remove anyone except the last owner. The credential needs the scope `admin`.',
     proof: 'for others than oneself: admin of the project, owner for admins and owners',
     ...shared,
     scope: 'read',
@@ -116,7 +116,7 @@ export const memberOperations = operations({
     project: 'path',
     params: Type.Object({
       ...params.properties,
-      invitation_id: uuid({ description: 'Id of the invitation, as listed with the members.' }),
+      invitation_id: uuid({ description: 'Id of the invitation, from the list of members and invitations.' }),
     }),
     answer: acknowledgement('withdrawn'),
   },
@@ -125,7 +125,7 @@ export const memberOperations = operations({
     path: '/v1/invitations',
     summary: 'List your invitations',
     description:
-      'Lists open invitations to the address of the account, oldest first. The list is empty until the address is verified, and for tokens that are bound to a project.',
+      'Lists open invitations to the e-mail address of the account, oldest first. The list is empty until the address is verified, and always empty for tokens that are bound to a project.',
     ...shared,
     scope: 'read',
     project: 'none',
@@ -146,13 +146,13 @@ export const memberOperations = operations({
     path: '/v1/invitations/{invitation_id}/accept',
     summary: 'Accept an invitation',
     description:
-      'Makes the account a member of the project and returns the project; its members are notified. It takes the secret of the link, or an account whose verified address was invited. An invitation works once: the answer is 404 afterwards.',
+      'Makes the account a member of the project, notifies the other members, and returns the project. This requires the secret from the link, or an account whose verified address was invited. An invitation works once; afterwards the request returns 404.',
     ...shared,
     scope: 'admin',
     project: 'none',
     proof: 'secret of the invitation, or the invited address, verified',
     params: Type.Object({
-      invitation_id: uuid({ description: 'Id of the invitation: in its link, the part between `#` and the dot.' }),
+      invitation_id: uuid({ description: 'Id of the invitation: the part of its link between the `#` and the dot.' }),
     }),
     body: resource(
       'AcceptInvitationRequest',
@@ -161,7 +161,7 @@ export const memberOperations = operations({
           text({
             maxLength: 200,
             description:
-              'In the link, the part behind the dot. Not needed if the invited address is the verified address of the account.',
+              'Secret of the invitation: the part of its link after the dot. Not needed if the invited address is the verified address of the account.',
             examples: ['Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
           }),
         ),

@@ -8,59 +8,62 @@ export const Project = resource(
     id: uuid({ description: 'UUID of the project, which other resources call `tenant_id` or `project_id`.' }),
     tenant_id: text({
       description:
-        'Slug of the project: unique in the installation, part of the host names of its apps, never changed.',
+        'Slug of the project: unique in the installation, and part of the host names of its apps. It never changes.',
       examples: ['acme'],
     }),
-    name: text({ description: 'Shown in the dashboard and in notifications.', examples: ['Acme'] }),
+    name: text({
+      description: 'Display name of the project, shown in the dashboard and in notifications.',
+      examples: ['Acme'],
+    }),
     created_at: dateTime({ description: 'When the project was created.' }),
     updated_at: dateTime({ description: 'When the project was last changed, for example renamed.' }),
   },
-  { description: 'Workspace that owns apps, volumes and databases, also called a tenant.' },
+  { description: 'A project, also called a tenant, which owns apps, volumes and databases.' },
 )
 export type Project = Static<typeof Project>
 
 export const memberRole = () =>
   oneOf(['owner', 'admin', 'member', 'viewer'], {
     description:
-      '`owner` may do everything, `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads.',
+      'Role in the project. A `viewer` may only read, a `member` may also change resources, an `admin` may also rename the project and manage members and viewers, and an `owner` may do everything.',
     examples: ['member'],
   })
 export const invitedRole = () =>
   oneOf(['admin', 'member', 'viewer'], {
     description:
-      'Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads.',
+      'Role in the project after joining. A `viewer` may only read, a `member` may also change resources, and an `admin` may also rename the project and manage members and viewers.',
     examples: ['member'],
   })
 
 export const Member = resource(
   'Member',
   {
-    user_id: uuid({ description: 'Account of the member.' }),
-    email: text({ description: 'Address the member signs in with.', examples: ['ada@example.com'] }),
+    user_id: uuid({ description: "Id of the member's account." }),
+    email: text({ description: 'E-mail address of the member.', examples: ['ada@example.com'] }),
     first_name: nullable(text({ description: 'Given name; null if never set.', examples: ['Ada'] })),
     last_name: nullable(text({ description: 'Family name; null if never set.', examples: ['Example'] })),
     role: memberRole(),
     since: dateTime({ description: 'When the account joined the project.' }),
   },
-  { description: 'Account that belongs to a project, and its role there.' },
+  { description: "A member of a project, with the member's role." },
 )
 export type Member = Static<typeof Member>
 
 export const Invitation = resource(
   'Invitation',
   {
-    id: uuid({ description: 'Identifies the invitation when it is accepted or withdrawn.' }),
+    id: uuid({ description: 'Id of the invitation, needed to accept or withdraw it.' }),
     project: text({ description: 'Slug of the project.', examples: ['acme'] }),
     project_name: text({ description: 'Display name of the project.', examples: ['Acme'] }),
-    email: text({ description: 'Address that is invited, in lower case.', examples: ['grace@example.com'] }),
+    email: text({ description: 'Invited e-mail address, in lower case.', examples: ['grace@example.com'] }),
     role: invitedRole(),
     created_at: dateTime({ description: 'When the address was first invited.' }),
     expires_at: dateTime({
-      description: 'End of the invitation, seven days after it was made or last renewed.',
+      description: 'When the invitation expires: seven days after it was created or last renewed.',
       examples: ['2026-03-21T09:26:53.589Z'],
     }),
   },
-  { description: 'Offer to an e-mail address to join a project.' },
+  { description: 'An invitation of an e-mail address to a project.' },
 )
 export type Invitation = Static<typeof Invitation>
 
@@ -69,19 +72,20 @@ export const CreatedInvitation = resource(
   {
     ...Invitation.properties,
     link: text({
-      description: 'Link to accept the invitation; anyone who has it can join. It is never shown again.',
+      description:
+        'Link that accepts the invitation. Anyone who has the link can join the project. It is never shown again.',
       examples: [
         'https://mote.example.com/link/invitation#0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt',
       ],
     }),
   },
-  { description: 'New or renewed invitation, including the link that accepts it.' },
+  { description: 'A new or renewed invitation, including the link that accepts it.' },
 )
 
 export const MemberList = resource(
   'MemberList',
   {
-    members: list(Member, { description: 'Members of the project, the longest-standing first.' }),
+    members: list(Member, { description: 'Members of the project, in the order in which they joined.' }),
     invitations: list(Invitation, { description: 'Open invitations, oldest first. Expired ones are left out.' }),
   },
   { description: 'Members of a project and open invitations to it.' },

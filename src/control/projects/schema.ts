@@ -11,7 +11,7 @@ const ownOperations = operations({
     path: '/v1/projects',
     summary: 'List projects',
     description:
-      'Lists the projects that the account is a member of, newest first. A token that is bound to a project sees that one only.',
+      'Lists the projects that the account is a member of, newest first. For a token that is bound to a project, the list contains only that project.',
     ...shared,
     scope: 'read',
     project: 'none',
@@ -24,7 +24,7 @@ const ownOperations = operations({
     path: '/v1/projects',
     summary: 'Create a project',
     description:
-      'Creates a project with a private network of its own; the caller becomes its owner. The slug is made from the name, with a random suffix if it is taken, and never changes. An account owns at most 100 projects.',
+      'Creates a project with a private network of its own; the caller becomes its owner. The slug is derived from the name, with a random suffix if the slug is taken, and never changes. An account owns at most 100 projects.',
     ...shared,
     scope: 'admin',
     project: 'none',
@@ -32,7 +32,8 @@ const ownOperations = operations({
       'CreateProjectRequest',
       {
         name: displayName({
-          description: 'Shown in the dashboard and in notifications. Need not be unique.',
+          description:
+            'Display name of the project, shown in the dashboard and in notifications. It need not be unique.',
           examples: ['Acme'],
         }),
       },
@@ -44,7 +45,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/projects/{tenant_slug}',
     summary: 'Get a project',
-    description: 'Returns one project. The answer is 404 for a project that the caller is not a member of.',
+    description: 'Returns one project. Responds with 404 if the caller is not a member of the project.',
     ...shared,
     scope: 'read',
     project: 'path',
@@ -56,7 +57,7 @@ const ownOperations = operations({
     path: '/v1/projects/{tenant_slug}',
     summary: 'Rename a project',
     description:
-      'Changes the display name. The slug stays, and with it every URL and host name. Only for admins and owners of the project.',
+      'Changes the display name. The slug stays the same, and therefore all URLs and host names. Only for admins and owners of the project.',
     ...shared,
     scope: 'admin',
     project: 'path',
@@ -75,7 +76,7 @@ const ownOperations = operations({
     path: '/v1/projects/{tenant_slug}',
     summary: 'Delete a project',
     description:
-      'Deletes the project with its apps, volumes and databases, including all data. Nobody can reach it any more once the request is answered; its resources are torn down afterwards. Only for owners of the project.',
+      'Deletes the project with its apps, volumes and databases, including all data. The project is inaccessible as soon as the response is sent; its resources are removed afterwards. Only for owners of the project.',
     proof: 'owner of the project',
     ...shared,
     scope: 'admin',

@@ -8,13 +8,14 @@ export const RegistryCredential = resource(
   'RegistryCredential',
   {
     host: text({
-      description: 'Registry that the credential is sent to, as `host[:port]`; no other. Docker Hub is `docker.io`.',
+      description:
+        'Registry as `host[:port]`, the only one to which the credential is sent. Docker Hub is `docker.io`.',
       examples: ['ghcr.io'],
     }),
     username: text({ description: 'User name at the registry.', examples: ['ada'] }),
     updated_at: dateTime({ description: 'When the credential was last set.' }),
   },
-  { description: 'User of a project at an image registry, without the password.' },
+  { description: 'The credential of a project for an image registry, without the password.' },
 )
 export type RegistryCredential = Static<typeof RegistryCredential>
 
@@ -23,7 +24,7 @@ const host = text({
   maxLength: 255,
   pattern: registryHostPattern,
   'x-mote-pattern': 'host[:port] as in names of images, such as ghcr.io or registry.example.com:5000',
-  description: 'Registry as `host[:port]`; `docker.io` is Docker Hub.',
+  description: 'Registry as `host[:port]`. Docker Hub is `docker.io`.',
   examples: ['ghcr.io'],
 })
 const shared = { tag: 'Registries', auth: 'bearer', project: 'selected', addition: true } as const
@@ -33,13 +34,13 @@ const RegistryToken = resource(
   {
     token: text({ description: 'JWT for the registry.', examples: ['eyJhbGciOiJFUzI1NiJ9.e30.c2ln'] }),
     access_token: text({
-      description: 'The same token, as OAuth 2.0 names it.',
+      description: 'The same token, under the name that OAuth 2.0 uses.',
       examples: ['eyJhbGciOiJFUzI1NiJ9.e30.c2ln'],
     }),
-    expires_in: uint32({ description: 'Lifetime in seconds.', examples: [300] }),
-    issued_at: dateTime({ description: 'When it was issued.' }),
+    expires_in: uint32({ description: 'Lifetime of the token in seconds.', examples: [300] }),
+    issued_at: dateTime({ description: 'When the token was issued.' }),
   },
-  { description: 'Token for the registry of the installation.' },
+  { description: 'A token for the registry of the installation.' },
 )
 
 export const registryOperations = operations({
@@ -50,21 +51,22 @@ export const registryOperations = operations({
     path: '/v1/registry',
     summary: 'Get the registry of the installation',
     description:
-      'Returns where images of the project can be pushed to. Sign in there with any user name, and an access token as the password: `read` pulls, `deploy` pushes, `write` deletes.',
+      'Returns the registry to which images of the project can be pushed. Sign in to it with any user name, and an access token as the password. Pulling requires the scope `read`, pushing `deploy`, and deleting `write`.',
     answer: resource(
       'OwnRegistry',
       {
         host: nullable(
           text({
-            description: 'Host of the registry; null if this installation has none.',
+            description:
+              'Host name of the registry, with its port if necessary; null if this installation has no registry.',
             examples: ['localhost:5000'],
           }),
         ),
         prefix: nullable(
-          text({ description: 'What names of images of the project begin with.', examples: ['localhost:5000/acme'] }),
+          text({ description: "Prefix of the project's image names.", examples: ['localhost:5000/acme'] }),
         ),
       },
-      { description: 'Registry that belongs to the installation.' },
+      { description: 'The registry of the installation.' },
     ),
   },
   getRegistryToken: {
@@ -78,7 +80,7 @@ export const registryOperations = operations({
     path: '/v1/registry/token',
     summary: 'Get a token for the registry',
     description:
-      'For Docker and other clients of the registry, which are sent here by it (token authentication of the CNCF distribution). The token allows what is asked for in `scope` as far as the access token and the role in the project allow it; nothing of other projects. The answer is 404 if this installation has no registry.',
+      'Issues a token to Docker and other registry clients, which the registry refers to this URL (token authentication of CNCF Distribution). The token grants the access requested in `scope`, as far as the access token and the role in the project allow it. Responds with 404 if this installation has no registry.',
     query: Type.Object({
       service: Type.Optional(
         text({ maxLength: 255, description: 'Name of the registry.', examples: ['mote-registry'] }),
@@ -86,7 +88,7 @@ export const registryOperations = operations({
       scope: Type.Optional(
         Type.Array(text({ maxLength: 1024 }), {
           maxItems: 20,
-          description: 'Wanted access, `repository:<project>/<name>:<pull,push,delete>`; may be repeated.',
+          description: 'Requested access: `repository:<project>/<name>:<pull,push,delete>`. May be repeated.',
           examples: [['repository:acme/shop:pull,push']],
         }),
       ),
@@ -101,7 +103,7 @@ export const registryOperations = operations({
     method: 'GET',
     path: base,
     summary: 'List registry credentials',
-    description: 'Lists the image registries that the project signs in to, by host, without passwords.',
+    description: 'Lists the registry credentials of the project by host, without passwords.',
     list: { order: ['host'], filters: ['username'] },
     items: [
       {
@@ -109,7 +111,7 @@ export const registryOperations = operations({
         path: `${base}/{host}`,
         by: 'host',
         summary: 'Get a registry credential',
-        description: 'Returns the user name of the project at one image registry.',
+        description: 'Returns the credential of the project for one image registry, without the password.',
       },
     ],
     answer: list(RegistryCredential),
@@ -122,7 +124,7 @@ export const registryOperations = operations({
     path: base,
     summary: 'Set a registry credential',
     description:
-      'Stores a user name and a password or token, with which images of the registry are pulled for VMs of the project, and replaces what was there for the registry. It is not tried out: a deployment fails at once if the registry refuses it. A project has at most 50.',
+      'Stores the user name and the password or token with which images are pulled from the registry for VMs of the project. An existing credential for the registry is replaced. The credential is not checked: if the registry refuses it, deployments fail at once. A project has at most 50 registry credentials.',
     body: resource(
       'PutRegistryCredentialRequest',
       {
@@ -138,11 +140,11 @@ export const registryOperations = operations({
         password: text({
           minLength: 1,
           maxLength: 4096,
-          description: 'Password or, better, a token that may only read; never shown again.',
+          description: 'Password or, better, a read-only token. It is never shown again.',
           examples: ['ghp-example-token'],
         }),
       },
-      { description: 'User name and password for an image registry.' },
+      { description: 'A user name and password for an image registry.' },
     ),
     answer: RegistryCredential,
     fails: [409],
@@ -153,7 +155,7 @@ export const registryOperations = operations({
     method: 'DELETE',
     path: `${base}/{host}`,
     summary: 'Delete a registry credential',
-    description: 'Later pulls from the registry are anonymous. Running VMs go on.',
+    description: 'Deletes the credential. Later pulls from the registry are anonymous; running VMs are not affected.',
     params: Type.Object({ host }),
     answer: acknowledgement('deleted'),
   },

@@ -17,22 +17,27 @@ export const StartRunRequest = resource(
   {
     command: maybe(
       command(
-        'The program and its arguments, without a shell, instead of the command of the image. Without it the VM waits for sessions, and ends when it has had none for two minutes.',
+        'Program and arguments to run, without a shell, instead of the command of the image. If absent, the VM waits for sessions, and is removed when it has had none for two minutes.',
       ),
     ),
     job_id: maybe(
       text({
-        description: 'Deployment whose image and environment are used. Default: the active one.',
+        description:
+          'Job id or UUID of the deployment whose image and environment are used. Default: the active deployment.',
         examples: ['job-3f6d0c4f2a1097e0'],
       }),
     ),
     vcpus: maybe(
-      uint32({ enum: [1, 2, 3, 4], description: 'Virtual CPUs. Default: of the deployment.', examples: [1] }),
+      uint32({
+        enum: [1, 2, 3, 4],
+        description: 'Virtual CPUs of the VM. Default: as in the deployment.',
+        examples: [1],
+      }),
     ),
     memory_mib: maybe(
       uint32({
         enum: [512, 1024, 2048, 4096],
-        description: 'MiB of memory. Default: of the deployment.',
+        description: 'Memory of the VM in MiB. Default: as in the deployment.',
         examples: [512],
       }),
     ),
@@ -40,7 +45,7 @@ export const StartRunRequest = resource(
       uint32({
         minimum: 1,
         maximum: day,
-        description: `Seconds after which the run is ended. Default: ${defaultTimeoutSeconds}.`,
+        description: `Time limit of the run in seconds; a run that exceeds it is stopped. Default: ${defaultTimeoutSeconds}.`,
         examples: [defaultTimeoutSeconds],
       }),
     ),
@@ -51,39 +56,52 @@ export const StartRunRequest = resource(
 export const Run = resource(
   'Run',
   {
-    id: uuid({ description: 'Identifies the run.' }),
+    id: uuid({ description: 'Id of the run.' }),
     job_id: text({
-      description: 'The deployment whose image and environment it has.',
+      description: 'Job id of the deployment whose image and environment the run uses.',
       examples: ['job-3f6d0c4f2a1097e0'],
     }),
     purpose: oneOf(['command', 'release', 'job'], {
-      description: '`release`: the release command of the deployment. `job`: a time of a schedule.',
+      description:
+        'Why the run was started. `command`: a user requested it. `release`: it is the release command of the deployment. `job`: it is a run of a job, started by the schedule or by a request.',
     }),
     job_name: nullable(
-      text({ description: 'The job that it belongs to; null otherwise.', examples: ['nightly-report'] }),
-    ),
-    due_at: nullable(dateTime({ description: 'The time of the schedule; null if it was started by hand.' })),
-    attempt: uint32({ description: '1, or more for the repetition of a failed run of a job.', examples: [1] }),
-    command: nullable(command('The program and its arguments; null if the VM waits for sessions.')),
-    status: oneOf(['pending', 'starting', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'lost'], {
-      description: '`lost`: its host was lost. A run that is not started again fails once.',
-    }),
-    exit_code: nullable(int32({ description: 'Exit code of the program; null unless it exited.', examples: [0] })),
-    error: nullable(
       text({
-        description: 'Why it failed, with the last lines of its output; null otherwise.',
-        examples: ['It exited with code 1.'],
+        description: 'Name of the job that the run belongs to; null if it belongs to none.',
+        examples: ['nightly-report'],
       }),
     ),
-    vm_id: nullable(uuid({ description: 'Its VM; null once it is removed.' })),
+    due_at: nullable(
+      dateTime({
+        description:
+          'When the run was due according to the schedule of its job; null if it was started in another way.',
+      }),
+    ),
+    attempt: uint32({
+      description: 'Number of the attempt: 1, or higher if the run retries a failed run of a job.',
+      examples: [1],
+    }),
+    command: nullable(command('Program and arguments; null if the VM waits for sessions.')),
+    status: oneOf(['pending', 'starting', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'lost'], {
+      description:
+        'Status of the run. `timed_out`: it exceeded its time limit. `lost`: its host was lost, and the run was not repeated. Failed scheduled runs of a job are retried as new runs.',
+    }),
+    exit_code: nullable(int32({ description: 'Exit code of the program; null if it has not exited.', examples: [0] })),
+    error: nullable(
+      text({
+        description: 'Why the run failed, with the last lines of its output; null if it did not fail.',
+        examples: ['The program exited with code 1.'],
+      }),
+    ),
+    vm_id: nullable(uuid({ description: 'Id of the VM of the run; null once the VM is removed.' })),
     timeout_seconds: uint32({
-      description: 'Seconds after which the run is ended.',
+      description: 'Time limit of the run in seconds; a run that exceeds it is stopped.',
       examples: [defaultTimeoutSeconds],
     }),
-    started_by: nullable(uuid({ description: 'The account that started it; null for release commands.' })),
-    created_at: dateTime({ description: 'When it was requested.' }),
-    started_at: nullable(dateTime({ description: 'When its program started; null before.' })),
-    ended_at: nullable(dateTime({ description: 'When its VM was gone; null before.' })),
+    started_by: nullable(uuid({ description: 'Id of the account that started the run; null for release commands.' })),
+    created_at: dateTime({ description: 'When the run was requested.' }),
+    started_at: nullable(dateTime({ description: 'When the program of the run started; null until then.' })),
+    ended_at: nullable(dateTime({ description: 'When the VM of the run was removed; null until then.' })),
   },
   { description: 'A command that runs once in a separate VM.' },
 )
@@ -93,7 +111,7 @@ export const RunLog = resource(
   'RunLog',
   {
     text: Type.String({
-      description: 'The last lines of output, at most 64 KiB.',
+      description: 'Last lines of the output, at most 64 KiB.',
       examples: ['Applying auth.0001_initial... OK\n'],
     }),
   },

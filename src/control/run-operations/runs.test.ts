@@ -60,7 +60,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect(await ended(run.id)).toMatchObject({
       status: 'failed',
       exit_code: 3,
-      error: expect.stringMatching(/^It exited with code 3\. Last lines:\n.*no such table/),
+      error: expect.stringMatching(/^The program exited with code 3\. Last lines:\n.*no such table/),
     })
   })
 
@@ -78,7 +78,7 @@ describe('a run', { timeout: 60_000 }, () => {
 
   it('ends when its time limit is exceeded', async () => {
     const run = await start({ command: ['sleep', '1000'], timeout_seconds: 1 })
-    expect(await ended(run.id)).toMatchObject({ status: 'timed_out', error: 'It ran longer than 1 s.' })
+    expect(await ended(run.id)).toMatchObject({ status: 'timed_out', error: 'The program ran longer than 1 s.' })
   })
 
   it('without a command waits for sessions; `mote run` starts one with its command', async () => {
@@ -168,7 +168,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     await deploy('shop')
     const { job_id } = await latest('failed', 'shop')
     expect((await ann.get(`/v1/apps/shop/deployments/${job_id}`)).body.error_message).toMatch(
-      /^The release command did not succeed\. It exited with code 1\. Last lines:\n.*column/,
+      /^The release command did not succeed\. The program exited with code 1\. Last lines:\n.*column/,
     )
     expect((await ann.get('/v1/apps/shop')).body.active_deployment_id).toBe(before)
     expect(await runningVms('shop')).toBe(1)

@@ -5,7 +5,7 @@ import { Run, RunLog, StartRunRequest } from './resources.ts'
 
 const base = '/v1/apps/{app_name}/runs'
 const ofApp = { app_name: text({ description: 'Name of the app.', examples: ['web'] }) }
-const ofRun = Type.Object({ ...ofApp, run_id: uuid({ description: 'Id of the run, as listed.' }) })
+const ofRun = Type.Object({ ...ofApp, run_id: uuid({ description: 'Id of the run, from the list of runs.' }) })
 const shared = { tag: 'Runs', auth: 'bearer', project: 'selected', scope: 'exec', addition: true } as const
 
 export const runOperations = operations({
@@ -16,7 +16,7 @@ export const runOperations = operations({
     path: base,
     summary: 'Run a command in a separate VM',
     description:
-      'Starts a VM with the image and environment of a deployment, runs the command instead of the app, and removes the VM afterwards. It has no volumes, gets no requests, and is not restarted. A project has at most 20 open runs, and they count toward the limits of its plan.',
+      'Starts a VM with the image and environment of a deployment, runs the command instead of the app, and removes the VM afterwards. The VM has no volumes, gets no requests, and is not restarted. A project has at most 20 unfinished runs, whose VMs count toward the limits of its plan.',
     params: Type.Object(ofApp),
     body: StartRunRequest,
     // Covers the limit of the guest, which accepts 120,000 bytes of command and arguments.
@@ -30,7 +30,7 @@ export const runOperations = operations({
     method: 'GET',
     path: base,
     summary: 'List the runs of an app',
-    description: 'Lists the newest 1,000 runs of the app, release commands included. Runs stay for 30 days.',
+    description: 'Lists the newest 1,000 runs of the app, including release commands. Runs are deleted after 30 days.',
     params: Type.Object(ofApp),
     list: { order: ['-id'], filters: ['status', 'purpose', 'job_name'] },
     items: [
@@ -51,7 +51,7 @@ export const runOperations = operations({
     path: `${base}/{run_id}/log`,
     summary: 'Get the output of a run',
     description:
-      'Returns the last lines of output, during the run and afterwards. To follow them, use the log stream of the deployment.',
+      'Returns the last lines of the output, during the run and afterwards. To follow the output of a running run, use the log stream of its deployment.',
     params: ofRun,
     answer: RunLog,
   },
@@ -60,7 +60,7 @@ export const runOperations = operations({
     method: 'DELETE',
     path: `${base}/{run_id}`,
     summary: 'Cancel a run',
-    description: 'Ends the program and removes the VM. A run that has ended stays as it is.',
+    description: 'Stops the program and removes the VM. The request has no effect on a run that has already ended.',
     params: ofRun,
     answer: acknowledgement('cancelling'),
   },

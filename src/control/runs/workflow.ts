@@ -32,7 +32,7 @@ export const runWorkflow = (deps: RunDeps) =>
     phases: {
       async starting({ subject: run, enteredAt, now }) {
         const { vm } = run
-        if (!vm || vm.want === 'absent') return end(deps, run, 'lost', 'Its host was lost before it started.')
+        if (!vm || vm.want === 'absent') return end(deps, run, 'lost', 'The host was lost before the program started.')
         if (vm.observedState === 'crashed') return exited(deps, run)
         if (vm.observedState === 'running') {
           const begin = async (tx: Parameters<typeof store.started>[0]) => {
@@ -42,16 +42,17 @@ export const runWorkflow = (deps: RunDeps) =>
         }
         const leftMs = enteredAt.getTime() + startMs - now.getTime()
         const why = vm.error ?? vm.note
-        if (leftMs <= 0) return end(deps, run, 'failed', `It did not start within 15 minutes. ${why ?? ''}`.trim())
+        if (leftMs <= 0)
+          return end(deps, run, 'failed', `The program did not start within 15 minutes. ${why ?? ''}`.trim())
         return wait(Math.min(leftMs, pollMs))
       },
 
       async running({ subject: run, enteredAt, now }) {
         const { vm } = run
-        if (!vm || vm.want === 'absent') return end(deps, run, 'lost', 'Its host was lost while it ran.')
+        if (!vm || vm.want === 'absent') return end(deps, run, 'lost', 'The host was lost while the program ran.')
         if (vm.observedState === 'crashed') return exited(deps, run)
         const leftMs = (run.startedAt ?? enteredAt).getTime() + seconds(run.timeoutSeconds) - now.getTime()
-        if (leftMs <= 0) return end(deps, run, 'timed_out', `It ran longer than ${run.timeoutSeconds} s.`)
+        if (leftMs <= 0) return end(deps, run, 'timed_out', `The program ran longer than ${run.timeoutSeconds} s.`)
         if (run.command !== null) return wait(Math.min(leftMs, pollMs))
         const idleMs = unusedSinceMs(run, enteredAt, now)
         if (idleMs >= unusedMs) return end(deps, run, 'succeeded', null)
@@ -81,7 +82,7 @@ async function decideBySession(tx: Parameters<typeof store.started>[0], run: Run
   const { open, lastCode } = run.sessions
   if (run.outcome !== null || run.want !== 'cancelled' || open > 0 || lastCode === null) return
   const [outcome, error] =
-    lastCode === 0 ? (['succeeded', null] as const) : (['failed', `It exited with code ${lastCode}.`] as const)
+    lastCode === 0 ? (['succeeded', null] as const) : (['failed', `The program exited with code ${lastCode}.`] as const)
   await store.decide(tx, run.id, { outcome, exitCode: lastCode, error, log: null })
 }
 
@@ -94,7 +95,7 @@ function unusedSinceMs({ sessions }: Run, enteredAt: Date, now: Date): number {
 function exited(deps: RunDeps, run: Run) {
   const { exitCode = null, error = null } = run.vm ?? {}
   if (exitCode === 0) return end(deps, run, 'succeeded', null, 0)
-  return end(deps, run, 'failed', exitCode === null ? error : `It exited with code ${exitCode}.`, exitCode)
+  return end(deps, run, 'failed', exitCode === null ? error : `The program exited with code ${exitCode}.`, exitCode)
 }
 
 async function end(deps: RunDeps, run: Run, outcome: Outcome, reason: string | null, exitCode: number | null = null) {

@@ -239,7 +239,7 @@ function rate(host: HostView, request: PlacementRequest, policy: Policy): number
 /** Explains to users in one sentence why no host was found. */
 export function explain(placement: Placement): string {
   if (placement.rejected.length === 0) return 'No host has joined yet. Start an agent, or see: mote host add --help'
-  return `No host can take it now (${reasonsOf(placement)}).`
+  return `No host is suitable now (${reasonsOf(placement)}).`
 }
 
 function reasonsOf({ rejected, required }: Placement): string {

@@ -44,7 +44,7 @@ describe('a VM whose app requires labels', () => {
     expect(room.ever).toBe(0)
     expect(room.limit).toBe('No host has region=mars. Labels that hosts have: region (eu, us)')
     expect(explain(place(hosts, request({ region: 'mars' })))).toBe(
-      'No host can take it now (3 hosts: not region=mars).',
+      'No host is suitable now (3 hosts: not region=mars).',
     )
   })
 

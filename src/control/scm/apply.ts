@@ -163,13 +163,13 @@ async function applyPullRequest(
     return ignored('A newer state of the pull request is already known.')
   const existing = await store.previewOf(tx, app.id, event.number)
   if (event.state === 'closed') {
-    if (!existing) return ignored('It has no preview.')
+    if (!existing) return ignored('The pull request has no preview.')
     await startDeletingApp(tx, existing)
     return applied
   }
   const id = existing ?? (await createPreview(deps, tx, app, event.number, event.branch))
   const preview = await store.lock(tx, id)
-  if (!preview) return ignored('Its preview is being deleted.')
+  if (!preview) return ignored('The preview of the pull request is being deleted.')
   const known = await store.pushOf(tx, id, event.branch)
   if (known?.commit === event.commit) return applied
   await store.recordPush(tx, id, event.branch, event.changedAt, event.commit)

@@ -44,7 +44,7 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
           status: 'confirm' as const,
           confirmation: issueConfirmation(deps.vault, { ...state, installationId: id }, now),
           message:
-            'Copy the confirmation into the program where you began, and give it to nobody else. If you did not begin this, close this page: nothing was changed.',
+            'Copy the confirmation into the program in which you started the installation, and do not share it. If you did not start an installation, close this page: nothing was changed.',
         })
       return async tx => {
         if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was already used; start again')

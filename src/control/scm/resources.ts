@@ -4,7 +4,7 @@ import { bool, dateTime, int64, maybe, nullable, oneOf, rawText, resource, text 
 
 export const installationId = () =>
   int64({
-    description: 'Number that GitHub gives the installation of its app on an account.',
+    description: 'Id that GitHub assigned to the installation of the GitHub App on an account.',
     examples: [48_151_623],
   })
 
@@ -12,26 +12,26 @@ export const Repository = resource(
   'Repository',
   {
     id: int64({
-      description: 'Number that GitHub gives the repository. It survives renames.',
+      description: 'Id that GitHub assigned to the repository. It does not change when the repository is renamed.',
       examples: [731_058_204],
     }),
-    full_name: text({ description: 'Owner and name.', examples: ['acme/shop'] }),
-    private: bool({ description: 'Whether the repository is hidden from the public.' }),
+    full_name: text({ description: 'Full name of the repository: owner and name.', examples: ['acme/shop'] }),
+    private: bool({ description: 'Whether the repository is private.' }),
     default_branch: text({
-      description: 'Branch that is built for an app that names no branch.',
+      description: 'Default branch of the repository, which is built for an app without `git_branch`.',
       examples: ['main'],
     }),
     clone_url: text({
-      description: 'https address to clone from, without credentials: the `git_url` of an app.',
+      description: 'HTTPS clone URL without credentials, to be used as the `git_url` of an app.',
       examples: ['https://github.com/acme/shop.git'],
     }),
     html_url: text({
-      description: 'Page of the repository for a browser.',
+      description: "URL of the repository's web page.",
       examples: ['https://github.com/acme/shop'],
     }),
     installation_id: installationId(),
   },
-  { description: 'Repository on GitHub that the project can build from.' },
+  { description: 'A GitHub repository that the project can build.' },
 )
 export type Repository = Static<typeof Repository>
 
@@ -43,12 +43,12 @@ export const ScmAccount = resource(
     type: text({ description: 'Kind of account on GitHub: `User` or `Organization`.', examples: ['Organization'] }),
     avatar_url: nullable(
       text({
-        description: 'Picture of the account; null if GitHub gave none.',
+        description: "URL of the account's picture; null if GitHub reports none.",
         examples: ['https://git.example.com/avatars/acme.png'],
       }),
     ),
   },
-  { description: 'GitHub account on which the integration is installed.' },
+  { description: 'A GitHub account on which the integration is installed.' },
 )
 export type ScmAccount = Static<typeof ScmAccount>
 
@@ -62,32 +62,34 @@ export const GitCredential = resource(
   'GitCredential',
   {
     kind: oneOf(credentialKinds, {
-      description: '`token`: read over https with a user name and a token. `ssh_key`: read over SSH with a deploy key.',
+      description:
+        'Kind of credential. `token`: builds fetch over HTTPS with a user name and a token. `ssh_key`: builds fetch over SSH with a deploy key.',
       examples: ['ssh_key'],
     }),
     host: text({
-      description: 'Git host that the credential is sent to, with its port if it is not the usual one; no other host.',
+      description: 'Git host, with the port if it is not the default: the only host to which the credential is sent.',
       examples: ['git.example.com'],
     }),
     username: text({
-      description: 'User name that is sent with a token; empty for an SSH key.',
+      description: 'User name that is sent together with the token; empty for an SSH key.',
       examples: [''],
     }),
     public_key: nullable(
       text({
-        description: 'Add it to the repository as a read-only deploy key. Null for a token.',
+        description:
+          'Public half of the SSH key, to be added to the repository as a read-only deploy key; null for a token.',
         examples: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f mote shop'],
       }),
     ),
     known_hosts: nullable(
       text({
         ...knownHosts,
-        description: 'SSH host keys that the Git host is recognized by. Null for a token.',
+        description: 'SSH host keys by which the Git host is authenticated; null for a token.',
       }),
     ),
     updated_at: dateTime({ description: 'When the credential was last set.' }),
   },
-  { description: 'How builds of an app read its repository, without secrets.' },
+  { description: 'The credential with which builds of an app read its repository, without its secret part.' },
 )
 
 export const PutGitCredential = resource(
@@ -95,7 +97,7 @@ export const PutGitCredential = resource(
   {
     kind: oneOf(credentialKinds, {
       description:
-        '`token`: for a `git_url` that starts with `https://`. `ssh_key`: for one over SSH; a key pair is made here and its private half is never shown.',
+        'Kind of credential. `token`: for a `git_url` that begins with `https://`. `ssh_key`: for a `git_url` over SSH; the server generates a key pair and never shows the private half.',
       examples: ['ssh_key'],
     }),
     username: maybe(
@@ -104,7 +106,8 @@ export const PutGitCredential = resource(
         maxLength: 255,
         pattern: '^[^:\\s]+$',
         'x-mote-pattern': 'neither spaces nor colons',
-        description: 'User name to send with a token. Default: `git`, which most hosts accept. Ignored for an SSH key.',
+        description:
+          'User name to send together with the token. Default: `git`, which most Git hosts accept. Ignored for an SSH key.',
         examples: ['git'],
       }),
     ),
@@ -113,7 +116,7 @@ export const PutGitCredential = resource(
         minLength: 1,
         maxLength: 4096,
         description:
-          'Token or password that may read the repository. Required with `token`, refused with `ssh_key`; never shown again.',
+          'Token or password with read access to the repository. Required for the kind `token`, not allowed for `ssh_key`. It is never shown again.',
         examples: [null, 'glpat-example-token'],
       }),
     ),
@@ -122,11 +125,11 @@ export const PutGitCredential = resource(
         ...knownHosts,
         maxLength: 16_384,
         description:
-          'Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the Git host publishes.',
+          'SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Required for the kind `ssh_key`. Compare them with the keys that the Git host publishes.',
       }),
     ),
   },
-  { description: 'Token, or request for a new deploy key.' },
+  { description: 'A token, or a request for a new deploy key.' },
 )
 export type PutGitCredential = Static<typeof PutGitCredential>
 
@@ -134,10 +137,10 @@ export const ScmDelivery = resource(
   'ScmDelivery',
   {
     id: text({
-      description: 'Id that the Git host gave the delivery; a hash of the request if it gave none.',
+      description: 'Id that the Git host assigned to the delivery; if there is none, a hash of the request.',
       examples: ['6f1c9a52-1f0b-11f1-8e2c-0242ac120002'],
     }),
-    event: text({ description: 'Kind of event, in the words of the Git host.', examples: ['push'] }),
+    event: text({ description: 'Kind of event, as the Git host names it.', examples: ['push'] }),
     status: oneOf(['applied', 'ignored', 'refused'], {
       description:
         '`applied`: the app was changed or a deployment was started. `ignored`: the event does not concern the app or is outdated. `refused`: the plan or the state of the app does not allow it.',
@@ -154,15 +157,15 @@ export const ScmDelivery = resource(
       description: 'Full hash of the newest commit of a push or pull request; empty for other events.',
       examples: ['5f3a9c1e7b2d4068a1c5e9f03b7d6284c0e8a915'],
     }),
-    received_at: dateTime({ description: 'When the delivery arrived here.' }),
+    received_at: dateTime({ description: 'When the delivery was received.' }),
   },
-  { description: 'Webhook delivery of a Git host, and what it did for an app.' },
+  { description: 'A webhook delivery of a Git host, and its effect on an app.' },
 )
 export type ScmDelivery = Static<typeof ScmDelivery>
 
 export const ScmConfirmed = resource(
   'ScmConfirmed',
-  { status: oneOf(['installed'], { description: 'The installation is bound to the project.' }) },
+  { status: oneOf(['installed'], { description: 'Always `installed`: the installation is bound to the project.' }) },
   { description: 'Result of confirming an installation.' },
 )
 
@@ -171,20 +174,22 @@ export const ScmInstalled = resource(
   {
     status: oneOf(['installed', 'confirm'], {
       description:
-        '`installed`: the installation is bound to the project. `confirm`: nothing is bound yet; the program that began needs `confirmation`.',
+        '`installed`: the installation is bound to the project. `confirm`: the installation is not bound yet; `confirmation` must be copied to the program that started it.',
       examples: ['confirm'],
     }),
     confirmation: Type.Optional(
       text({
         description:
-          'To be sent to `POST /v1/scm/install/confirm` by the user who began, within 10 minutes. It works once. Only with `confirm`.',
+          'Confirmation that the user who started the installation must send to `POST /v1/scm/install/confirm` within 10 minutes. It works once. Only present with the status `confirm`.',
         examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
       }),
     ),
     message: Type.Optional(
       text({
-        description: 'Tells the person in the browser what to do next. Only with `confirm`.',
-        examples: ['Copy the confirmation into the program where you began, and give it to nobody else.'],
+        description: 'Instructions for the person in the browser. Only present with the status `confirm`.',
+        examples: [
+          'Copy the confirmation into the program in which you started the installation, and do not share it.',
+        ],
       }),
     ),
   },

@@ -24,7 +24,7 @@ export const scmOperations = operations({
     path: '/v1/scm/install',
     summary: 'Start installing the GitHub integration',
     description:
-      'Returns, as `{url}`, the page on which a person installs the GitHub App and chooses repositories. The link is valid for 30 minutes, works once, and only in the browser that made this request, which receives a cookie. The answer is 409 if this installation of Mote has no GitHub App.',
+      'Returns the URL of the page on which a person installs the GitHub App and chooses repositories. The link is valid for 30 minutes and works once, only in the browser that sent this request and received its cookie. Responds with 409 if this installation of Mote has no GitHub App.',
     ...shared,
     secretAnswer: true,
     scope: 'admin',
@@ -33,13 +33,13 @@ export const scmOperations = operations({
         bool({
           default: false,
           description:
-            'For programs without a browser, such as a command line: no cookie is set, and the last page shows a confirmation for `POST /v1/scm/install/confirm` instead.',
+            'Whether to finish with a confirmation code instead of a cookie, for programs without a browser, such as a command line. The last page then shows the code for `POST /v1/scm/install/confirm`. Default: false.',
         }),
       ),
     }),
     answer: resource('ScmInstallation', {
       url: text({
-        description: 'Page of the git host that asks for the permission; open it in a browser.',
+        description: 'URL of the page on which GitHub requests the permission, to be opened in a browser.',
         examples: ['https://github.com/apps/mote/installations/new?state=4f1c2a9b'],
       }),
     }),
@@ -51,7 +51,7 @@ export const scmOperations = operations({
     path: '/v1/scm/install/confirm',
     summary: 'Confirm an installation',
     description:
-      'Binds an installation that was started with `GET /v1/scm/install?confirm=true` to the project. Only the user who started it can confirm it, in the same project, within 10 minutes and once.',
+      'Binds an installation that was started with `GET /v1/scm/install?confirm=true` to the project. Only the user who started the installation can confirm it, in the same project, once and within 10 minutes.',
     ...shared,
     scope: 'admin',
     addition: true,
@@ -60,7 +60,7 @@ export const scmOperations = operations({
       {
         confirmation: text({
           maxLength: 1024,
-          description: 'Text that the last page in the browser shows.',
+          description: 'The confirmation that the last page in the browser shows.',
           examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
         }),
       },
@@ -73,7 +73,7 @@ export const scmOperations = operations({
     path: '/v1/scm/callback',
     summary: 'Finish installing the GitHub integration',
     description:
-      'GitHub sends the browser here after an installation. If the person may read every repository of the installation, it is bound to the project that started it, or a confirmation is returned. Programs do not call this.',
+      'GitHub sends the browser here after an installation. If the person may read every repository of the installation, the installation is bound to the project that started it, or a confirmation is returned. API clients do not use this operation.',
     tag: 'Source host',
     auth: 'none',
     proof:
@@ -84,13 +84,13 @@ export const scmOperations = operations({
       installation_id: installationId(),
       setup_action: text({
         maxLength: 100,
-        description: 'What the person did, in the words of GitHub: `install`, `update` or `request`. Not evaluated.',
+        description: 'What the person did, as GitHub names it: `install`, `update` or `request`. Not used.',
         examples: ['install'],
       }),
       state: Type.Optional(
         text({
           maxLength: 1024,
-          description: 'Signed state from `GET /v1/scm/install`. Without it the answer is 400 and nothing is bound.',
+          description: 'Signed state from `GET /v1/scm/install`. Required: without it, the request fails with 400.',
           examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
         }),
       ),
@@ -98,7 +98,7 @@ export const scmOperations = operations({
         text({
           maxLength: 512,
           description:
-            'Authorization code from GitHub, which proves who is in the browser. Without it the answer is 400.',
+            'Authorization code from GitHub, which identifies the person in the browser. Required: without it, the request fails with 400.',
           examples: ['0d1f5e7a9c3b2846e0f1'],
         }),
       ),
@@ -113,7 +113,7 @@ export const scmOperations = operations({
     path: '/v1/apps/{app_name}/git-credential',
     summary: 'Get the Git credential of an app',
     description:
-      'Returns how builds of the app read its repository, without the token or private key. The answer is 404 if the app has no credential of its own.',
+      'Returns the credential with which builds of the app read its repository, without the token or private key. Responds with 404 if the app has no credential of its own.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -125,7 +125,7 @@ export const scmOperations = operations({
     path: '/v1/apps/{app_name}/git-credential',
     summary: 'Set the Git credential of an app',
     description:
-      'Stores a token or makes a new deploy key, for repositories that the GitHub integration does not cover, and replaces what was there. It is for the host of the current `git_url` of the app only. The answer is 409 if `git_url` does not fit: https for a token, SSH for a key.',
+      "Stores a token, or generates a new deploy key, for a repository that the GitHub integration does not cover. An existing credential is replaced. The credential is used only for the host of the app's current `git_url`. Responds with 409 if `git_url` has the wrong form: a token requires HTTPS, a key requires SSH.",
     ...shared,
     scope: 'write',
     params: ofApp,
@@ -139,7 +139,7 @@ export const scmOperations = operations({
     path: '/v1/apps/{app_name}/git-credential',
     summary: 'Delete the Git credential of an app',
     description:
-      'Later builds read the repository without it. Remove a deploy key at the Git host, too: that is not done here.',
+      'Deletes the credential; later builds read the repository without it. A deploy key is not removed from the Git host: remove it there as well.',
     ...shared,
     scope: 'write',
     params: ofApp,
@@ -151,7 +151,7 @@ export const scmOperations = operations({
     path: '/v1/apps/{app_name}/deliveries',
     summary: 'List webhook deliveries for an app',
     description:
-      'Lists what Git hosts reported about the app in the last 30 days and what came of it, newest first. Deliveries whose signature was wrong are not among them.',
+      'Lists the webhook deliveries of Git hosts for the app in the last 30 days and their effects, newest first. Deliveries with a wrong signature are not listed.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -164,7 +164,7 @@ export const scmOperations = operations({
         path: '/v1/apps/{app_name}/deliveries/{delivery_id}',
         by: 'id',
         summary: 'Get a webhook delivery',
-        description: 'Returns one delivery of a Git host and what came of it.',
+        description: 'Returns one webhook delivery of a Git host and its effect.',
       },
     ],
   },
@@ -173,7 +173,7 @@ export const scmOperations = operations({
     path: '/v1/scm/repos',
     summary: 'List repositories',
     description:
-      'Asks GitHub which repositories the installations of the project can read, at most 1,000 for each; suspended installations are left out. The list is empty without an installation.',
+      'Queries GitHub for the repositories that the installations of the project can read, at most 1,000 for each installation. Suspended installations are left out. The list is empty if the project has no installation.',
     ...shared,
     scope: 'read',
     list: { order: ['full_name', 'id'], filters: ['full_name'] },
@@ -185,7 +185,7 @@ export const scmOperations = operations({
     path: '/v1/scm/accounts',
     summary: 'List accounts with the integration',
     description:
-      'Lists the GitHub accounts whose installation of the integration is bound to the project, suspended ones included. GitHub is not asked.',
+      'Lists the GitHub accounts whose installation of the integration is bound to the project, including suspended ones. The request does not query GitHub.',
     ...shared,
     scope: 'read',
     list: { order: ['login', 'installation_id'], filters: ['login'] },

@@ -8,10 +8,10 @@ const ScmEventEffect = resource(
   {
     status: oneOf(['applied', 'ignored', 'refused', 'duplicate', 'pong'], {
       description:
-        '`applied`: a deployment was started, or what is known of the repository was updated. `ignored`: outdated, or about no app. `refused`: the plan or the state of the app does not allow it. `duplicate`: received before. `pong`: answer to a test event.',
+        '`applied`: a deployment was started, or stored data about the repository was updated. `ignored`: the event is outdated, or does not concern an app. `refused`: the plan or the state of the app does not allow it. `duplicate`: the event was received before. `pong`: response to a test event.',
     }),
   },
-  { description: 'What an event of a Git host did.' },
+  { description: 'Effect of an event from a Git host.' },
 )
 
 export const scmWebhookOperations = operations({
@@ -23,10 +23,10 @@ export const scmWebhookOperations = operations({
     maxBytes: maxEventBytes,
     summary: 'Receive an event of a Git host for an app',
     description:
-      'Takes a push or pull request event of GitHub, GitLab, Gitea or Forgejo, at most 1 MiB, signed with the secret from `GET /v1/apps/{app_name}/secret`. A push to the branch that the app follows starts a deployment. An event that is delivered again has no second effect.',
+      'Receives a push or pull request event of GitHub, GitLab, Gitea or Forgejo, at most 1 MiB, signed with the secret from `GET /v1/apps/{app_name}/secret`. A push to the branch that the app follows starts a deployment. An event that is delivered again has no further effect.',
     params: Type.Object({
       app_name: text({
-        description: 'Id of the app, as in its `webhook_url`. A name works, too: the secret tells which app is meant.',
+        description: 'Id of the app, as in its `webhook_url`. A name is accepted, too: the secret identifies the app.',
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
@@ -40,7 +40,7 @@ export const scmWebhookOperations = operations({
     answer: ScmEventEffect,
     summary: 'Receive an event of the GitHub App',
     description:
-      'Takes an event of the GitHub App, at most 5 MiB, for every app that is connected to its repository: pushes, pull requests, and changes of repositories and installations. The answer is 404 if this installation of Mote has no GitHub App.',
+      'Receives an event of the GitHub App, at most 5 MiB, for every app that is connected to the repository: pushes, pull requests, and changes of repositories and installations. Responds with 404 if this installation of Mote has no GitHub App.',
     // The largest push that GitHub documents (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,
     fails: [401, 404],

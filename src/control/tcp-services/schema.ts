@@ -18,31 +18,31 @@ const port = uint16({ minimum: 1, description: 'TCP port that the program listen
 
 const tls = oneOf(['none', 'sni'], {
   description:
-    'How clients reach the service: `none` gives it a port of its own, and bytes are forwarded unchanged. `sni` uses the shared port of the installation: clients connect with TLS, the server name (a hostname of the app) selects the service, and the gateway decrypts with its certificate of that name.',
+    'How clients connect to the service. `none`: the service has its own public port, and bytes are forwarded unchanged. `sni`: clients connect with TLS to the shared port of the installation; the server name (a hostname of the app) selects the service, and the gateway decrypts with its certificate for that name.',
   examples: ['none'],
 })
 
 export const TcpService = resource(
   'TcpService',
   {
-    name: text({ description: 'Name of the service; unique in its app.', examples: ['mqtt'] }),
+    name: text({ description: 'Name of the service; unique in the app.', examples: ['mqtt'] }),
     port,
     tls,
     public_port: nullable(
       uint16({
         description:
-          'Port on every gateway. That of a service without TLS stays as long as the service. Null if the installation has no port for services with TLS any more.',
+          'Public port, the same on every gateway. For a service with `tls` `none`, the port never changes; with `sni`, it is the shared port, or null if the installation no longer has one.',
         examples: [20_017],
       }),
     ),
     address: text({
       description:
-        'Where clients connect: hostname of the app and public port. With `sni`, verified domains of the app work as well.',
+        'Address to which clients connect: hostname of the app and public port. With `sni`, verified domains of the app can be used as well.',
       examples: ['shop-acme.apps.example.com:20017'],
     }),
     created_at: dateTime({ description: 'When the service was created.' }),
   },
-  { description: 'Way for TCP connections from outside to a port of an app.' },
+  { description: 'Forwarding of TCP connections from outside to a port of an app.' },
 )
 export type TcpService = Static<typeof TcpService>
 
@@ -50,7 +50,7 @@ const base = '/v1/apps/{app_name}/services'
 const ofApp = { app_name: text({ description: 'Name of the app.', examples: ['shop'] }) }
 const ofService = Type.Object({
   ...ofApp,
-  service_name: labelName({ description: 'Name of the service; unique in its app.', examples: ['mqtt'] }),
+  service_name: labelName({ description: 'Name of the service; unique in the app.', examples: ['mqtt'] }),
 })
 const shared = { tag: 'TCP services', auth: 'bearer', project: 'selected', scope: 'write', addition: true } as const
 
@@ -61,7 +61,7 @@ export const tcpServiceOperations = operations({
     method: 'GET',
     path: base,
     summary: 'List the TCP services of an app',
-    description: 'Lists the public ports that lead to ports of the app, by name.',
+    description: 'Lists the TCP services of the app by name, each with its public port.',
     params: Type.Object(ofApp),
     list: { order: ['name'], filters: ['name'] },
     items: [
@@ -70,7 +70,7 @@ export const tcpServiceOperations = operations({
         path: `${base}/{service_name}`,
         by: 'name',
         summary: 'Get a TCP service',
-        description: 'Returns one TCP service with its address.',
+        description: 'Returns one TCP service with its public address.',
       },
     ],
     answer: list(TcpService),
@@ -82,12 +82,18 @@ export const tcpServiceOperations = operations({
     path: `${base}/{service_name}`,
     summary: 'Create or change a TCP service',
     description:
-      'Forwards TCP connections to the given port of the VMs. By default every gateway listens on a public port of the service. With `tls: "sni"` clients connect to the shared TLS port, and their TLS server name is a hostname of the app. A new service gets a free port of the range of the installation, and keeps it when `port` changes. A connection wakes an app that is scaled to zero. An app has at most 10 services, one of them with `sni`. The answer is 409 if the installation has no ports of that kind, no port is free, or the app is a worker.',
+      'Forwards TCP connections to the given port of the VMs of the app. By default, every gateway listens on a public port of the service: a new service gets a free port from the range of the installation, and keeps it when `port` changes. With `tls: "sni"`, clients connect to the shared TLS port, with a hostname of the app as TLS server name. A connection starts an app that is scaled to zero. An app has at most 10 services, of which one may use `sni`. Responds with 409 if the installation has no ports of that kind, if no port is free, or if the app is a worker.',
     params: ofService,
     body: resource(
       'PutTcpServiceRequest',
-      { port, tls: maybe(tls, { description: 'As in the answer. Without it, that of the service, or `none`.' }) },
-      { description: 'Port of a TCP service in the VM, and how clients reach it.' },
+      {
+        port,
+        tls: maybe(tls, {
+          description:
+            'How clients connect to the service, as in `TcpService`. Default: unchanged; `none` for a new service.',
+        }),
+      },
+      { description: 'Port of a TCP service in the VM, and how clients connect to it.' },
     ),
     answer: TcpService,
     fails: [409],
@@ -97,7 +103,7 @@ export const tcpServiceOperations = operations({
     method: 'DELETE',
     path: `${base}/{service_name}`,
     summary: 'Delete a TCP service',
-    description: 'Closes the public port and its connections. The port may be given to another service.',
+    description: 'Closes the public port and its connections. The port may then be assigned to another service.',
     params: ofService,
     answer: acknowledgement('deleted'),
   },

@@ -113,7 +113,7 @@ async function uncap(tx: Tx, projectId: string): Promise<void> {
 }
 
 const texts = {
-  warned: ['80 % of the budget are used', 'Nothing happens yet.'],
+  warned: ['80 % of the budget is used', 'Nothing happens yet.'],
   grace: [
     'The budget is used up',
     'Apps keep running during the grace period. After it, the apps of the project sleep.',

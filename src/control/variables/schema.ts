@@ -16,38 +16,45 @@ import {
 } from '../http/types.ts'
 import { maxGroupsOfApp } from './rules.ts'
 
-const groupName = () => text({ description: 'Name of the group.', examples: ['shared'] })
+const groupName = () => text({ description: 'Name of the environment group.', examples: ['shared'] })
 
 export const EnvGroup = resource(
   'EnvGroup',
   {
     id: uuid({ description: 'Id of the group.' }),
     name: groupName(),
-    variables: int32({ description: 'How many variables it has.', examples: [3] }),
-    apps: list(text({ examples: ['web'] }), { description: 'Apps that it is attached to.', examples: [['web']] }),
-    created_at: dateTime({ description: 'When it was created.' }),
+    variables: int32({ description: 'Number of variables in the group.', examples: [3] }),
+    apps: list(text({ examples: ['web'] }), {
+      description: 'Names of the apps that the group is attached to.',
+      examples: [['web']],
+    }),
+    created_at: dateTime({ description: 'When the group was created.' }),
   },
-  { description: 'Variables that several apps of a project share.' },
+  { description: 'An environment group: variables that several apps of a project can share.' },
 )
 
 export const GroupEnv = resource(
   'EnvGroupVariable',
   {
     name: text({ description: 'Name of the variable.', examples: ['DATABASE_URL'] }),
-    updated_at: dateTime({ description: 'When its value was last set.' }),
-    secret: bool({ description: 'Whether its value is never shown.', examples: [true] }),
-    value: nullable(rawText({ description: 'Its value; null for a secret.', examples: [null] })),
+    updated_at: dateTime({ description: 'When the value was last set.' }),
+    secret: bool({ description: 'Whether the variable is a secret, whose value is never shown.', examples: [true] }),
+    value: nullable(rawText({ description: 'Value of the variable; null for a secret.', examples: [null] })),
   },
-  { description: 'A variable of a group.' },
+  { description: 'A variable of an environment group.' },
 )
 
 export const AppEnvGroup = resource(
   'AppEnvGroup',
   {
     name: groupName(),
-    position: int32({ description: 'Of equal names, the group with the highest position wins.', examples: [1] }),
+    position: int32({
+      description:
+        'Position of the group among those of the app. If several groups have a variable of the same name, the group with the highest position wins.',
+      examples: [1],
+    }),
   },
-  { description: 'A group that is attached to an app.' },
+  { description: 'An environment group that is attached to an app.' },
 )
 
 const names = (description: string) =>
@@ -61,15 +68,20 @@ export const EnvVersion = resource(
     author: nullable(
       text({
         description:
-          'Name or e-mail address of the account that changed them; null if unknown, and for what was set before versions were recorded.',
+          'Name or e-mail address of the account that changed the variables; null if unknown, or if the change was made before versions were recorded.',
         examples: ['ada@example.com'],
       }),
     ),
-    set: names('Variables that were set.'),
-    removed: names('Variables that were removed.'),
-    restored: nullable(int32({ description: 'The version that this one restored; null: none.', examples: [null] })),
+    set: names('Names of the variables that were set.'),
+    removed: names('Names of the variables that were removed.'),
+    restored: nullable(
+      int32({
+        description: 'Number of the version that this change restored; null if it restored none.',
+        examples: [null],
+      }),
+    ),
   },
-  { description: 'A change of variables. Values are not part of it.' },
+  { description: 'A change of variables, without their values.' },
 )
 
 const shared = { auth: 'bearer', project: 'selected', addition: true } as const
@@ -87,7 +99,7 @@ export const variableOperations = operations({
     method: 'GET',
     path: groups,
     summary: 'List the environment groups of a project',
-    description: 'Returns the groups with the apps that they are attached to.',
+    description: 'Returns the environment groups with the apps that they are attached to.',
     ...ofGroups,
     scope: 'read',
     list: { order: ['name'] },
@@ -98,7 +110,7 @@ export const variableOperations = operations({
         path: oneGroup,
         by: 'name',
         summary: 'Get an environment group',
-        description: 'Returns one group.',
+        description: 'Returns one environment group with the apps that it is attached to.',
       },
     ],
   },
@@ -107,11 +119,14 @@ export const variableOperations = operations({
     method: 'POST',
     path: groups,
     summary: 'Create an environment group',
-    description: 'Creates a group without variables. A project has at most 50 groups.',
+    description: 'Creates an environment group without variables. A project has at most 50 groups.',
     ...ofGroups,
     scope: 'write',
     body: resource('CreateEnvGroupRequest', {
-      name: labelName({ description: 'Unique in the project. It cannot be changed later.', examples: ['shared'] }),
+      name: labelName({
+        description: 'Name of the group; unique in the project. It cannot be changed later.',
+        examples: ['shared'],
+      }),
     }),
     fails: [409],
     answer: EnvGroup,
@@ -120,7 +135,7 @@ export const variableOperations = operations({
     method: 'DELETE',
     path: oneGroup,
     summary: 'Delete an environment group',
-    description: 'Deletes the group with its variables. It must not be attached to an app.',
+    description: 'Deletes the group with its variables. The group must not be attached to an app.',
     ...ofGroups,
     scope: 'write',
     params: Type.Object(group),
@@ -152,20 +167,20 @@ export const variableOperations = operations({
     path: `${oneGroup}/env/{name}`,
     summary: 'Set a variable of a group',
     description:
-      'Creates the variable or replaces its value. The apps of the group get it with their next deployments.',
+      'Creates the variable or replaces its value. Apps that the group is attached to get the new value with their next deployments.',
     ...ofGroups,
     scope: 'write',
     params: Type.Object({ ...group, ...variable }),
     body: resource('PutEnvGroupVariableRequest', {
       value: rawText({
         maxLength: 32_768,
-        description: 'The value. It is stored encrypted.',
+        description: 'Value of the variable. It is stored encrypted.',
         examples: ['postgresql://mote@db:5432/app'],
       }),
       secret: maybe(
         bool({
           description:
-            'Whether the value is never shown again. `false`: members of the project can read it. Default: true.',
+            'Whether the value is never shown again. With `false`, members of the project can read it. Default: true.',
           examples: [true],
         }),
       ),
@@ -176,7 +191,7 @@ export const variableOperations = operations({
     method: 'DELETE',
     path: `${oneGroup}/env/{name}`,
     summary: 'Delete a variable of a group',
-    description: 'Removes the variable. Running programs keep it until the next deployment.',
+    description: 'Removes the variable. Running VMs keep it until the next deployment.',
     ...ofGroups,
     scope: 'write',
     params: Type.Object({ ...group, ...variable }),
@@ -186,7 +201,8 @@ export const variableOperations = operations({
     method: 'GET',
     path: `${oneGroup}/versions`,
     summary: 'List the versions of the variables of a group',
-    description: 'Returns the newest 50 changes, newest first: when, by whom, and which names. Values are not shown.',
+    description:
+      'Returns the newest 50 changes of the variables, newest first: the time, the account, and the changed names. Values are not shown.',
     ...ofGroups,
     scope: 'read',
     params: Type.Object(group),
@@ -198,7 +214,7 @@ export const variableOperations = operations({
         path: `${oneGroup}/versions/{version}`,
         by: 'version',
         summary: 'Get a version of the variables of a group',
-        description: 'Returns one change.',
+        description: 'Returns one change of the variables.',
       },
     ],
   },
@@ -207,7 +223,7 @@ export const variableOperations = operations({
     path: `${oneGroup}/versions/{version}/restore`,
     summary: 'Restore a version of the variables of a group',
     description:
-      'Makes the variables those of the version, as a new version. Deployments get them from the next one on.',
+      'Restores the variables of the group as they were in the version, which creates a new version. Apps get them with their next deployments.',
     ...ofGroups,
     scope: 'write',
     params: Type.Object({ ...group, ...version }),
@@ -217,7 +233,8 @@ export const variableOperations = operations({
     method: 'GET',
     path: '/v1/apps/{app_name}/env-groups',
     summary: 'List the environment groups of an app',
-    description: 'Returns the attached groups in their order. Variables of the app win, then those of later groups.',
+    description:
+      'Returns the attached groups in their order. If names are equal, variables of the app win, then those of later groups.',
     ...ofApps,
     scope: 'read',
     params: Type.Object(app),
@@ -228,14 +245,16 @@ export const variableOperations = operations({
     method: 'PUT',
     path: '/v1/apps/{app_name}/env-groups',
     summary: 'Attach environment groups to an app',
-    description: 'Attaches exactly these groups, in this order. The next deployment gets their variables.',
+    description:
+      'Replaces the list of groups that are attached to the app. The app gets their variables with its next deployment.',
     ...ofApps,
     scope: 'write',
     params: Type.Object(app),
     body: resource('SetAppEnvGroupsRequest', {
       groups: list(labelName({ examples: ['shared'] }), {
         maxItems: maxGroupsOfApp,
-        description: 'Names of groups; of equal variables, those of later groups win.',
+        description:
+          'Names of the groups in their order. If several groups have a variable of the same name, the later group wins.',
         examples: [['shared']],
       }),
     }),
@@ -247,7 +266,8 @@ export const variableOperations = operations({
     method: 'GET',
     path: '/v1/apps/{app_name}/env-versions',
     summary: 'List the versions of the variables of an app',
-    description: 'Returns the newest 50 changes, newest first: when, by whom, and which names. Values are not shown.',
+    description:
+      'Returns the newest 50 changes of the variables, newest first: the time, the account, and the changed names. Values are not shown.',
     ...ofApps,
     scope: 'read',
     params: Type.Object(app),
@@ -259,7 +279,7 @@ export const variableOperations = operations({
         path: '/v1/apps/{app_name}/env-versions/{version}',
         by: 'version',
         summary: 'Get a version of the variables of an app',
-        description: 'Returns one change.',
+        description: 'Returns one change of the variables.',
       },
     ],
   },
@@ -268,7 +288,7 @@ export const variableOperations = operations({
     path: '/v1/apps/{app_name}/env-versions/{version}/restore',
     summary: 'Restore a version of the variables of an app',
     description:
-      'Makes the variables of the app those of the version, as a new version. Deployments get them from the next one on.',
+      'Restores the variables of the app as they were in the version, which creates a new version. The app gets them with its next deployment.',
     ...ofApps,
     scope: 'write',
     params: Type.Object({ ...app, ...version }),

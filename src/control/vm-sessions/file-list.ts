@@ -104,4 +104,4 @@ export async function readSpace(output: AsyncIterable<Buffer>) {
 const safe = (bytes: number) => Math.min(bytes, Number.MAX_SAFE_INTEGER)
 const newline = 0x0a
 
-const unreadable = () => new ApiError('unavailable', 'The VM answered something that is not understood. Try again.')
+const unreadable = () => new ApiError('unavailable', 'The VM sent an invalid directory list. Try again.')

@@ -164,12 +164,13 @@ async function* contentOf(output: AsyncIterable<Buffer>, rest: Buffer, count: nu
   let left = count ?? Number.POSITIVE_INFINITY
   const within = (data: Buffer) => {
     left -= data.length
-    if (left < 0) throw new ApiError('unavailable', 'The VM sent more than the file.')
+    if (left < 0) throw new ApiError('unavailable', 'The VM sent more bytes than the requested range.')
     return data
   }
   if (rest.length > 0) yield within(rest)
   for await (const data of output) yield within(data)
-  if (count !== undefined && left > 0) throw new ApiError('unavailable', 'The VM sent less than the file.')
+  if (count !== undefined && left > 0)
+    throw new ApiError('unavailable', 'The VM sent fewer bytes than the requested range.')
 }
 
 async function upload(session: FileSession, body: Readable, signal: AbortSignal): Promise<number> {

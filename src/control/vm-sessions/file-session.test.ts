@@ -93,11 +93,11 @@ describe('a file session', () => {
 describe('output of the file tools in a guest', () => {
   it('is rejected unless it has the expected format', async () => {
     for (const text of ['x', 'q 644 1 1 /a \n', 'f 999 1 1 /a \n', 'f 644 -1 1 /a \n', 'x'.repeat(50_000)])
-      await expect(readEntries(stream(text))).rejects.toThrow('not understood')
+      await expect(readEntries(stream(text))).rejects.toThrow('invalid directory list')
     for (const text of ['', '1 2', '1 2 3 4\n', `${'9'.repeat(300)}`])
-      await expect(readSpace(stream(text))).rejects.toThrow('not understood')
+      await expect(readSpace(stream(text))).rejects.toThrow('invalid directory list')
     for (const text of ['', 'x\n', '1 v 0\n', '1 a b 0 1\n', `1 ${'v'.repeat(90)} 0 1\n`, 'x'.repeat(500)])
-      await expect(takeHead(stream(text, text))).rejects.toThrow('not understood')
+      await expect(takeHead(stream(text, text))).rejects.toThrow('invalid directory list')
   })
 
   it('is parsed across chunk boundaries, and times outside the years 1970 to 9999 are clamped', async () => {

@@ -73,7 +73,7 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
     ask: (request, signal) =>
       onHost(async (agent, found) => {
         const answer = await agent.session(vmId, request, signal)
-        if (answer.action !== request.action) throw new Unreachable('the host answered something else')
+        if (answer.action !== request.action) throw new Unreachable('the host sent an unexpected response')
         if ('takesBytes' in answer && answer.takesBytes) found.takesBytes = true
         if ('takesInputAhead' in answer && answer.takesInputAhead) found.takesInputAhead = true
         // The response has the same action as the request, which the type system cannot express.
@@ -91,7 +91,7 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
         if (found.takesBytes) return agent.sessionInput({ vmId, ...at }, parts, signal)
         const data = Buffer.concat(parts).subarray(0, maxTextInputBytes).toString('base64')
         const answer = await agent.session(vmId, { action: 'input', ...at, data }, signal)
-        if (answer.action !== 'input') throw new Unreachable('the host answered something else')
+        if (answer.action !== 'input') throw new Unreachable('the host sent an unexpected response')
         return answer.receivedBytes
       }),
   }

@@ -56,7 +56,7 @@ export class InputQueue {
     if (fresh.length === 0) return undefined
     if (this.#closing) return 'the input is closed'
     if (this.#next + fresh.length > this.#written + inputWindowBytes || this.#parts.length >= mostMessages)
-      return 'too much input that is not confirmed yet'
+      return 'too much unconfirmed input'
     this.#parts.push(fresh)
     this.#next += fresh.length
     this.#start()

@@ -108,7 +108,7 @@ export function faultForClient(cause: unknown): unknown {
 
 function refusal(cause: BusError): ApiError {
   if (cause.remoteCode === 'unsupported_by_hypervisor')
-    return new ApiError('unsupported_by_hypervisor', 'The hypervisor of this VM has no sessions on its host.')
+    return new ApiError('unsupported_by_hypervisor', 'The hypervisor of this VM does not support sessions on its host.')
   if (cause.message.includes('unknown verb'))
     return invalidState('The VM was started by an older version of Mote. Deploy the app again to get sessions.')
   return invalidState(cause.message)

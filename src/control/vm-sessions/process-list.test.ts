@@ -15,7 +15,7 @@ describe('the list of processes', () => {
   })
 
   it.each(['nonsense\n', '1 0 0 S 20\n', '-1 0 0 S 20 1 x\n', `${'1'.repeat(5000)}`])('refuses %j', async text => {
-    await expect(readProcesses(parts(text))).rejects.toThrow('no list of processes')
+    await expect(readProcesses(parts(text))).rejects.toThrow('invalid process list')
   })
 
   it('is cut at 2,000 processes, and no chunk of output blocks the event loop', async () => {

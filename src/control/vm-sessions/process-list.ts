@@ -47,4 +47,4 @@ function parseProcess(line: string): VmProcess {
   }
 }
 
-const unreadable = () => new ApiError('unavailable', 'The VM answered something that is no list of processes.')
+const unreadable = () => new ApiError('unavailable', 'The VM sent an invalid process list. Try again.')

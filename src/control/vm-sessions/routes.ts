@@ -135,7 +135,7 @@ type OpenBody = Call<Operations['openVmSession']>['body']
  */
 function programOf({ command, port, file, tty }: OpenBody) {
   const given = [command, port, file].filter(one => one !== undefined && one !== null)
-  if (given.length !== 1) throw invalidField('command', 'is required, or else one of port and file')
+  if (given.length !== 1) throw invalidField('command', 'exactly one of command, port and file is required')
   if (tty && command === undefined) throw invalidField('tty', 'needs a command')
   if (port != null) return { program: `tcp:${port}`, start: { port, input: true } }
   if (file != null) return { program: `file:${file.action} ${file.path}`, start: fileTool(file) }

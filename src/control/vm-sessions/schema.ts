@@ -10,7 +10,10 @@ const ofJob = {
   app_name: text({ description: 'Name of the app.', examples: ['web'] }),
   job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
 }
-const ofSession = Type.Object({ ...ofJob, session_id: uuid({ description: 'Id of the session, as listed.' }) })
+const ofSession = Type.Object({
+  ...ofJob,
+  session_id: uuid({ description: 'Id of the session, from the list of sessions.' }),
+})
 const shared = { tag: 'VM sessions', auth: 'bearer', project: 'selected', scope: 'exec', addition: true } as const
 
 export const vmSessionOperations = operations({
@@ -20,7 +23,7 @@ export const vmSessionOperations = operations({
     path: base,
     summary: 'Start a program in a VM',
     description:
-      'Starts a program in a VM of the deployment, in a terminal or with pipes, and without a time limit. Open its WebSocket to read and write. The audit log records the program, not its arguments, and how long it ran.',
+      'Starts a program in a VM of the deployment, in a terminal or with pipes, and without a time limit. To read its output and write input, connect to the WebSocket of the session. The audit log records the program without its arguments, and how long it ran.',
     params: Type.Object(ofJob),
     body: OpenVmSessionRequest,
     // The guest accepts 120,000 bytes.
@@ -34,7 +37,8 @@ export const vmSessionOperations = operations({
     method: 'GET',
     path: base,
     summary: 'List the sessions of a deployment',
-    description: 'Lists the programs that run in the VMs of the deployment, and those that ended within the last day.',
+    description:
+      'Lists the sessions in the VMs of the deployment whose programs still run or ended within the last day.',
     params: Type.Object(ofJob),
     list: { order: ['-id'], filters: ['status', 'vm_id'] },
     items: [
@@ -54,7 +58,7 @@ export const vmSessionOperations = operations({
     path: `${base}/{session_id}/attach`,
     summary: 'Connect to a session',
     description:
-      'Opens a WebSocket with the subprotocol `mote.session.v1`, which carries input, output, signals and the result. The newest client replaces an earlier one. State the bytes that you already have to continue after a lost connection. Browsers offer their token as a second subprotocol, `bearer.` and the token.',
+      'Opens a WebSocket with the subprotocol `mote.session.v1`, which carries input, output, signals and the result. A new client replaces an earlier one. To continue after a lost connection, send the number of bytes that you have already received as `stdout` and `stderr`. Browsers send their token as a second subprotocol: `bearer.` followed by the token.',
     params: ofSession,
     query: AttachQuery,
     answer: 'socket',
@@ -66,7 +70,7 @@ export const vmSessionOperations = operations({
     method: 'POST',
     path: `${base}/{session_id}/signal`,
     summary: 'Send a signal to a session',
-    description: 'Sends a signal to the program and its children.',
+    description: 'Sends a signal to the program and its child processes.',
     params: ofSession,
     body: SignalVmSessionRequest,
     answer: acknowledgement('sent'),
@@ -77,7 +81,8 @@ export const vmSessionOperations = operations({
     method: 'DELETE',
     path: `${base}/{session_id}`,
     summary: 'End a session',
-    description: 'Kills the program with all its children. A session that has ended already stays as it is.',
+    description:
+      'Kills the program with all its child processes. The request has no effect if the session has already ended.',
     params: ofSession,
     answer: acknowledgement('closed'),
   },
@@ -87,7 +92,7 @@ export const vmSessionOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}/processes',
     summary: 'List the processes of a VM',
     description:
-      'Lists the processes in a running VM with their CPU time and memory. It needs no program in the image. Arguments of processes may contain secrets, so it needs the scope `exec`.',
+      'Lists the processes in a running VM with their CPU time and memory. The image needs no program for this. Arguments of processes may contain secrets, so the request requires the scope `exec`.',
     params: Type.Object(ofJob),
     query: ProcessQuery,
     answer: VmProcessList,
@@ -102,7 +107,7 @@ export const vmSessionOperations = operations({
     path: '/v1/apps/{app_name}/ssh',
     summary: 'Get the SSH address of an app',
     description:
-      'Returns how OpenSSH (`ssh`, `scp`, `sftp`, port forwarding) reaches the running VM of the app. Log in with a registered SSH key, or with an access token with the scope `exec` as the password.',
+      'Returns how to connect to the running VM of the app with OpenSSH (`ssh`, `scp`, `sftp`, port forwarding). Log in with a registered SSH key, or with an access token with the scope `exec` as the password.',
     params: Type.Object({ app_name: ofJob.app_name }),
     answer: AppSsh,
   },

@@ -183,7 +183,7 @@ async function pass(
     return { answer }
   } catch (cause) {
     if (cause instanceof Unreachable) return { retry: true }
-    if (cause instanceof SessionGone) return { reason: 'The session is gone.' }
+    if (cause instanceof SessionGone) return { reason: 'The session no longer exists.' }
     if (cause instanceof BusError && cause.remoteCode !== undefined) return { reason: cause.message }
     throw cause
   }

@@ -41,7 +41,9 @@ function obstacleOf(disks: readonly store.NeededDisk[], places: number): string 
   if (held) return `Volume ${held.name} is still attached to another VM; this VM starts once it is released.`
   const unusable = disks.find(disk => !disk.usable)
   if (unusable) return `Volume ${unusable.name} is being restored or moved, or has failed; see the volume.`
-  return places > 1 ? 'Its volumes are on different hosts. Detach one, or clone it from a snapshot.' : undefined
+  return places > 1
+    ? 'The volumes of the VM are on different hosts. Detach one, or clone it from a snapshot.'
+    : undefined
 }
 
 type StorageRequest = Pick<PlacementRequest, 'withoutStorage' | 'encryptedOn' | 'needs' | 'pinnedTo'>

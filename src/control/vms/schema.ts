@@ -45,7 +45,7 @@ export const vmOperations = operations({
     path: `${base}/snapshot`,
     summary: 'Take a snapshot of a VM',
     description:
-      'Saves memory and disks of the first VM of the deployment under a name, including its volumes if the hypervisor supports that. The VM is paused briefly. The request returns before the snapshot is written: wait for `ready`.',
+      'Saves the memory and disks of the first VM of the deployment under a name, including its volumes if the hypervisor supports that. The VM is paused briefly. The response is sent before the snapshot is written: wait for `ready`.',
     ...snapshots,
     scope: 'deploy',
     params,
@@ -56,7 +56,7 @@ export const vmOperations = operations({
     method: 'GET',
     path: `${base}/snapshots`,
     summary: 'List the snapshots of a VM',
-    description: 'Answers the snapshots of the deployment, newest first. A deployment has at most 20.',
+    description: 'Returns the VM snapshots of the deployment, newest first. A deployment has at most 20 snapshots.',
     ...snapshots,
     scope: 'read',
     params,
@@ -69,7 +69,7 @@ export const vmOperations = operations({
         by: 'name',
         summary: 'Get a snapshot of a VM',
         description:
-          'Returns one snapshot of the deployment. With `wait=ready,failed` it answers once the snapshot is written.',
+          'Returns one snapshot of the deployment. With `wait=ready,failed` the response is delayed until the snapshot is written.',
         waits: 'status',
       },
     ],
@@ -90,7 +90,7 @@ export const vmOperations = operations({
     path: `${base}/snapshot/{snapshot_name}`,
     summary: 'Delete a snapshot of a VM',
     description:
-      'Removes the snapshot and frees its space on the host. Refused while a fork or a restore needs the snapshot.',
+      'Deletes the snapshot and frees its space on the host. Fails with 409 while a fork or a restore needs the snapshot.',
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
@@ -116,7 +116,7 @@ export const vmOperations = operations({
     path: `${base}/exec`,
     summary: 'Run a program in a VM',
     description:
-      'Runs a program in the first VM of the deployment, without a shell, and returns its output once it has ended. The audit log records the program, not its arguments.',
+      'Runs a program in the first VM of the deployment, without a shell, and returns its output once it has ended. The audit log records the program without its arguments.',
     ...shared,
     tag: 'Deployments',
     scope: 'exec',
@@ -157,7 +157,7 @@ export const vmOperations = operations({
     path: `${base}/migration/start`,
     summary: 'Move a VM to another host',
     description:
-      'Starts moving the first VM of the deployment. Its address and its connections stay; a live move pauses the VM for some tens of milliseconds. Follow the move with `GET .../migration/status`.',
+      'Starts moving the first VM of the deployment. The VM keeps its address and connections; a live move pauses it for some tens of milliseconds. Follow the move with `GET .../migration/status`.',
     ...migration,
     scope: 'admin',
     params,
@@ -180,7 +180,7 @@ export const vmOperations = operations({
     path: `${base}/migration/status`,
     summary: 'Get the move of a VM',
     description:
-      'Returns the progress of the newest move of the deployment. `status` is `none` when it has never moved.',
+      'Returns the progress of the most recent move of a VM of the deployment. `status` is `none` if no VM was ever moved.',
     ...migration,
     scope: 'read',
     params,
@@ -191,7 +191,7 @@ export const vmOperations = operations({
     path: `${base}/balloon`,
     summary: 'Get the memory of a VM',
     description:
-      'Returns the target and the current memory of the first VM of the deployment. Refused when the hypervisor cannot change memory.',
+      'Returns the target and the current memory of the first VM of the deployment. Fails with 409 if the hypervisor cannot change memory.',
     ...balloon,
     scope: 'read',
     params,
@@ -203,7 +203,7 @@ export const vmOperations = operations({
     path: `${base}/balloon`,
     summary: 'Change the memory of a VM',
     description:
-      'Sets the target memory of the VMs of the deployment. The guest returns memory, or regains it, within seconds; after a restart a VM has its full memory again.',
+      'Sets the target memory of the VMs of the deployment. The guest releases memory, or gets it back, within seconds. After a restart, a VM has its full memory again.',
     ...balloon,
     scope: 'deploy',
     params,

@@ -37,9 +37,9 @@ export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
     phases: {
       async creating({ subject: s, enteredAt, now, signal }): Promise<Next<'keeping'>> {
         if (s.state !== 'creating') return go('keeping')
-        if (s.hostLost) return go('keeping', failed(s, 'its host was lost'))
+        if (s.hostLost) return go('keeping', failed(s, 'the host of the VM was lost'))
         if (now.getTime() - enteredAt.getTime() > makingMs)
-          return go('keeping', failed(s, 'the host did not finish it in time'))
+          return go('keeping', failed(s, 'the host did not finish the snapshot in time'))
         try {
           const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
           return wait(pollMs, async tx => {

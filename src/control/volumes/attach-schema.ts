@@ -12,7 +12,7 @@ export const attachOperations = operations({
     method: 'GET',
     path: '/v1/apps/{app_id}/volumes',
     summary: 'List the volumes of an app',
-    description: 'Returns the volumes attached to the app, and where its VMs mount them.',
+    description: 'Returns the volumes that are attached to the app, and where its VMs mount them.',
     ...shared,
     scope: 'read',
     params: Type.Object({ app_id: appId() }),
@@ -24,7 +24,8 @@ export const attachOperations = operations({
         path: '/v1/apps/{app_id}/volumes/{volume_id}',
         by: 'id',
         summary: 'Get a volume of an app',
-        description: 'Returns one volume of the app. `wait=attached` answers once the VMs have mounted it.',
+        description:
+          'Returns one volume of the app. With `wait=attached` the response is delayed until the VMs have mounted the volume.',
         waits: 'status',
       },
     ],
@@ -34,7 +35,7 @@ export const attachOperations = operations({
     path: '/v1/apps/{app_id}/volumes/attach',
     summary: 'Attach a volume to an app',
     description:
-      'Attaches the volume to the app: its VMs mount it from their next start. To attach it to running VMs, use `POST .../deployments/{job_id}/volumes/attach`.',
+      'Attaches the volume to the app. Its VMs mount the volume from their next start on. To attach it to running VMs, use `POST .../deployments/{job_id}/volumes/attach`.',
     ...shared,
     scope: 'write',
     params: Type.Object({ app_id: appId() }),

@@ -122,6 +122,8 @@ function whyHere(volume: AtRest, { source, targets, pools, together, along }: El
   if (refusals.every(why => why !== undefined))
     return staying(`${refusals.join(' ')} Delete the snapshot, or add a host like this one.`)
   if (ended)
-    return waiting(`Its move ended (${ended.error ?? 'it was cancelled'}); the next attempt starts after ten minutes.`)
+    return waiting(
+      `The move of the volume ended (${ended.error ?? 'it was cancelled'}); the next attempt starts after ten minutes.`,
+    )
   return waiting('Other volumes leave first: two of a host move at a time.')
 }

@@ -76,7 +76,7 @@ async function report(tx: Tx, volume: Measured, level: Fullness): Promise<boolea
     projectId,
     kind: 'volume.trouble',
     title: `${what} is ${level} % full`,
-    body: `${Math.round(volume.percent)} % of ${volume.sizeMib} MiB are used. The volume can grow while it is in use: ${mend}`,
+    body: `${Math.round(volume.percent)} % of its ${volume.sizeMib} MiB is in use. The volume can grow while it is in use: ${mend}`,
     entityName: databaseName ?? volume.name,
     resourceId: databaseId ?? volume.id,
     route: databaseId === null ? '/volumes' : `/databases/${databaseId}`,

@@ -4,22 +4,22 @@ import { dateTime, double, int32, int64, list, nullable, oneOf, resource, text, 
 
 const volume = {
   id: uuid({ description: 'Id of the volume, used in paths.' }),
-  tenant_id: uuid({ description: 'The project that owns the volume.' }),
+  tenant_id: uuid({ description: 'Id of the project that owns the volume.' }),
   name: text({ description: 'Name of the volume; unique in the project.', examples: ['data'] }),
   size_mib: int32({ description: 'Size in MiB, as programs in the VM see it.', examples: [10_240] }),
   pool_name: text({
     default: '',
-    description: 'Kind of storage pool that stores the volume; empty for the default one of its host.',
+    description: 'Kind of storage pool that stores the volume; empty for the default pool of its host.',
     examples: [''],
   }),
-  created_at: dateTime({ description: 'When it was created.' }),
-  updated_at: dateTime({ description: 'When it last changed.' }),
+  created_at: dateTime({ description: 'When the volume was created.' }),
+  updated_at: dateTime({ description: 'When the volume last changed.' }),
 }
 export const accessMode = (options = {}) =>
   int32({
     minimum: 0,
     maximum: 1,
-    description: '0: read-write, for one VM at a time; 1: read-only, for any number of VMs.',
+    description: 'Access mode. 0: read-write, for one VM at a time. 1: read-only, for any number of VMs.',
     examples: [0],
     ...options,
   })
@@ -30,14 +30,14 @@ const state = {
   status: Type.Optional(
     text({
       description:
-        '`pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`.',
+        'Status of the volume: `pending` (it is placed on a host when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`. For a volume that is attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`.',
       examples: ['ready'],
     }),
   ),
   message: Type.Optional(
     nullable(
       text({
-        description: 'The last error; null if there was none.',
+        description: 'Last error of the volume; null if there was none.',
         examples: [null, 'The storage pool of the host is full.'],
       }),
     ),
@@ -46,7 +46,7 @@ const state = {
 export const Volume = resource(
   'Volume',
   { ...volume, ...state },
-  { description: 'A disk that outlives the VMs it is attached to.' },
+  { description: 'A disk that exists independently of the VMs that it is attached to.' },
 )
 export type Volume = Static<typeof Volume>
 
@@ -58,7 +58,7 @@ export const AttachedVolume = resource(
     mount_point: mountPoint(),
     access_mode: accessMode(),
   },
-  { description: 'A volume attached to an app.' },
+  { description: 'A volume that is attached to an app.' },
 )
 export type AttachedVolume = Static<typeof AttachedVolume>
 
@@ -89,19 +89,19 @@ export const VolumeSnapshot = resource(
   'VolumeSnapshot',
   {
     id: uuid({ description: 'Id of the snapshot, used in paths.' }),
-    tenant_id: uuid({ description: 'The project that owns the volume.' }),
-    volume_id: uuid({ description: 'The volume that the snapshot was taken of.' }),
-    name: text({ description: 'Name of the snapshot; unique for its volume.', examples: ['before-upgrade'] }),
+    tenant_id: uuid({ description: 'Id of the project that owns the volume.' }),
+    volume_id: uuid({ description: 'Id of the volume that the snapshot was taken of.' }),
+    name: text({ description: 'Name of the snapshot; unique for the volume.', examples: ['before-upgrade'] }),
     created_at: dateTime({ description: 'When the snapshot was requested.' }),
     status: Type.Optional(
       text({
-        description: '`creating`, `ready` or `failed`; only `ready` snapshots can be used.',
+        description: 'Status of the snapshot: `creating`, `ready` or `failed`. Only `ready` snapshots can be used.',
         examples: ['ready'],
       }),
     ),
     size_bytes: Type.Optional(
       int64({
-        description: 'Bytes that the snapshot takes beside its volume; 0 until it is taken.',
+        description: 'Space in bytes that the snapshot takes in addition to its volume; 0 until it is taken.',
         examples: [52_428_800],
       }),
     ),
@@ -122,7 +122,7 @@ export const VolumeSnapshot = resource(
       ),
     ),
   },
-  { description: 'The content of a volume at one point in time, under a name.' },
+  { description: "A named copy of a volume's content at one point in time." },
 )
 export type VolumeSnapshot = Static<typeof VolumeSnapshot>
 
@@ -130,10 +130,15 @@ export const VolumeUsage = resource(
   'VolumeUsage',
   {
     volume_id: uuid({ description: 'Id of the volume.' }),
-    size_bytes: int64({ description: 'Size of the volume.', examples: [10_737_418_240] }),
-    used_bytes: int64({ description: 'Bytes that the files in the volume take.', examples: [1_288_490_188] }),
-    snapshot_bytes: int64({ description: 'Bytes that its snapshots take beside the volume.', examples: [52_428_800] }),
-    measured_at: nullable(dateTime({ description: 'When its host measured it; null before the first measurement.' })),
+    size_bytes: int64({ description: 'Size of the volume in bytes.', examples: [10_737_418_240] }),
+    used_bytes: int64({ description: 'Space in bytes that the files in the volume take.', examples: [1_288_490_188] }),
+    snapshot_bytes: int64({
+      description: "Space in bytes that the volume's snapshots take in addition to it.",
+      examples: [52_428_800],
+    }),
+    measured_at: nullable(
+      dateTime({ description: 'When the host measured the usage; null before the first measurement.' }),
+    ),
   },
   { description: 'Usage of a volume, as its host last measured it.' },
 )
@@ -143,11 +148,11 @@ export const VolumeSchedule = resource(
   'VolumeSchedule',
   {
     every_minutes: int32({
-      description: 'Minutes from one snapshot to the next, 15 to 527040; 0: none are taken.',
+      description: 'Minutes from one snapshot to the next, 15 to 527040; 0 if no snapshots are taken.',
       examples: [1440],
     }),
     keep: int32({
-      description: 'How many scheduled snapshots are retained, 1 to 100; older ones are deleted.',
+      description: 'Number of scheduled snapshots to retain, 1 to 100; older ones are deleted.',
       examples: [7],
     }),
   },
@@ -163,7 +168,8 @@ export const DetachedVolume = resource(
     }),
     message: nullable(
       text({
-        description: 'What happens in the VM meanwhile; null when no VM uses the volume.',
+        description:
+          'What happens in the VM until the volume is detached, as text for users; null if no VM uses the volume.',
         examples: [null, 'The VM unmounts /data first.'],
       }),
     ),
@@ -181,15 +187,15 @@ export const VolumeMoveStatus = resource(
   {
     status: oneOf(moveStates, {
       description:
-        '`completed`, `cancelled` and `failed` are final; `none`: the volume has never moved; all others: the move is in progress.',
+        'Status of the move. `completed`, `cancelled` and `failed` are final. `none`: the volume has never been moved. All others: the move is in progress.',
       examples: ['copying'],
     }),
     move_id: Type.Optional(
-      uuid({ description: 'Id of the move. With `none`, this and the other fields of the move are absent.' }),
+      uuid({ description: 'Id of the move. If `status` is `none`, this and the other fields of the move are absent.' }),
     ),
     source_host: Type.Optional(uuid({ description: 'Id of the host that the volume leaves.' })),
     target_host: Type.Optional(uuid({ description: 'Id of the host that the volume moves to.' })),
-    percent: Type.Optional(double({ description: 'Copied share, 0 to 100.', examples: [62.5] })),
+    percent: Type.Optional(double({ description: 'Progress of the copy in percent, 0 to 100.', examples: [62.5] })),
     transferred_bytes: Type.Optional(int64({ description: 'Bytes copied so far.', examples: [6_710_886_400] })),
     total_bytes: Type.Optional(int64({ description: 'Bytes to copy; 0 while unknown.', examples: [10_737_418_240] })),
     error: Type.Optional(
@@ -203,17 +209,22 @@ export const VolumeMoveStatus = resource(
     started_at: Type.Optional(dateTime({ description: 'When the move was requested.' })),
     ended_at: Type.Optional(
       nullable(
-        dateTime({ description: 'When it ended; null while it runs.', examples: [null, '2026-03-14T09:27:11.002Z'] }),
+        dateTime({
+          description: 'When the move ended; null while it is in progress.',
+          examples: [null, '2026-03-14T09:27:11.002Z'],
+        }),
       ),
     ),
-    host_id: nullable(uuid({ description: 'The host that stores the volume now; null if it has none yet.' })),
+    host_id: nullable(
+      uuid({ description: 'Id of the host that stores the volume now; null if the volume has no host yet.' }),
+    ),
     obstacle: nullable(
       text({
-        description: 'Why the volume cannot be moved now; null if it can.',
+        description: 'Why the volume cannot be moved now; null if it can be moved.',
         examples: [null, 'Volume data is attached to a VM. Move the VM, and the volume moves with it.'],
       }),
     ),
   },
-  { description: 'The newest move of a volume to another host, and whether the volume can be moved now.' },
+  { description: 'The most recent move of a volume to another host, and whether the volume can be moved now.' },
 )
 export type VolumeMoveStatus = Static<typeof VolumeMoveStatus>

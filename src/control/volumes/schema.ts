@@ -54,7 +54,8 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/volumes',
     summary: 'Create a volume',
-    description: 'Creates an empty volume with an ext4 file system. It is placed on a host when a VM first uses it.',
+    description:
+      'Creates an empty volume with an ext4 file system. The volume is placed on a host when a VM first uses it.',
     ...shared,
     scope: 'write',
     body: resource('CreateVolumeRequest', {
@@ -63,7 +64,7 @@ const ownOperations = operations({
       pool_name: maybe(
         text({
           maxLength: 63,
-          description: 'Kind of storage pool to use. Default: the one that the host prefers.',
+          description: 'Kind of storage pool to use. Default: the preferred pool of the host.',
           examples: ['nvme'],
         }),
       ),
@@ -92,7 +93,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/move',
     summary: 'Move a volume to another host',
     description:
-      'Starts copying a detached volume, with its snapshots, to another host. Follow the move with `GET .../move`; the volume cannot be used meanwhile.',
+      'Starts copying a detached volume, with its snapshots, to another host. Follow the move with `GET .../move`. The volume cannot be used until the move has ended.',
     ...shared,
     scope: 'admin',
     params,
@@ -112,7 +113,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/move',
     summary: 'Get the move of a volume',
     description:
-      'Returns the progress of the newest move of the volume, and the obstacle to a move now. `status` is `none` when it has never moved.',
+      'Returns the progress of the most recent move of the volume, and whether it can be moved now. `status` is `none` if the volume has never been moved.',
     ...shared,
     scope: 'read',
     params,
@@ -124,7 +125,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/move/cancel',
     summary: 'Cancel the move of a volume',
     description:
-      'Cancels a move that is still running; the volume stays on its host. A volume that moves with its VM is cancelled with the migration of the VM.',
+      'Cancels a move that is still running; the volume stays on its host. If the volume moves together with its VM, cancel the migration of the VM instead.',
     ...shared,
     scope: 'admin',
     params,
@@ -145,7 +146,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/volumes/{volume_id}/usage',
     summary: 'Get the usage of a volume',
-    description: "Returns the last measurement of the volume's host.",
+    description: 'Returns the size and usage of the volume, as last measured by its host.',
     ...shared,
     scope: 'read',
     params,
@@ -168,12 +169,12 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/snapshots',
     summary: 'Take a snapshot of a volume',
     description:
-      'Takes a crash-consistent snapshot: it contains everything that programs have synced. The request returns before the snapshot is taken: wait for `ready`.',
+      'Takes a crash-consistent snapshot, which contains all data that programs have synced to the volume. The response is sent before the snapshot is taken: wait for `ready`.',
     ...shared,
     scope: 'write',
     params,
     body: resource('CreateVolumeSnapshotRequest', {
-      name: fileName({ description: 'Name of the snapshot; unique for its volume.' }),
+      name: fileName({ description: 'Name of the snapshot; unique for the volume.' }),
     }),
     answer: VolumeSnapshot,
   },
@@ -182,7 +183,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/restore',
     summary: 'Restore a volume from a snapshot',
     description:
-      'Restores the content of the volume from the snapshot; later writes are lost. The volume may stay attached, but no VM may run with it.',
+      'Restores the content of the volume from the snapshot; later writes are lost. The volume may be attached to an app, but not to a running VM.',
     ...shared,
     scope: 'write',
     params,
@@ -195,7 +196,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/clone',
     summary: 'Clone a volume from a snapshot',
     description:
-      'Creates a new volume with the content of the snapshot, on the same host. Blocks are shared until they change, so the clone takes little room at first.',
+      'Creates a new volume with the content of the snapshot, on the same host. Blocks are shared until they change, so the clone takes little space at first.',
     ...shared,
     scope: 'write',
     params,
@@ -221,7 +222,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/schedule',
     summary: 'Set the snapshot schedule of a volume',
     description:
-      'Replaces the schedule. Scheduled snapshots are deleted when more than `keep` exist; snapshots that you took are not.',
+      'Replaces the snapshot schedule. The oldest scheduled snapshots are deleted when more than `keep` exist; other snapshots are not deleted.',
     ...shared,
     scope: 'write',
     params,
@@ -233,7 +234,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/snapshots/{snapshot_id}',
     summary: 'Get a snapshot of a volume',
-    description: 'Returns one snapshot. With `wait=ready,failed` it answers once the snapshot is taken.',
+    description: 'Returns one snapshot. With `wait=ready,failed` the response is delayed until the snapshot is taken.',
     ...shared,
     scope: 'read',
     params: ofSnapshot,

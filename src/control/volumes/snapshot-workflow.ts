@@ -40,7 +40,7 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
         if (s.state !== 'creating') return go('keeping')
         if (s.volumeState === 'failed') return go('keeping', failed(s, 'the volume itself could not be created'))
         if (now.getTime() - enteredAt.getTime() > makingMs)
-          return go('keeping', failed(s, 'the host did not finish it in time'))
+          return go('keeping', failed(s, 'the host did not finish the snapshot in time'))
         // The volume has no host or is not ready yet. The volume's workflow pokes this one when it is.
         if (!s.hostId || s.volumeState !== 'ready' || s.moving) return wait(pollMs)
         if (s.hostLost) return go('keeping', failed(s, 'the host of the volume is lost'))

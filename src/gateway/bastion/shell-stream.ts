@@ -107,7 +107,7 @@ export class ShellStream {
     const read = () => this.#ask(isBytes => ({ ...request(), ...(isBytes ? { bytes: true } : {}) }))
     for (let reading = read(); ; ) {
       const answer = await reading
-      if ('action' in answer && answer.action !== 'read') throw new Ended('The host answered something else.')
+      if ('action' in answer && answer.action !== 'read') throw new Ended('The host sent an unexpected response.')
       const parts = answer.parts.map(part => ({ ...part, data: bytesOf(part.data) }))
       for (const { stream, offset, data } of parts) from = { ...from, [stream]: offset + data.length }
       // Start the next read now, so that it runs while this output is written.
@@ -156,7 +156,7 @@ export class ShellStream {
           if (isBytes) return { sessionId, offset: from, data: part }
           return { action: 'input', sessionId, offset: from, data: part.toString('base64') }
         })
-        if (!('action' in answer) || answer.action !== 'input') throw new Ended('The host answered something else.')
+        if (!('action' in answer) || answer.action !== 'input') throw new Ended('The host sent an unexpected response.')
         at += answer.receivedBytes - offset
         offset = answer.receivedBytes
       }

@@ -19,7 +19,7 @@ export function JobList({ app }: { readonly app: string }) {
   return (
     <ListCard
       title="Jobs"
-      lead="Commands that run by a schedule, each time in a separate virtual machine."
+      lead="Commands that run on a schedule, each time in a separate virtual machine."
       create={
         <JobForm app={app} names={names} trigger={open => <AddButton text="New job" look="primary" onClick={open} />} />
       }

@@ -1,22 +1,31 @@
 // Runs on one PostgreSQL only: tests the templates, not the database.
-/** Deploys every template to simulated hosts, with the CLI and with the code that the dashboard uses. */
+/**
+ * Deploys templates to simulated hosts, with the CLI and with the code that the dashboard uses: some with every change,
+ * all of them each night. src/cli/templates.test.ts plans all of them with every change.
+ */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { parse } from 'yaml'
 import { templates } from '../../src/cli/template-catalog.ts'
 import { createClient } from '../../src/client/index.ts'
 import type { Context } from '../../src/stack/context.ts'
+import type { Template } from '../../src/compose/template.ts'
 import { planStack } from '../../src/stack/plan.ts'
 import { templateSource } from '../../src/stack/source.ts'
 import { applyStack } from '../../src/stack/up.ts'
 import { type Cli, cli } from '../support/cli.ts'
+import { isNightly } from '../support/nightly.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
 const all = await templates(undefined)
+/** Templates of every change: together they use every key of compose files that any template uses. */
+const examples = ['adminer', 'directus', 'mattermost', 'minio', 'prometheus']
+const chosen = all.filter(({ name }) => isNightly || examples.includes(name))
 let system: TestSystem
 /** User of the dashboard's code, and user of the CLI. */
 let [one, other]: TestUser[] = []
@@ -103,7 +112,14 @@ async function clear(user: TestUser): Promise<void> {
     await until(async () => (await user.delete(`/v1/volumes/${id}`)).status === 200, { what: 'the volume to go' })
 }
 
-it.each(all.map(template => [template.name, template] as const))(
+/** Returns the compose file keys that the services of these templates use. */
+const keysOf = (some: readonly Template[]) =>
+  new Set(some.flatMap(({ compose }) => Object.values<object>(parse(compose).services).flatMap(Object.keys)))
+
+it('the templates of every change use each key that any template uses', () =>
+  expect(keysOf(all.filter(({ name }) => examples.includes(name)))).toEqual(keysOf(all)))
+
+it.each(chosen.map(template => [template.name, template] as const))(
   'the template %s becomes the same apps from the dashboard as from the CLI',
   async (name, template) => {
     const [browser, terminal] = [one!, other!]

@@ -1,11 +1,15 @@
 // Runs on one PostgreSQL only: follows a tutorial with the built program, and does not test the database server.
-/** Runs the commands of the tutorial "three hosts", with other names and addresses. */
+/**
+ * Runs the commands of the tutorial "three hosts", with other names and addresses. Each night: in each run,
+ * test/system/mesh.test.ts moves VMs between hosts in network namespaces.
+ */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { natsMissing } from '../support/nats.ts'
+import { isNightly } from '../support/nightly.ts'
 import { until } from '../support/wait.ts'
 import { newReader } from './reader.ts'
 
@@ -54,6 +58,7 @@ async function clear(): Promise<void> {
 }
 
 it('the tutorial "three hosts" works as written', { timeout: minutes(15) }, async context => {
+  context.skip(!isNightly, 'runs each night, or with MOTE_TEST_NIGHTLY=1')
   context.skip(why !== '', why)
   await using undo = new AsyncDisposableStack()
   const reader = undo.use(await newReader({ rename }))

@@ -14,7 +14,7 @@ import { hasToolImage, toolImages } from './tool-images.ts'
  * Examples for each run: one uses a language's registry and builds a second time from the cache, the other one uses
  * Debian packages. The rest runs every night.
  */
-const examples = ['Node with Express', 'zsh from Debian']
+const examples = ['zsh from Debian']
 
 const unreachable = (url: string) =>
   run('curl', ['-sSf', '--max-time', '20', '-o', '/dev/null', url]).then(

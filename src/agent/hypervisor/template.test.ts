@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
+import { isNightly } from '../../../test/support/nightly.ts'
 import type { VmObserved, VmSpec } from '../../contract/agent.ts'
 import { CommandError, run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
@@ -169,7 +170,7 @@ test.skipIf(!hasQemu)(
 const child = fileURLToPath(new URL('../../../test/support/agent/agent-child.ts', import.meta.url))
 
 // Killed while the template is written, before its VM gets its identity, and while another VM loads the template.
-test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(
+test.skipIf(!hasQemu).each(isNightly ? ['memory', 'template', 'loading'] : ['template'])(
   'after kill -9 of the agent at "%s", the next agent starts the VM, and the template is complete or absent (needs qemu)',
   limit,
   async moment => {

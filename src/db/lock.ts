@@ -115,7 +115,7 @@ export class SharedLocks {
 
   async #connect(): Promise<pg.Client> {
     const config = clientConfig(this.#url, 'mote-locks', this.#sockets)
-    const client = new pg.Client({ ...config, query_timeout: this.#answerLimitMs })
+    const client = new pg.Client({ ...config, pipeline: true, query_timeout: this.#answerLimitMs })
     client.on('error', () => this.#lose(client))
     client.on('end', () => this.#lose(client))
     this.#open = client

@@ -98,7 +98,7 @@ const untilAnswer = (ask: Ask, path: string, wanted: string | RegExp) =>
 /**
  * Stacks that run with every change: together they use every supported key of compose files. The others run each night.
  */
-const examples = ['nginx-flask-postgres', 'balanced', 'shared-volume', 'migrations', 'flask-redis', 'php-memcached']
+const examples = ['nginx-flask-postgres', 'worker-queue', 'shared-volume', 'migrations', 'flask-redis', 'php-memcached']
 const chosen = Object.entries(stacks).filter(([name]) => isNightly || examples.includes(name))
 
 it('every stack folder has a test', async () =>

@@ -1,4 +1,4 @@
-/** Builds the programs that benchmarks run as child processes, because sources need extra time and memory to run. */
+/** Builds the programs that benchmarks run as child processes, because running them from sources costs extra time and memory. */
 import { rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { build } from '../scripts/build.mjs'

@@ -177,7 +177,7 @@ async function many(report: Report, side: Side): Promise<void> {
   const share = (100 * (cpuMs(pids) - before)) / watchedMs / sandboxes
   report.verdict('idle sandbox, percent of a core', share, 0.2)
   report.verdict(
-    'page of the first sandbox beside the others, ms',
+    'response time of one sandbox beside 99 others, ms',
     await toPage(() => addressOf(side, first.vmId)),
     300,
   )
@@ -220,9 +220,9 @@ export const gvisor: Benchmark = {
     report.samples('bare process to page', 'ms', starts.bare)
     report.verdict('desired state to page, s', own.median / 1000, 0.3)
     const restores = await inTurns(rounds, { gvisor: cold(gvisorSide, from), qemu: cold(qemuSide, from) })
-    const restored = report.samples('gVisor, restore to page', 'ms', restores.gvisor)
-    report.samples('emulated QEMU, restore to page', 'ms', restores.qemu)
-    report.verdict('restore to page, s', restored.median / 1000, 0.35)
+    const restored = report.samples('gVisor, restore to response', 'ms', restores.gvisor)
+    report.samples('emulated QEMU, restore to response', 'ms', restores.qemu)
+    report.verdict('restore to response, s', restored.median / 1000, 0.35)
     const execs = await inTurns(rounds, { gvisor: firstExec(gvisorSide), qemu: firstExec(qemuSide) })
     const first = report.samples('gVisor, desired state to output of a program', 'ms', execs.gvisor)
     report.samples('emulated QEMU, desired state to output of a program', 'ms', execs.qemu)

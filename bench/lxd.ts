@@ -1,4 +1,4 @@
-/** A separate LXD on a directory, with containers that never run, accessed through its socket. */
+/** A private LXD daemon with its own state directory and containers that never run, accessed through its socket. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Pool } from 'undici'

@@ -100,8 +100,8 @@ async function placeAll(
     `${(vms / (placedMs / 1000)).toFixed(0)} placements/s, ${cpuEach.toFixed(2)} ms of CPU of this process each`,
   )
   report.verdict('hosts oversold, or with room that is not accounted for', (await db.one(placingSql.oversold)).count, 0)
-  report.verdict('ms for one placement, of many at once', placedMs / vms, 1)
-  report.verdict('fullest host less emptiest, share of the mean', (await db.one(placingSql.spread)).share, 0.05)
+  report.verdict('ms per placement, many placed at once', placedMs / vms, 1)
+  report.verdict('difference between fullest and emptiest host / mean', (await db.one(placingSql.spread)).share, 0.05)
   await db.run(sql.goOn)
 }
 

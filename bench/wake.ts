@@ -57,7 +57,7 @@ async function compare(report: Report, hypervisor: 'qemu' | 'gvisor', config: Pa
     if (round % 2 === 0) await restores(round)
   }
   const all = report.samples('request to answer', 'ms', total)
-  const own = report.samples('the VM alone, restore to page', 'ms', alone)
+  const own = report.samples('the VM alone, restore to response', 'ms', alone)
   report.verdict('answer (median), s', all.median / 1000, 0.35)
   report.verdict('more than the VM alone (medians), ms', all.median - own.median, 50)
 }
@@ -68,7 +68,7 @@ export const wake: Benchmark = {
   covers: ['B10'],
   how: 'Requests an app that is scaled to zero through the gateway until it answers: route, wake-up, placement, agent, QEMU from the snapshot, health check, route, page. This alternates with the VM alone: the same kind of snapshot on an agent without a control plane, measured as process, state, identity and first page at its own address. The notes list the steps of the agent in each wake-up.',
   reading:
-    'Without KVM the guest is emulated and translates all code after a restore, so the time of the VM alone is the lower limit. The page is a static file. The rest is the transaction of the wake-up (9 ms), tap, disk and directories of the VM (17 ms), the health check and its way to the route (7 ms), and the share that all of this takes of the cores that emulate the guest; decision 77 has a trace. Earlier versions took 78 and 104 ms more than the VM alone (eleven transactions), and 59 ms (one transaction); with both sides starting from an idle system it is 25 and 36 ms.',
+    'Without KVM QEMU emulates the guest, and translates all of its code again after a restore, so the time of the VM alone is the lower limit. The page is a static file. The rest is the transaction of the wake-up (9 ms), tap, disk and directories of the VM (17 ms), the health check and the time until its result is in the route (7 ms), and the share that all of this takes of the cores that emulate the guest; decision 77 has a trace. Earlier versions took 78 to 104 ms more than the VM alone (eleven transactions), and 59 ms (one transaction); when Mote and the VM alone both start on an idle host, it is 25 to 36 ms.',
   unable: missingForVms,
   run: report => compare(report, 'qemu', { hypervisor: 'qemu', network: process.getuid?.() === 0 ? 'tap' : 'user' }),
 }
@@ -78,7 +78,7 @@ export const gvisorWake: Benchmark = {
   goal: wake.goal,
   how: 'Like the benchmark `wake`, with gVisor instead of emulated QEMU. The time of the VM alone consists of `runsc restore`, the time until the guest responds on its channel, and the first page at its own address. The notes list the steps of the agent in each wake-up.',
   reading:
-    'The rest is route and transaction of the wake-up, network, volumes and files of the VM (12 ms), the health check, and its way to the route. On the same day, before the programs of a start went through the launcher, it was 66 ms: each of seven forks of the large process blocked it (docs/decisions/0055-launcher-process.md).',
+    'The rest is route and transaction of the wake-up, network, volumes and files of the VM (12 ms), the health check, and the time until its result is in the route. On the same day, before the programs of a start went through the launcher, it was 66 ms: each of seven forks of the large process blocked it (docs/decisions/0055-launcher-process.md).',
   unable: gvisorMissing,
   run: async report => compare(report, 'gvisor', (await sandboxCase())?.config ?? {}),
 }

@@ -18,7 +18,7 @@ export type Outcome = 'go' | 'wait' | 'done' | 'diverted' | 'failed' | 'abandone
 export interface StepDeps {
   readonly db: Db
   readonly sql: EngineStatements
-  /** Commits steps without other writes in batches; absent: one by one. */
+  /** Commits in batches the steps that write only their own result. If undefined, each is committed separately. */
   readonly settle?: Settle
   /**
    * The handler's signal aborts after `stepTimeoutMs`; the runner abandons the handler after `giveUpMs`. Both are

@@ -84,7 +84,8 @@ const changedKind = (name: string, { kind, name: app }: App) =>
 export async function planService(context: Context, service: StackService): Promise<ServicePlan> {
   const state = await readState(context.client, service.app, service.app.processes.web.restart !== undefined)
   const kept = new Set(state?.secrets)
-  // Domains are kept, because commands set them, and so are secrets, because they are set only once.
+  // Existing domains are kept, because commands set them and the file does not have them; existing secrets are kept,
+  // because they are set only once.
   const file: EffectiveFile = {
     ...service.app,
     domains: state?.file.domains ?? [],

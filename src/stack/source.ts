@@ -44,8 +44,8 @@ export async function readStack(source: StackSource, addresses: Addresses = new 
 }
 
 /**
- * Returns the source of a template's stack. The answers are its only variables, so that nothing of this computer gets
- * into it.
+ * Returns the source of a template's stack. The answers are its only variables, so nothing from the local environment
+ * leaks into it.
  */
 export function templateSource(
   { name, compose }: Template,

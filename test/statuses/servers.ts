@@ -36,7 +36,7 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   const deps = { config, bus, clock, vault, log, live: createLiveStats(clock) }
   const db = database ? failing(healthy, database) : healthy
   const security = createAuthenticator({ ...deps, db: healthy })
-  // With a stopped clock, rate limits never refill, so that they remain exhausted on a slow machine.
+  // With a stopped clock, rate limits never refill, so they stay exhausted even on a slow machine.
   const frozen = { ...clock, monotonicMs: () => 0 }
   const { app } = createServer({
     features: features({ ...deps, db }, security),

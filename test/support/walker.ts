@@ -6,8 +6,8 @@ import { isNightly } from './nightly.ts'
 import type { TestSystem, TestUser } from './system.ts'
 
 /**
- * Windows in which a suite walks through the dashboard. Each night also on a phone: in each run, dashboard-pages.test.ts
- * opens every page there.
+ * Window sizes and color schemes in which a suite walks through the dashboard. The phone is used each night only, because
+ * dashboard-pages.test.ts opens every page at that size with every change.
  */
 export const looks = [
   { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } } as const,

@@ -451,7 +451,7 @@ describe('environment groups', () => {
     expect((await run('env-groups delete shared --yes')).code).toBe(0)
   })
 
-  it('and variables of an app have a history of versions to roll back to', async () => {
+  it('have a history of versions to roll back to, like the variables of an app', async () => {
     for (const value of ['one', 'two']) await run(`env set NAME=${value} --plain --app grouped`)
     expect((await run('env history --app grouped')).out).toMatch(/2\s+\+NAME[^]*1\s+\+NAME/)
     expect((await run('env rollback 1 --app grouped')).code).toBe(0)

@@ -11,7 +11,8 @@ type Message = { readonly kind: 'tokens'; readonly token: string } | { readonly 
 
 const refreshKey = 'mote.refresh'
 /**
- * Storage key for the Idempotency-Key of a refresh without a response yet. The next page repeats the request with it.
+ * Storage key for the Idempotency-Key of a token refresh that has no response yet. The next page load repeats the
+ * request with it.
  */
 const pendingKey = 'mote.refresh_pending'
 const handoverKey = 'mote.handover'

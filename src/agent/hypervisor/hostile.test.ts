@@ -9,7 +9,7 @@ import { readMemory } from './qemu/balloon.ts'
 import { connectQmp } from './qemu/qmp.ts'
 import { vmmHttp } from './vmm-http.ts'
 
-/** Opens a VMM's unix socket, and calls `say` for each request that it receives. */
+/** Listens on a Unix socket in place of a VMM, and calls `say` for each request. */
 async function speaking(say: (socket: Socket, asked: string) => void) {
   const dir = await testDir()
   const server = createServer(socket => {

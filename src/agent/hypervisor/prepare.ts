@@ -66,7 +66,8 @@ export async function prepareFrom(
   context: PrepareContext,
 ): Promise<Prepared> {
   refuseOther(made, here)
-  // A VM without its own credential may use the operator's here, because it already had the image.
+  // The VM had the image when the snapshot was taken. Without a registry credential of its own, it may therefore pull
+  // the image again with the operator's.
   const user = home.spec.signIn ? imageUser(home) : undefined
   const base = await baseOfSnapshot(deps, { spec: home.spec, user }, made, context)
   const copyConfig = async () => {

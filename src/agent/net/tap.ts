@@ -47,7 +47,7 @@ export interface TapOptions {
   readonly limits?: GuestLimits
   readonly onHealed?: OnHealed
   readonly onRefused?: OnRefused
-  /** Called when the kernel does not support the limits. */
+  /** Called when the kernel does not support `limits`; guests then run without them. */
   readonly onUnlimited?: (reason: unknown) => void
   readonly onError?: (error: unknown) => void
   readonly healEveryMs?: number
@@ -118,7 +118,10 @@ interface OpenOptions extends TapOptions {
   readonly isNewSlot: boolean
 }
 
-/** Loads the rules that all guests share. Guests of an earlier start keep their taps, addresses and rules. */
+/**
+ * Loads the rules that all guests share. Guests from before a restart of the agent keep their taps,
+ * addresses and rules.
+ */
 async function openGuests(options: OpenOptions): Promise<TapGuests> {
   const { runs, slot, isNewSlot } = options
   const prefix = tapPrefix(slot)

@@ -81,7 +81,7 @@ test.skipIf(!hasQemu)(
     await host.put(desired(one.vmId, 3, { command, disks: [disk(one.volumeId, 1)], from: one.from }))
     await host.until(one.vmId, 'it has let go', vm => vm.generation === 3 && vm.disks?.length === 1)
 
-    // A fork that restarts boots with its own volume instead of being restored again.
+    // When a fork restarts, it boots with its own volume instead of being restored again.
     await host.put(desired(two.vmId, 2, { command, disks: [disk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
     await host.until(two.vmId, 'booted', vm => vm.healthy && !vm.steps.some(step => step.name === 'resume'))
     expect(await sh(host, two.vmId, 'cat /data/file')).toBe('fork-2')

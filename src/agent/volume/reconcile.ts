@@ -75,7 +75,8 @@ async function takeSteps(table: VolumeTable, entry: Entry): Promise<void> {
 function next({ deps, keys }: VolumeTable, entry: Entry): VolumeAction {
   const { volumeId, pool: name } = entry.desired
   const pool = deps.pools.get(name)
-  // In a shared pool, another host may have done the stored work meanwhile, and VMs may have written since.
+  // A request that was stored before a restart is not repeated in a shared pool: another host may have carried it out
+  // meanwhile, and VMs may have written to the volume since.
   if (entry.source === 'stored' && pool?.shared) return 'rest'
   const action = nextAction(entry, deps.holders.of(volumeId).length > 0)
   // Without its key, an encrypted volume waits until the control plane sends the key with its next request.

@@ -8,7 +8,7 @@ import { addFailure, blockUntil, blockedUntil, forgetFailures } from './session-
 export interface Backoff {
   /**
    * Checks whether another attempt is allowed.
-   * @throws ApiError `rate_limited` while the address, the account, or this e-mail from this address is blocked.
+   * @throws ApiError `rate_limited` while the IP address, the account, or this e-mail from this IP is blocked.
    */
   enter(email: string, ip: string): Promise<void>
   failed(email: string, ip: string): Promise<void>

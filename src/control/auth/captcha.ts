@@ -19,7 +19,7 @@ const family = 'MoteCaptcha'
 const width = 240
 const height = 80
 const length = 6
-/** Characters in pictures, without those that look like another one in this font when distorted. */
+/** Characters in pictures, without those that are easily confused in this font when distorted. */
 export const letters = 'ACDEFHJKLMNPRTUVWXY347'
 
 const pick = <T>(items: readonly T[]): T => {

@@ -16,7 +16,7 @@ export type Progress =
 export interface Storage {
   /** Creates everything the VM needs; `write` of `ready` creates the app and starts its VM. */
   make(b: Branch, signal: AbortSignal): Promise<Progress>
-  /** Starts the restore from the snapshot, in one commit. */
+  /** Starts to restore the branch from the snapshot that its row names, in the given transaction. */
   beginRewind(tx: Tx, b: Branch): Promise<void>
   rewind(b: Branch, signal: AbortSignal): Promise<Progress>
   /** Removes everything that is left of the branch. */

@@ -164,7 +164,7 @@ it('a crashed replica is replaced after a back-off, and the others serve in the 
   await world.until(async () => (await serving(id, 2)()) && !hosts.some(host => host.vms.has(second)))
 })
 
-it('a deployment fails with its last log lines when every replica has crashed', async () => {
+it('when every replica has crashed, the deployment fails and shows their last log lines', async () => {
   const { id } = await twoReplicas()
   for (const host of hosts) for (const vmId of host.vms.keys()) host.crash(vmId)
   await world.until(

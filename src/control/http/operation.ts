@@ -76,7 +76,7 @@ export interface Operation {
   readonly addition?: true
   /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
   readonly unaudited?: true
-  /** How the caller proves its right without, or in addition to, a credential. Required with `auth: 'none'`. */
+  /** What authorizes the caller instead of, or in addition to, a credential. Required with `auth: 'none'`. */
   readonly proof?: string
   /** Weakens or deletes the account: needs the password, a code or a recent sign-in in addition to the credential. */
   readonly stepUp?: true

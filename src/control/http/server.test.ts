@@ -193,7 +193,7 @@ describe('error responses', () => {
     ])
   })
 
-  it('have a status below 500 for every error of Fastify with such a status', () => {
+  it('have a status below 500 for each Fastify error whose own status is below 500', () => {
     for (const make of Object.values(errorCodes)) {
       const error = new make()
       if (error.statusCode !== undefined && error.statusCode < 500) expect(asApiError(error).status).toBeLessThan(500)
@@ -207,7 +207,7 @@ describe('responses', () => {
     expect(answer.json()).toEqual({ ...thing('x'), note: 'red' })
     expect(answer.headers['cache-control']).toBe('no-store')
   })
-  it('are replayed for an idempotency key although the repeated body lacks an undeclared member', async () => {
+  it('are replayed for an idempotency key even if the repeated body omits an undeclared member', async () => {
     const answer = await ask(
       'POST',
       '/v1/things',

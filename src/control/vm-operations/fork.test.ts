@@ -191,7 +191,8 @@ describe('a snapshot that is being forked', () => {
     expect(await vms.byId(db, forks[0]!.id)).toMatchObject({ hostId: null, want: 'running' })
     const name = await named(id)
     await expect(drop(name)).rejects.toMatchObject(inProgress)
-    // A deletion together with the deployment must not reach the host either.
+    // The deletion of a deployment deletes its snapshots with dropSnapshot. It must not remove the snapshot from the
+    // host either while a fork waits.
     await db.tx(tx => dropSnapshot(tx, second))
     for (let round = 0; round < 3; round++) await world.run('snapshot', 'vm')
     await world.hostsMove()

@@ -78,8 +78,8 @@ function assertThere(snapshot: RetainedVm, disk: SnapshotDisk, volume: Volume): 
 }
 
 /**
- * Attaches to a new app the volumes that the snapshot's guest has mounted, at the same mount points: clones of volumes
- * that it writes to, and the volumes themselves that it only reads.
+ * Attaches to a new app the volumes that the snapshot's guest has mounted, at the same mount points. Volumes that it
+ * writes to are cloned; those that it only reads are attached themselves.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
  */
 export async function forkVolumes(

@@ -10,7 +10,7 @@ export interface PostgresBinaries {
   /** Directory that contains `postgres` and `initdb`. */
   readonly binDir: string
   readonly major: number
-  /** Full version of the npm package; the major version of installed programs. */
+  /** For the npm package its full version; for programs installed on the system only their major version. */
   readonly version: string
   readonly origin: 'npm' | 'installed'
 }

@@ -130,7 +130,7 @@ async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }:
   }
 }
 
-/** Forwards the last response. Only an explicit refusal of the target lets the guest run here again. */
+/** Forwards the last response. The guest may run here again only if the target explicitly refuses it. */
 async function settle({ ok, bytes }: Response, local: Peer, vmDir: string, stoppedMs: number): Promise<number> {
   if (!ok) await clearMark(vmDir, 'left')
   await local.send(bytes)

@@ -24,7 +24,7 @@ const saved = (volumeId: string) => {
   })
 }
 
-test('a clone replaces the names of its volume everywhere in a snapshot', () => {
+test('in the saved state of a VM, every occurrence of a volume name is replaced with the name of its clone', () => {
   expect(renamed(saved(was), [{ disk: disk(is), of: was }])).toBe(saved(is))
 })
 

@@ -50,7 +50,7 @@ export interface Sandbox {
   readonly running: Running
   readonly guest: GuestChannel
   readonly console: SandboxConsole
-  /** Directory of its cgroup, if the host has any. */
+  /** Directory of the sandbox's cgroup; undefined if the host has no cgroups. */
   readonly cgroup: string | undefined
   /** Awaits the step; rejects when the sandbox exits or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
@@ -269,7 +269,7 @@ async function callRunsc(
   }
 }
 
-/** Starts a program like the launcher, for an agent without one. */
+/** Starts runsc from the agent itself, if the agent runs without the launcher process that otherwise starts programs. */
 async function spawnRunsc(
   { program, args, cwd, env }: Pick<Lasting, 'program' | 'args' | 'cwd' | 'env'>,
   stdio: readonly FileHandle[],

@@ -20,7 +20,7 @@ export interface QemuProof {
   readonly detail: string
 }
 
-/** Timeout of the proof boot with KVM: a working KVM boots the kernel in 0.3 s; a broken one never does. */
+/** Timeout of the test boot with KVM: a working KVM boots the kernel in 0.3 s; a broken one never does. */
 const kvmLimitMs = 4_000
 
 /**

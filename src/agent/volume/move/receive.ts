@@ -22,8 +22,8 @@ export interface VolumeReceiver {
 
 /**
  * Creates a receiver that writes to a volume of the pool.
- * @param signal when aborted, nothing more is created in the pool, because the volume may belong to the next transfer
- * then
+ * @param signal when aborted, nothing more is created in the pool, because by then the volume may belong to the next
+ * transfer
  * @param keep takes a snapshot of the received content
  * @throws Error, StepError for failures of the pool or the disk; the signal's reason
  */

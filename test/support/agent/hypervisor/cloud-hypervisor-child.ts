@@ -1,7 +1,7 @@
 /**
  * A fake Cloud Hypervisor (v53) with its API, states, errors and migration protocol, so that the driver is tested where
- * the real program is absent. Unlike the real program, it rejects unknown fields. It runs no guest: for a kernel other
- * than the tests' toy kernel (an ELF file), it answers in the place of the guest's init.
+ * the real program is absent. Unlike the real program, it rejects unknown fields. It runs no guest: for
+ * kernels other than the tests' toy kernel (an ELF file), it acts as the guest's init.
  */
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'

@@ -1,7 +1,7 @@
 /**
  * A fake Firecracker (v1.16) with its API, required order of calls and errors, so that the driver is tested where the
  * real program is absent. A test compares it with recorded responses of the real program (`transcripts.json`). It runs
- * no guest: for a kernel other than the tests' toy kernel (an ELF file), it answers in the place of the guest's init.
+ * no guest: for kernels other than the tests' toy kernel (an ELF file), it acts as the guest's init.
  */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

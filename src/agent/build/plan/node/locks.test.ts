@@ -84,7 +84,7 @@ test.each(['{"packages": {"": {"dependencies":', '<<<<<<< ours', '{"packages": {
   },
 )
 
-test('a project without dependencies is installed only if that runs a script', () => {
+test('a project without dependencies has an install step only if it has an install script', () => {
   const start = { start: 'node a.js' }
   const files = (scripts: object) => ({ 'package.json': JSON.stringify({ scripts }) })
   expect(planOf(files(start)).install).toEqual([])

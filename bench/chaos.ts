@@ -13,7 +13,7 @@ import { natsMissing } from '../test/support/nats.ts'
 import type { Benchmark } from './benchmark.ts'
 
 const mostShown = 20
-/** gVisor if it works here, because emulated VMs leave little CPU time to the other programs. */
+/** Returns gVisor if it works on this machine: emulated VMs would leave little CPU time to the other programs. */
 async function realHypervisor(): Promise<RealHypervisor | undefined> {
   const sandboxes = (await driverCases()).find(({ config, skip }) => config.hypervisor === 'gvisor' && !skip)
   const runsc = sandboxes?.config.programs?.runsc

@@ -8,7 +8,7 @@ import type { Machine, Result, Verdict } from './record.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs')
 
-/** A benchmark and the result of its last run; undefined if it never ran here. */
+/** A benchmark and the result of its last run; undefined if no result is stored. */
 interface Entry {
   readonly benchmark: Benchmark
   readonly result: Result | undefined

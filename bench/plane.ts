@@ -119,7 +119,7 @@ interface Running {
   stop(): Promise<void>
 }
 
-/** `BENCH_PROFILE=<dir>` stores a CPU profile of each control plane there. */
+/** Flags that store a CPU profile of each control plane in the directory `BENCH_PROFILE`, if it is set. */
 function profileFlags(): string[] {
   const dir = process.env['BENCH_PROFILE']
   return dir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${dir}`]

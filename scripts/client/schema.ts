@@ -1,7 +1,7 @@
 /**
  * Converts JSON Schema to TypeScript types, as far as the OpenAPI document uses it
  * (docs/decisions/0030-openapi-document-and-client.md). Throws for anything else, so that a new construct in a
- * `schema.ts` is noticed here and not by a user of the client.
+ * `schema.ts` fails the generation of the client instead of surprising its users.
  */
 export type Json = Readonly<Record<string, unknown>>
 

@@ -10,8 +10,8 @@ export interface Probes {
 }
 
 /**
- * Probes the drivers. The first probe takes seconds (the kernel is fetched, KVM is tested); the agent serves requests
- * meanwhile.
+ * Probes the drivers. The first probe takes seconds (the kernel is fetched, KVM is tested); during that
+ * time, the agent already serves requests.
  */
 export function probeAll(drivers: Iterable<Driver>, signal: AbortSignal): Probes {
   const offers = new Map<Driver, HypervisorOffer>()

@@ -48,7 +48,7 @@ describe('variables that a build or a file uses', () => {
     ])
   })
 
-  it('and other build inputs are compared one by one, and a change needs a new build', () => {
+  it('are compared one by one, like all build inputs, and a change needs a new build', () => {
     const wanted = '[build]\ndockerfile = "web.Dockerfile"\nargs = { A = "2" }'
     const made = plan('[build.args]\nA = "1"\nB = "1"', wanted)
     expect(keys(made)).toEqual(['create build.dockerfile', 'change build.args.A', 'remove build.args.B'])

@@ -102,8 +102,9 @@ async function firstKept(
 }
 
 /**
- * Finds the start of the newest `count` messages. JetStream cannot start there directly, but reports how many messages
- * follow a given start: the start moves back in doubling steps until enough follow, and the reader skips the excess.
+ * Finds the start of the newest `count` messages. JetStream cannot start at that position directly, but reports how
+ * many messages follow a given start: the start moves back in doubling steps until enough follow, and the reader skips
+ * the excess.
  */
 async function lastMessages(
   manager: JetStreamManager,

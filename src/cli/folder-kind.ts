@@ -35,8 +35,8 @@ const kinds = {
 const nestedPage = 'public/index.html'
 
 /**
- * Returns the kind of the folder; undefined if a build could not detect it either. EXPOSE in a Dockerfile overrides the
- * usual port.
+ * Returns the kind of app in the folder; undefined if it cannot be detected, in which case a build would also fail to
+ * detect it. EXPOSE in a Dockerfile overrides the usual port.
  */
 export async function inspectFolder(dir: string): Promise<FolderKind | undefined> {
   const entries = await readdir(dir, { withFileTypes: true })

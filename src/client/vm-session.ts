@@ -46,7 +46,7 @@ export interface SessionOptions {
   readonly state: () => Promise<SessionResult | undefined>
   /** Called with output in order. The server sends more once the promise is settled. */
   readonly onOutput: (stream: 'stdout' | 'stderr', data: Uint8Array) => void | Promise<void>
-  /** Called when the VM no longer retains bytes of the output. */
+  /** Called when output was lost, because the VM no longer retains it. `bytes`: how many bytes are missing. */
   readonly onLost?: (stream: 'stdout' | 'stderr', bytes: number) => void
   readonly onState?: (state: 'open' | 'waiting') => void
   /** Time without a connection after which `ended` rejects; default 2 min. */
@@ -80,7 +80,7 @@ class Connection implements SessionConnection {
   #unconfirmed: Uint8Array[] = []
   #confirmed = 0
   #inputWindow = inputWindowBytes
-  /** Whether `#confirmed` is known: input is sent only then. */
+  /** Whether `#confirmed` is known. Until then, no input is sent. */
   #isBased = false
   #inputClosed = false
   /** The program reads no more input. */

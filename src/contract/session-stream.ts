@@ -50,7 +50,7 @@ export type SignalName = keyof typeof signalNumbers
 export const signalNames = Object.keys(signalNumbers) as [SignalName, ...SignalName[]]
 
 export const SessionClientMessage = Type.Union([
-  /** The client has processed the output before these positions. The server sends more only then. */
+  /** The client has processed the output before these positions. The server waits for this before it sends more. */
   Type.Object({ type: Type.Literal('ack'), stdout: Position, stderr: Position }),
   Type.Object({ type: Type.Literal('resize'), rows: Cells, columns: Cells }),
   Type.Object({ type: Type.Literal('signal'), signal: Type.Enum(signalNames) }),

@@ -11,7 +11,8 @@ import type { ClaimedRow, EngineStatements } from './statements.ts'
 
 /**
  * Result of a step. `lost`: the lease was lost or the row is gone, so nothing was written. `abandoned`: the handler
- * ignored its abort signal. `released`: the runner stops, and another one will run the step.
+ * ignored its abort signal. `released`: the runner is shutting down and has released the lease, so that another runner
+ * can run the step.
  */
 export type Outcome = 'go' | 'wait' | 'done' | 'diverted' | 'failed' | 'abandoned' | 'released' | 'lost'
 
@@ -26,7 +27,7 @@ export interface StepDeps {
    */
   readonly stepTimeoutMs: number
   readonly giveUpMs: number
-  /** Aborts when the runner stops and no longer waits for its steps. */
+  /** Aborts when the runner is shutting down and no longer waits for running steps. */
   readonly stopping: AbortSignal
   readonly random: () => number
 }

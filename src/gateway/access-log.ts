@@ -1,6 +1,6 @@
 /**
  * Writes one line of JSON per finished request. The lines contain no secrets: no headers except the host, and no query
- * string, because clients put tokens there.
+ * string, because clients put tokens into query strings.
  */
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'

@@ -32,7 +32,7 @@ export interface ProxyDeps extends RoutingDeps {
    */
   readonly challenge: (exchange: Exchange) => Promise<boolean>
   readonly redirects: boolean
-  /** Returns the HTTPS port if the request should be redirected there. */
+  /** Returns the HTTPS port that the request should be redirected to; undefined: no redirect. */
   readonly redirect: (exchange: Exchange) => Promise<number | undefined>
   /** Value of Strict-Transport-Security in responses over TLS. */
   readonly hsts: string | undefined

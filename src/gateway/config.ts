@@ -15,7 +15,7 @@ export interface GatewayConfig {
   /** Maximum number of open connections to one VM. */
   readonly connectionsPerBackend: number
   readonly limits: Limits & {
-    /** Maximum number of client connections, in total and per address; 0: no limit. */
+    /** Maximum number of client connections, in total and per client IP address; 0: no limit. */
     readonly connections: number
     readonly connectionsPerClient: number
   }
@@ -28,7 +28,7 @@ export interface GatewayConfig {
   readonly publish: PublishConfig
   /** Access log: a file, `-` for standard output, or empty: no log. */
   readonly accessLog: string
-  /** Addresses of trusted proxies, whose `X-Forwarded-For` is kept. From other clients the header is replaced. */
+  /** IP addresses of trusted proxies, whose `X-Forwarded-For` is kept. From other clients the header is replaced. */
   readonly trustedProxies: readonly string[]
   /** The SSH bastion; undefined: no bastion. */
   readonly bastion: BastionConfig | undefined
@@ -92,17 +92,17 @@ export const gatewaySettings = {
   vmConnections: setting('MOTE_GATEWAY_VM_CONNECTIONS', 256, 'open connections to one VM'),
   appOpen: setting('MOTE_GATEWAY_APP_OPEN', limits.appOpen, 'open requests of one app; 0: no limit'),
   appRate: setting('MOTE_GATEWAY_APP_RATE', limits.appPerSecond, 'requests per second to one app; 0: no limit'),
-  clientOpen: setting('MOTE_GATEWAY_CLIENT_OPEN', limits.clientOpen, 'open requests of one address; 0: no limit'),
+  clientOpen: setting('MOTE_GATEWAY_CLIENT_OPEN', limits.clientOpen, 'open requests of one IP address; 0: no limit'),
   clientRate: setting(
     'MOTE_GATEWAY_CLIENT_RATE',
     limits.clientPerSecond,
-    'requests per second of one address; 0: no limit',
+    'requests per second of one IP address; 0: no limit',
   ),
   connections: setting('MOTE_GATEWAY_CONNECTIONS', limits.connections, 'open connections; 0: no limit'),
   clientConnections: setting(
     'MOTE_GATEWAY_CLIENT_CONNECTIONS',
     limits.connectionsPerClient,
-    'open connections of one address, except trusted proxies; 0: no limit',
+    'open connections of one IP address, except trusted proxies; 0: no limit',
   ),
   tlsPort: setting('MOTE_GATEWAY_TLS_PORT', '', 'port for HTTPS; none when empty'),
   certificates: setting(

@@ -11,7 +11,7 @@ export type ClientResponse = ServerResponse | Http2ServerResponse
 export interface Exchange {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** The client's address: that of the connection, or the one that a trusted proxy reported. */
+  /** The client's IP address: that of the connection, or the one that a trusted proxy reported. */
   readonly client: string
   readonly secure: boolean
   readonly startedMs: number

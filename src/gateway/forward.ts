@@ -200,8 +200,8 @@ function again(deps: ProxyDeps, exchange: Exchange, { route, target, tried }: At
   otherwise(deps, exchange, route, next).then(
     found => {
       if (found) forward(deps, exchange, found, next)
-      // The route is unchanged, so the backend just closed a keep-alive connection when the request was sent. Retry
-      // there.
+      // The route is unchanged, so the backend just closed a keep-alive connection when the request was sent. Retry on
+      // the same backend.
       else if (fault === 'broken') forward(deps, exchange, route, tried)
       else refuse(exchange, pageFor[fault])
     },

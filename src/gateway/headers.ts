@@ -48,8 +48,8 @@ const plainAddress = (address: string) => (address.startsWith('::ffff:') ? addre
 export const peerOf = (request: ClientRequest) => plainAddress(request.socket.remoteAddress ?? '')
 
 /**
- * Returns the client's address: the peer's, or behind trusted proxies the rightmost address in `X-Forwarded-For` that
- * is not a trusted proxy.
+ * Returns the client's IP address: the peer's, or behind trusted proxies the rightmost address in `X-Forwarded-For`
+ * that is not a trusted proxy.
  */
 export function clientAddress(request: ClientRequest, trusts: (address: string) => boolean): string {
   const peer = peerOf(request)

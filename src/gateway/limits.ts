@@ -1,6 +1,6 @@
 /**
- * Limits per app and per client address: concurrent requests, and requests per second (a token bucket with the capacity
- * of one second). 0: no limit. Each gateway counts separately.
+ * Limits per app and per client IP address: concurrent requests, and requests per second (a token bucket with the
+ * capacity of one second). 0: no limit. Each gateway counts separately.
  */
 export interface Limits {
   readonly appOpen: number

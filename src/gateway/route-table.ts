@@ -32,7 +32,7 @@ export interface RouteTable {
   current(hostname: string): Promise<Route | undefined>
   /** Returns the routes of all hostnames of the app, without removed ones. */
   ofApp(appId: string): readonly Route[]
-  /** Of hostnames. */
+  /** Returns the routes of all hostnames. */
   all(): Iterable<Route>
   /** Returns the routes of TCP services that have a port of their own. */
   services(): Iterable<Route>

@@ -9,7 +9,7 @@ it('returns all results in order', async () => {
 it('rejects with the first failure once all promises have settled, without an unhandled rejection meanwhile', async () => {
   const unhandled: unknown[] = []
   const note = (error: unknown) => void unhandled.push(error)
-  // The listeners of the test runner are removed meanwhile, because they would fail the whole run.
+  // The listeners of the test runner are removed during this test, because they would fail the whole run.
   const others = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection').on('unhandledRejection', note)
   try {

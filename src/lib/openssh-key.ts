@@ -1,6 +1,6 @@
 /**
  * Creates a key pair in OpenSSH's format (PROTOCOL.key of OpenSSH) in memory, so that the private key is never written
- * to a file here.
+ * to a file on this host.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 

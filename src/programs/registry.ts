@@ -216,7 +216,7 @@ async function answering({ process: child, said }: Child, { host, port }: Regist
   throw new Error(`The registry does not start (MOTE_REGISTRY_PORT ${port}): ${reason || 'it did not answer in time'}`)
 }
 
-/** Whether a program accepts connections there. */
+/** Whether a program accepts connections on the port. */
 export async function accepts(host: string, port: number): Promise<boolean> {
   const socket = connect({ host, port })
   try {

@@ -1,6 +1,6 @@
 /**
  * Runs one cell (a test system): unpacks a root file system of its distribution with the checkout in it, and runs the
- * README's first command and a short journey there.
+ * README's first command and a short series of further commands in it.
  */
 import { createWriteStream, existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'

@@ -52,7 +52,7 @@ export async function wire(pid: number): Promise<Wire> {
   return { host: here, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
-/** Enables IPv4 forwarding. It remains enabled after the test, because another program may rely on it by then. */
+/** Enables IPv4 forwarding. It remains enabled after the test, because another program may have come to rely on it. */
 async function enableForwarding(): Promise<void> {
   const file = '/proc/sys/net/ipv4/ip_forward'
   if ((await readFile(file, 'utf8')).trim() !== '1') await writeFile(file, '1')

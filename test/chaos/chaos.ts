@@ -22,7 +22,9 @@ export interface ChaosOptions {
   /** Mean time between two kills. */
   readonly killEveryMs: number
   readonly settleSeconds: number
-  /** Hosts with real VMs in addition to those with simulated ones, and one user who deploys there. Default 0. */
+  /**
+   * Hosts with real VMs in addition to those with simulated ones, and one user who deploys to the real ones. Default 0.
+   */
   readonly realHosts?: number
   /** Default: QEMU. */
   readonly hypervisor?: RealHypervisor

@@ -14,7 +14,9 @@ export interface EnduranceOptions {
   readonly main: string
   /** A migrated database that only this run uses. */
   readonly databaseUrl: string
-  /** Another database of the same server. Counting from there excludes the counting session itself. */
+  /**
+   * Another database of the same server. Sessions are counted from it, so that the counting session is not included.
+   */
   readonly observerUrl: string
   /** Duration of the idle part and of the part under use, each. */
   readonly seconds: number

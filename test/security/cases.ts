@@ -1,6 +1,6 @@
 /**
  * Valid bodies and path parameters of every API operation, for tests that enumerate all operations. These tests fail if
- * an operation is missing here.
+ * an operation has no entry in this file.
  */
 import { features } from '../../src/control/app.ts'
 import { createLiveStats } from '../../src/control/hosts/index.ts'

@@ -1,6 +1,6 @@
 // Runs on one PostgreSQL only: tests the built program, not the database.
 /**
- * Programs that people use with a running VM, here on gVisor: psql and git through `mote proxy`; rsync, scp and port
+ * Programs that people use with a running VM, tested on gVisor: psql and git through `mote proxy`; rsync, scp and port
  * forwarding through OpenSSH; and vim, top and Python on a terminal.
  */
 import { type ChildProcess, spawn } from 'node:child_process'

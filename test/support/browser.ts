@@ -9,7 +9,7 @@ import { findProgram } from '../../src/lib/programs.ts'
 
 const program = await findProgram('chromium')
 
-/** Why browser tests cannot run here; undefined if they can. */
+/** Why browser tests cannot run on this machine; undefined if they can. */
 export const noBrowser: string | undefined = program === undefined ? 'no chromium: apt-get install chromium' : undefined
 
 /** Checks that the dashboard is built. @throws Error if it is not */

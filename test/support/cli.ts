@@ -17,7 +17,7 @@ export interface RunOptions {
   readonly interruptAt?: RegExp
   /** Called with all standard output so far, after each part of it. */
   readonly onOutput?: (out: string) => void
-  /** Prompts to wait for, each with the text to type then. */
+  /** Prompts to wait for, each with the text to type when it appears. */
   readonly answers?: readonly (readonly [question: RegExp, answer: string])[]
 }
 

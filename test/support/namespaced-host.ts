@@ -15,8 +15,8 @@ export interface NamespacedHost {
   /** Address at which this machine reaches the host. */
   readonly address: string
   /**
-   * Command prefix that runs a program in the namespace, with private directories below `/run`, because agents of one
-   * machine share locks there.
+   * Command prefix that runs a program in the namespace, with private directories below `/run`, where agents of one
+   * machine otherwise share locks.
    */
   readonly inside: readonly string[]
 }

@@ -68,7 +68,7 @@ export interface SimWorld {
   readonly hostId: string
   /**
    * The network between hosts. The key `at <address>` has the target VM that listens for a migrating guest; the key
-   * `<address>` has the VM that the source has sent there.
+   * `<address>` has the VM that the source has sent to that address.
    */
   readonly wires: Map<string, SimVm>
   readonly vms: Map<string, SimVm>
@@ -335,8 +335,9 @@ function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorl
       note(vm, { ...of, phase: 'switched' })
     },
     /**
-     * Sends the guest to the target: reports `copying` in the first step, and stops the guest here in the second. By
-     * stop-and-copy, the guest is paused for a step in between, and resumes here if the move ends then.
+     * Sends the guest to the target: reports `copying` in the first step, and stops its own guest in the second. By
+     * stop-and-copy, the guest is paused for a step in between, and resumes on the source if the move ends in that
+     * step.
      */
     handOver(vm: SimVm): void {
       const known = vm.record.migration

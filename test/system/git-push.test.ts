@@ -17,7 +17,7 @@ interface Log {
 }
 
 const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
-/** This machine's cache, which records that gVisor works here; finding that out takes twenty starts. */
+/** This machine's cache, which records that gVisor works on it; finding that out takes twenty starts. */
 const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
 /**
  * Hypervisor of builders: gVisor if possible, because emulation takes more CPU. src/agent/build/builds.test.ts covers

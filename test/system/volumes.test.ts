@@ -240,7 +240,7 @@ describe('a running VM', () => {
       timeoutMs: 15_000,
       what: 'the volume to be attached',
     })
-    // A volume that is attached to a VM cannot be attached to another app either.
+    // A volume that is attached to a running VM can be attached neither to another app nor to the same VM again.
     expect((await attach((await app()).id, { volume_id: id })).body.code).toBe('volume_in_use')
     expect((await user.post(at('attach'), mounted)).body.code).toBe('volume_in_use')
     expect((await user.post(at('detach'), {})).status).toBe(400)
@@ -267,7 +267,7 @@ describe('a running VM', () => {
     })
   })
 
-  it('and another app request the same volume concurrently, and exactly one gets it', async () => {
+  it('competes with another app for a volume, and exactly one of them gets it', async () => {
     const [one, two] = [await app(), await app()]
     const job = await deploy(one.name)
     for (let round = 0; round < 5; round++) {

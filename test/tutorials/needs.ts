@@ -10,7 +10,7 @@ import type { Reader } from './reader.ts'
 
 const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
 
-/** Skips the test if real VMs cannot run here. */
+/** Skips the test if real VMs cannot run on this machine. */
 export async function withVms(context: TestContext): Promise<void> {
   const installed = await Promise.all(['qemu-system-x86_64', 'script'].map(hasProgram))
   context.skip(process.getuid?.() !== 0 || !installed.every(Boolean), 'no VMs can run here: needs root and QEMU')

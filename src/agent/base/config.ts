@@ -15,7 +15,7 @@ export const AgentConfig = Type.Object({
   /** OCI layouts for `oci:<name>` references. */
   imageDir: Type.String({ minLength: 1 }),
   hostName: Type.String({ minLength: 1 }),
-  /** As given by `mote host add`; null: generated at the first start. */
+  /** Id that `mote host add` has assigned to the host; null: generated at the first start. */
   hostId: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
   /** `auto`: all hypervisors that are installed. Otherwise only the named one; `fake` simulates VMs. */
   hypervisor: Type.Enum(['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake']),

@@ -30,8 +30,8 @@ export interface VolumePool {
   /** Removes the volume and its snapshots. Clones of the snapshots are not affected. Idempotent. */
   remove(volumeId: string): Promise<void>
   /**
-   * Takes a snapshot of the current content. The caller ensures that nothing writes meanwhile. Atomic; an existing
-   * snapshot is kept.
+   * Takes a snapshot of the current content. The caller ensures that nothing writes during the call. Atomic; an
+   * existing snapshot is kept.
    */
   snapshot(volumeId: string, snapshotId: string): Promise<void>
   /**

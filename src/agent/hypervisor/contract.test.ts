@@ -308,7 +308,10 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 })
 
-/** False for gVisor if root lacks CAP_SYS_RESOURCE: there the host's kernel grows the file system of a volume. */
+/**
+ * Whether a mounted volume can grow. False for simulated VMs. Also false for gVisor if root lacks CAP_SYS_RESOURCE:
+ * with gVisor, the host's kernel grows the mounted file system, which requires that capability.
+ */
 function growsWhileItRuns(hypervisor: string | undefined): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   const sysResource = 24n

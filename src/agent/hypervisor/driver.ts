@@ -18,7 +18,7 @@ import type { ProcessIdentity } from '../../lib/process-identity.ts'
 /** One VM as a driver sees it: its desired state and its directory. */
 export interface VmHome {
   readonly vmId: string
-  /** The VM's directory. Only its driver and the agent's VM record write here. */
+  /** The VM's directory. Only its driver and the agent's VM record write to it. */
   readonly dir: string
   readonly spec: VmSpec
   /** The snapshot to restore instead of a boot: `spec.from`, resolved and verified. */
@@ -118,13 +118,13 @@ export interface Arrival {
   readonly running: Running
   /** Address that the source connects to. */
   readonly uri: string
-  /** Resolves when the guest runs here. Rejects when the migration failed; no process is left then. */
+  /** Resolves when the guest runs on this host. Rejects if the migration failed, after the process has exited. */
   readonly arrived: Promise<RunningVm>
   /** Kills the waiting process. */
   cancel(): Promise<void>
   /** Called when the agent stops: closes the connections to the waiting process. A transfer in progress then fails. */
   detach?(): void
-  /** True once the source has given up the VM and the guest has run here. If absent, only `arrived` shows that. */
+  /** True once the source gave up the VM and the guest has run on this host. If absent, only `arrived` shows that. */
   hasRun?(): boolean
 }
 
@@ -232,10 +232,10 @@ export interface RunningVm {
   /** Unmounts and detaches the disk. Idempotent. */
   detachDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /**
-   * Moves the VM to the host that listens at `Arrival.uri`. Resolves when the VM runs there and is stopped here. On
-   * failure or abort, the VM keeps running here. Capability `migrate`.
+   * Moves the VM to the host that listens at `Arrival.uri`. Resolves when the VM runs on that host and is stopped on
+   * this one. On failure or abort, the VM keeps running on this host. Capability `migrate`.
    * @param volumes the VM's volumes, if its driver has `movesVolumes`
-   * @param release awaited before the guest is paused for the switchover; rejects if the VM must stay here
+   * @param release awaited before the guest is paused for the switchover; rejects if the VM must stay on this host
    */
   handOver?(
     uri: string,

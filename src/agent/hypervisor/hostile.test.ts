@@ -1,4 +1,4 @@
-/** A guest may compromise its VMM. The agent must keep working, whatever the VMM then answers. */
+/** A guest may take over its VMM. The agent must keep working, whatever such a VMM sends it. */
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'

@@ -6,8 +6,8 @@ import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 import { explainSilence } from './silent-guest.ts'
 
 /**
- * Returns undefined if a proof boot shows that KVM works, otherwise the reason. The outcome is cached until the host
- * reboots: it depends only on the programs in `about`, and a proof boot can take seconds.
+ * Returns undefined if a test boot (`prove`) shows that KVM works, otherwise the reason. The result is cached until the
+ * host reboots: it depends only on the programs in `about`, and a test boot can take seconds.
  */
 export async function cachedProof(
   cacheDir: string,
@@ -61,5 +61,5 @@ export async function untilInitSpeaks(
     if (over) return ended.catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
     await sleep(10)
   }
-  return `the proof boot did not finish in ${limitMs / 1000} s: ${explainSilence({ console: await tail() })}`
+  return `the test boot did not finish in ${limitMs / 1000} s: ${explainSilence({ console: await tail() })}`
 }

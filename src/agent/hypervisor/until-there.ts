@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const foundMs = 10_000
 
 /**
- * Repeats the request until the guest's kernel has detected the disk or its new size. The guest answers `absent` until
- * then.
+ * Repeats the request until the guest's kernel has detected the disk or its new size. Before that, the guest answers
+ * `absent`.
  */
 export async function untilThere(ask: () => Promise<string>): Promise<void> {
   const deadline = performance.now() + foundMs

@@ -26,8 +26,8 @@ const learn = lazily(() => void ownVersions().then(versions => (known = versions
 
 /**
  * Returns the database images that the host has or can make on demand, such as `postgres:15`. Undefined if VMs are
- * simulated, because any image is accepted then. Empty without root: unpacking would lose the owners of files, and the
- * database's own user could not write its data.
+ * simulated, because simulated VMs accept any image. Empty without root: unpacking would lose the owners of files, and
+ * the database's own user could not write its data.
  */
 export function databaseImages({
   hypervisor,

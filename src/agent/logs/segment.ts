@@ -119,7 +119,7 @@ async function seek(file: FileHandle, size: number, timeUs: number, side: 'befor
   for (let left = 40; left > 0 && high - low > 2 * blockBytes; left--) {
     const middle = Math.floor((low + high) / 2)
     const line = await lineAfter(file, middle)
-    // The file is damaged here. The bounds found so far are valid nevertheless.
+    // The file is damaged at this position. The bounds found so far are valid nevertheless.
     if (!line || line.start >= high) break
     const isEarly = side === 'before' ? line.atUs <= timeUs : line.atUs < timeUs
     if (isEarly) low = line.start

@@ -72,7 +72,7 @@ export function livingNamespaces(): string[] {
   if (names.length === 0) return []
   const living = new Set(readdirSync('/proc').flatMap(pid => namespaceOf(pid) ?? []))
   return names.filter(name => {
-    // Another VM's namespace may be removed meanwhile.
+    // The namespace of another VM may have been removed since the list was read.
     const inode = statSync(join(namespaceDir, name), { throwIfNoEntry: false })?.ino
     return inode !== undefined && living.has(inode)
   })
@@ -168,7 +168,7 @@ export async function removeLoopback(addresses: readonly string[]): Promise<void
 }
 
 /**
- * Enables IP forwarding for guests. It is never disabled again, because other programs may rely on it by then.
+ * Enables IP forwarding for guests. It is never disabled again, because other programs may have come to rely on it.
  * @returns whether the host has IPv6
  */
 export async function enableForwarding(): Promise<boolean> {

@@ -49,8 +49,8 @@ export interface TapsApart {
 export interface Network extends Guard {
   readonly mode: 'tap' | 'user' | 'fake'
   /**
-   * The IPv4 addresses that other hosts need to reach guests here; undefined if guests are unreachable from other
-   * hosts. Changes with `adopt`.
+   * The IPv4 addresses that other hosts need to reach guests of this host; undefined if guests are unreachable from
+   * other hosts. Changes with `adopt`.
    */
   readonly ipv4: HostIpv4 | undefined
   /** The address of the DNS resolver for guests; undefined in modes without one. */
@@ -80,7 +80,7 @@ export interface Network extends Guard {
   release(vmId: string): Promise<void>
   /** Removes every device and address that does not belong to a VM in `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
-  /** Sets the addresses (IPv4 and IPv6) of the hosts whose gateways may reach apps here over the mesh. */
+  /** Sets the addresses (IPv4 and IPv6) of the hosts whose gateways may reach this host's apps over the mesh. */
   allowGateways(addresses: readonly string[]): Promise<void>
   /**
    * Gives new guests IPv4 addresses of this network (a /20 as CIDR). Returns false if the network is already in use, if

@@ -24,7 +24,7 @@ export interface PrivateNetworkOptions {
   ) => { readonly projectId: string; readonly firewall?: NetworkPlan['firewall'] } | undefined
   /** Limit on the DNS queries of each guest. */
   readonly queriesPerSecond: number
-  /** Called when a guest exceeds that limit. */
+  /** Called when a guest exceeds `queriesPerSecond`. */
   readonly onRefused: (vmId: string) => void
   readonly log: Logger
 }

@@ -208,7 +208,7 @@ export function dropVm(slot: number, tap: string, maps: readonly string[], chain
 export const dropOwner = (slot: number, owner: number | undefined): string =>
   owner === undefined ? '' : lines([`delete element inet ${tableName(slot)} vmms { ${owner} }`])
 
-/** Returns the statements that set the addresses of the hosts whose gateways may reach apps here. */
+/** Returns the statements that set the addresses of the hosts whose gateways may reach this host's apps. */
 export function gatewaySets(slot: number, addresses: readonly string[]): string {
   const table = `inet ${tableName(slot)}`
   const fill = (set: string, members: readonly string[]) => [

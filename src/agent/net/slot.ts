@@ -13,7 +13,7 @@ const slotDir = '/run/mote/slots'
  * Claims a small number that is unique among the agents of this host: the agent's addresses, taps and firewall table
  * contain it. The slot belongs to the data directory, not to the process, because VMs outlive their agent. A slot is
  * free once its data directory is deleted.
- * @returns `isNew`: another agent had the slot before, and may have left taps and rules
+ * @returns `isNew`: the slot was free; an earlier agent may have left taps and rules in it
  * @throws Error when all slots are taken.
  */
 export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew: boolean }> {
@@ -38,8 +38,8 @@ export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew:
 }
 
 /**
- * Returns whether a VMM has a tap of the slot open, or a sandbox runs in one of its namespaces. Its agent may run in a
- * container, so that its files are not visible here.
+ * Returns whether a VMM has a tap of the slot open, or a sandbox runs in one of the slot's namespaces. Needed in
+ * addition to the check of the data directory, which this agent cannot see if the slot's agent runs in a container.
  */
 function isInUse(slot: number): boolean {
   const prefix = tapPrefix(slot)

@@ -108,7 +108,7 @@ interface Connection {
 /** Loads the rules and creates the tap. If one of them fails, neither the tap nor its addresses remain. */
 async function makeConnection(guests: TapGuests, { vmId, device, plan, where, isNew }: Connection): Promise<void> {
   const { book, runs } = guests
-  // A tap without rules of its own passes no packet, so its VMM can start meanwhile.
+  // A tap without rules of its own passes no packet, so its VMM can start before the rules are loaded.
   const rules = guardVm(guests, vmId, plan, 'hold')
   rules.catch(() => undefined) // reported by `held`
   guests.holding.set(vmId, rules)

@@ -114,7 +114,10 @@ interface OpenOptions extends TapOptions {
   readonly runs: RunCommand
   /** The number of this agent among the agents of the host. */
   readonly slot: number
-  /** Whether the agent took the slot now, instead of having it from an earlier start. */
+  /**
+   * True if the agent had no slot yet and has claimed a free one. An earlier owner of the slot may have left taps and
+   * rules behind.
+   */
   readonly isNewSlot: boolean
 }
 

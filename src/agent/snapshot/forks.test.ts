@@ -71,7 +71,8 @@ test.skipIf(!hasQemu)(
     expect(await sh(host, 'parent', 'grep fork /data/ticks || echo none')).toBe('none')
     expect(await sh(host, one.vmId, 'grep fork-2 /data/ticks || echo none')).toBe('none')
 
-    // The snapshot's copy of the volume is unchanged, and a fork's volume can be detached and attached like any other.
+    // Attach another clone of the snapshot's volume copy to the first fork: the copy must not contain what the forks
+    // wrote. Then detach it again.
     await host.volume({ volumeId: 'look', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
     const looking = disk('look', 1)
     const mounted = { ...looking, mountPoint: '/srv/look' }

@@ -4,7 +4,9 @@ import { absentVm, type HypervisorName, type VmObserved } from '../../contract/a
 export const cannotTouch = (hypervisor: HypervisorName) =>
   `the VM is on this host, but this agent does not offer ${hypervisor}: restart the agent with --hypervisor ${hypervisor}`
 
-/** Reports only that the VM exists here. With generation 0, the control plane keeps its other data about the VM. */
+/**
+ * Reports only that the VM exists on this host. With generation 0, the control plane keeps its other data about the VM.
+ */
 export function unseen(vmId: string, hypervisor: HypervisorName): VmObserved {
   const error = { code: 'unsupported_by_hypervisor', message: cannotTouch(hypervisor) } as const
   return { ...absentVm(vmId, 0), state: 'crashed', hypervisor, error }

@@ -52,8 +52,8 @@ export class Adjuster {
   }
 
   /**
-   * Closes the volumes of a VM whose process has exited: first in the driver, which completes their files, and then
-   * here. As soon as a volume is closed here, its file may be copied to another host.
+   * Closes the volumes of a VM whose process has exited: first in the driver, which completes their files, then in
+   * the volume table. As soon as a volume is closed in the table, its file may be copied to another host.
    */
   async closeVolumes(): Promise<void> {
     await this.#deps.driver.closeVolumes?.(this.#deps.dir)

@@ -23,7 +23,7 @@ export interface ActorDeps {
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
   /** True if this host has the snapshot or is taking it. */
   readonly hasSnapshot: (snapshotId: string) => boolean
-  /** Resolves once the driver's proof boot is done and VMs may boot. */
+  /** Resolves once the driver's test boot is done and VMs may boot. */
   readonly ready: Promise<void>
   readonly saveRecord: (record: VmRecord) => Promise<void>
   readonly onObserved: (observed: VmObserved) => void

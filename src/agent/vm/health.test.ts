@@ -11,7 +11,7 @@ test.each(['//evil.example/x', 'http://evil.example/x', '/../x', '/@evil.example
     const asked: unknown[] = []
     const app = createServer((request, response) => {
       asked.push(request.url)
-      // The probe does not follow redirects either.
+      // The health check must not follow this redirect.
       response.writeHead(302, { location: 'http://evil.example/' }).end()
     }).listen(0, '127.0.0.1')
     await once(app, 'listening')

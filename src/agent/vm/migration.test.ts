@@ -28,7 +28,10 @@ const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 
 const running = { prepared, process: { pid: 1, startTicks: 0 }, boot: 1 }
 
 describe('a newer desired state', () => {
-  /** Starts to receive a VM, whose arrival the test controls. @param hasRun whether the guest has already run here */
+  /**
+   * Starts to receive a VM, whose arrival the test controls. @param hasRun whether the guest has already run on this
+   * host
+   */
   const arriving = async (hasRun: boolean) => {
     const coming = Promise.withResolvers<RunningVm>()
     const [abort, ending, listening] = [new AbortController(), new AbortController(), Promise.withResolvers<void>()]

@@ -7,8 +7,8 @@ import type { VmRecordFile } from './record-file.ts'
 import type { VmRecord } from './record.ts'
 
 /**
- * The state of a migration, from the desired state and the record. `incoming`: the VM arrives here. `outgoing`: it is
- * to leave or is leaving. `left`: it runs on another host, or its arrival failed; it must not run here.
+ * The state of a migration, from the desired state and the record. `incoming`: the VM arrives on this host. `outgoing`:
+ * it is to leave or is leaving. `left`: it runs on another host, or its arrival failed; it must not run on this host.
  */
 export type MigrationFact = 'none' | 'incoming' | 'outgoing' | 'left'
 
@@ -33,7 +33,7 @@ export function isOver({ phase }: MigrationObserved): boolean {
 /** Timeout for the control plane to release a VM for its switchover, which normally takes seconds. */
 const releaseMs = 120_000
 
-/** Timeout for a guest that already runs here to answer and receive its new address. */
+/** Timeout for a guest that already runs on this host to answer and receive its new address. */
 const settlingMs = 60_000
 
 const nothingYet = { percent: 0, transferredBytes: 0, totalBytes: 0, downtimeMs: null, error: null, uri: null } as const
@@ -53,8 +53,8 @@ export interface MigrationDeps {
 }
 
 /**
- * Migrates the VM away. Resolves when it has left, or keeps running here after a failure or abort; the record has the
- * outcome.
+ * Migrates the VM away. Resolves when it has left, or keeps running on this host after a failure or abort; the record
+ * has the outcome.
  */
 export async function sendAway(
   deps: MigrationDeps,
@@ -177,7 +177,7 @@ export async function receive(
     await arrival?.cancel()
     await recordFile.save({ running: null })
     onLost()
-    // The guest has run here, so this host has its latest data.
+    // The guest has run on this host, so this host has its latest data.
     if (hasRun) await change({ phase: 'switched', percent: 100 })
     else await change(signal.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
     return undefined
@@ -185,8 +185,8 @@ export async function receive(
 }
 
 /**
- * Waits for the arrival. A newer desired state does not abort it once the guest has run here, because this is the only
- * copy of the guest. After the arrival, the next decision stops or adjusts the VM.
+ * Waits for the arrival. A newer desired state does not abort it once the guest has run on this host, because this is
+ * the only copy of the guest. After the arrival, the next decision stops or adjusts the VM.
  */
 async function untilArrived(
   { arrived, hasRun }: Arrival,

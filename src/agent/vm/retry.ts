@@ -17,7 +17,7 @@ export class Retry {
     return this.#attempt
   }
 
-  /** Called when a step succeeded or a new desired state arrived. */
+  /** Forgets all failures. Called when a step succeeded or a new desired state arrived. */
   reset(): void {
     this.#attempt = 0
     this.#bootFailures = 0

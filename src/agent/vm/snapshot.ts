@@ -8,7 +8,7 @@ export interface SnapshotVmDeps {
   readonly driver: Pick<Driver, 'name' | 'keepsVolumes'>
   readonly volumes: Pick<Volumes, 'copy'>
   readonly recordFile: VmRecordFile
-  /** Called when the guest is paused for good. */
+  /** Called when the guest is paused and will not run again, as for a sleep snapshot. */
   readonly onQuiesced: () => void
 }
 

@@ -215,8 +215,8 @@ export class Steps {
   }
 
   /**
-   * True if the VM now runs on the target host and only the record is missing, which this completes. It must not boot
-   * here.
+   * True if the VM now runs on the target host. It must not boot on this one. Also updates the VM record, if the agent
+   * was restarted before it could record the move.
    */
   async #hasLeft(): Promise<boolean> {
     const { recordFile, dir, onChange } = this.#deps

@@ -8,7 +8,7 @@ import { StepError } from '../base/step-error.ts'
 export interface VolumeCopies {
   /**
    * Stores the current content under an id chosen by the caller, and replaces an existing copy. The caller ensures that
-   * nothing writes meanwhile.
+   * nothing writes to the volume during the call.
    * @throws StepError `volume_missing`, `volumes_attached` if the pool is shared with other hosts
    */
   copy(volumeId: string, copyId: string): Promise<void>

@@ -33,8 +33,8 @@ export const BuildPut = Type.Object({
     hypervisor: HypervisorName,
     source: Type.Object({
       /**
-       * Instead of a repository: an archive uploaded to the control plane, identified by its SHA-256 (hexadecimal);
-       * `url` is empty then.
+       * Instead of a repository: an archive uploaded to the control plane, identified by its SHA-256 (hexadecimal).
+       * With `upload`, `url` is empty.
        */
       upload: Type.Optional(Type.String()),
       /** URL of the repository: http(s), or with `ssh` also `ssh://` and `user@host:path`. */

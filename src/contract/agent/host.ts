@@ -39,7 +39,10 @@ export const HypervisorOffer = Type.Object({
   capabilities: Capabilities,
   /** Absent: an older agent that does not report features; all are assumed. */
   features: Type.Optional(Type.Array(Type.String())),
-  /** `SnapshotObserved.madeBy` of a snapshot taken here now: only snapshots with the same value can be started here. */
+  /**
+   * `SnapshotObserved.madeBy` of a snapshot that this host would take now. The host can start only snapshots with the
+   * same value.
+   */
   snapshotKind: Type.Optional(Type.String()),
 })
 export type HypervisorOffer = Static<typeof HypervisorOffer>

@@ -106,8 +106,8 @@ export const VolumePut = Type.Object({
   key: Type.Optional(Type.String()),
   /**
    * The volume comes from another host: this host reserves space, reports the address it listens on, and creates no
-   * content of its own. With `vmId`, that VM brings the volume along as it migrates here. The volume is attached to no
-   * VM until a later desired state contains `arrived`.
+   * content of its own. With `vmId`, that VM brings the volume along as it migrates to this host. The volume is
+   * attached to no VM until a later desired state contains `arrived`.
    */
   incoming: Type.Optional(Type.Object({ transferId: Type.String(), vmId: Type.Optional(Type.String()) })),
   /** Makes the content received by this transfer valid. Without it the content must not be used. */

@@ -98,7 +98,7 @@ export const VmSpec = Type.Object({
   ),
   /** Receive the VM from another host: this host prepares a listening VMM and boots nothing. */
   incoming: Type.Optional(Type.Object({ migrationId: Type.String() })),
-  /** Hand the running VM over to another host. Removing it cancels the migration, and the VM stays here. */
+  /** Hand the running VM over to another host. Removing this field cancels the migration, and the VM stays. */
   outgoing: Type.Optional(
     Type.Object({
       migrationId: Type.String(),
@@ -254,7 +254,7 @@ export const VmExec = Type.Object({
 export type VmExec = Static<typeof VmExec>
 export const VmExecAnswer = Type.Object({
   exitCode: Type.Integer(),
-  /** `stdout` and `stderr` are cut at 1 MiB each; `truncated` is set then. */
+  /** `stdout` and `stderr` are cut at 1 MiB each. `truncated`: whether one of them was cut. */
   stdout: Type.String(),
   stderr: Type.String(),
   truncated: Type.Boolean(),

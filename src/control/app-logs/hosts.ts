@@ -86,7 +86,7 @@ async function searchHost(
 
 /**
  * Searches on agents of the previous version, which have no search: reads the newest lines of each VM and filters them
- * here.
+ * in the control plane.
  */
 async function searchOlderAgent(
   client: ReturnType<typeof agentClient>,

@@ -21,7 +21,7 @@ it('ends all sessions of an account', async () => {
   expect((await api.call('GET', '/v1/auth/me', { token: person.token })).status).toBe(401)
 })
 
-it('refused credentials are audited up to a limit per address', async () => {
+it('refused credentials are audited up to a limit per IP address', async () => {
   await using api = await startIdentity()
   const person = await api.person()
   await api.call('POST', '/v1/auth/logout', { body: { refresh_token: person.refreshToken } })

@@ -16,9 +16,9 @@ const operator = 'mote admin'
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
 
 /**
- * Creates an account with a project, as a registration does but without a captcha. Returns its role: Admin for the first
- * account.
- * @throws Error with advice if the address has an account, or the password is refused
+ * Creates an account with a project, as a registration does but without a captcha. Returns its role: Admin for the
+ * first account.
+ * @throws Error with advice if the e-mail address has an account, or the password is refused
  */
 export async function createAccountByOperator(
   db: Db,

@@ -71,7 +71,7 @@ describe('captcha', () => {
     }
   })
 
-  it('counts zero bits', () => {
+  it('counts the leading zero bits of a proof of work', () => {
     expect(zeroBits(Uint8Array.of(0, 0x10))).toBe(11)
     expect(zeroBits(Uint8Array.of(0x80))).toBe(0)
     expect(zeroBits(Uint8Array.of(0, 0))).toBe(16)

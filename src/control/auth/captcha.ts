@@ -33,8 +33,8 @@ const between = (low: number, high: number) => low + (randomInt(1_000_000) / 1_0
 export const normaliseAnswer = (text: string) => text.trim().toUpperCase()
 
 /**
- * Loads the canvas library and registers the font, because the canvas silently draws nothing without it. @throws Error
- * if the font does not load.
+ * Loads the canvas library and registers the font. Without the font, the canvas would silently draw no text.
+ * @throws Error if the font does not load
  */
 const canvas = once(async () => {
   const { createCanvas, GlobalFonts } = await import('@napi-rs/canvas')

@@ -1,4 +1,4 @@
-/** Mailed links that verify or change an address. */
+/** Mailed links that verify or change an e-mail address. */
 import { ApiError, invalidField, invalidState } from '../http/errors.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Handlers } from '../http/operation.ts'

@@ -80,7 +80,7 @@ describe('a forgotten password', () => {
     expect((await sent()).map(mail => mail.to)).toEqual([email])
   })
 
-  it('is reset with the link, which ends sessions, verifies the address and is spent', async () => {
+  it('is reset with the link, which ends sessions, verifies the e-mail address and is spent', async () => {
     const person = await api.person()
     await post('/v1/auth/password/forgot', { email: person.email })
     const all = to(await sent(), person.email)
@@ -105,7 +105,7 @@ describe('a forgotten password', () => {
     expect((await post('/v1/auth/password/reset', { token, new_password: testPassword })).status).toBe(400)
   })
 
-  it('can be reset by the owner of the address, which signs out another person who had registered it', async () => {
+  it('can be reset by the owner of the e-mail address, which signs out another person who had registered it', async () => {
     const squatter = await api.person('owner-of@example.org')
     await post('/v1/auth/password/forgot', { email: squatter.email })
     const token = tokenIn(to(await sent(), squatter.email).at(-1))
@@ -114,7 +114,7 @@ describe('a forgotten password', () => {
   })
 })
 
-describe('a change of the address', () => {
+describe('a change of the e-mail address', () => {
   it('requires verification of the new address, and notifies the old one at both steps', async () => {
     const person = await api.person()
     await sent()
@@ -163,7 +163,7 @@ describe('an invitation', () => {
     for (const body of [{}, { secret: 'x' }, { secret: '' }])
       expect((await post(`/v1/invitations/${invitation.id}/accept`, body, squatter.token)).status).toBe(404)
     expect(await projectsOf(squatter.token)).toBe(1)
-    // Only verifying the address grants access.
+    // Only verifying the e-mail address grants access.
     const token = tokenIn(to(await sent(), squatter.email).find(mail => mail.subject.startsWith('Confirm')))
     expect((await verify(token)).status).toBe(200)
     expect((await api.call('GET', '/v1/invitations', { token: squatter.token })).body).toHaveLength(1)

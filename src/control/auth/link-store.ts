@@ -10,8 +10,8 @@ export interface Link {
   readonly epoch: number
 }
 
-// One statement for addresses with and without an account. A link that is younger than a minute is not replaced, so
-// that an inbox cannot be flooded.
+// The same statement serves e-mail addresses with and without an account. A link that is younger than a minute is not
+// replaced, so that an inbox cannot be flooded.
 const put = statement<{ accountId: string; email: string; current: string }>(
   'auth.putLink',
   `INSERT INTO email_link AS l (account_id, purpose, hash, email, epoch, created_at, expires_at)
@@ -47,7 +47,7 @@ const changeEmail = statement<{ before: string }>(
 export interface NewLink {
   readonly purpose: LinkPurpose
   readonly hash: Buffer
-  /** With `change`: the new address of the account. */
+  /** With `change`: the new e-mail address of the account. */
   readonly email: string | null
   readonly now: Date
   readonly expiresAt: Date
@@ -56,8 +56,9 @@ export interface NewLink {
 }
 
 /**
- * Creates a link. @param of address of the account @returns undefined if there is no account, or its last link is too
- * recent
+ * Creates a link.
+ * @param of e-mail address of the account
+ * @returns undefined if there is no account, or its last link is too recent
  */
 export const putLink = (tx: Tx, of: string, l: NewLink) =>
   tx.maybe(put, [of, l.purpose, l.hash, l.email, l.now, l.expiresAt, l.olderThan])
@@ -68,11 +69,12 @@ export const linkByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(find,
 /** Deletes the link and returns it; undefined if it was used in the meantime. */
 export const takeLink = (tx: Tx, hash: Buffer, now: Date) => tx.maybe(take, [hash, now])
 export const dropLinks = (tx: Tx, accountId: string) => tx.run(dropAll, [accountId])
-/** Marks the address as verified. Returns false if the account has a different address by now. */
+/** Marks the e-mail address as verified. Returns false if the account now has a different one. */
 export const markVerified = async (tx: Tx, accountId: string, email: string, now: Date) =>
   (await tx.run(verify, [accountId, email, now])) === 1
 /**
- * Changes the address and returns the previous one; undefined if the password was changed after the link was created.
+ * Changes the e-mail address and returns the previous one; undefined if the password was changed after the link was
+ * created.
  */
 export const setEmail = async (tx: Tx, accountId: string, email: string, epoch: number, now: Date) =>
   (await tx.maybe(changeEmail, [accountId, email, epoch, now]))?.before

@@ -61,7 +61,7 @@ function newLink(
 }
 
 /**
- * Creates a link for the account with that address and mails it (with `change`: to the new address).
+ * Creates a link for the account with that e-mail address, and mails it (with `change`: to the new address).
  * @returns false without sending if there is no such account, or its last link is younger than a minute
  */
 export async function mailLink(

@@ -19,7 +19,7 @@ export interface NewPerson {
 /** Adds one audit row. */
 type Audit = (note: AuditNote, actor: { readonly userId: string; readonly projectId?: string }) => void
 
-/** Returns the id of the account, or undefined if the address has one already. */
+/** Returns the id of the account, or undefined if the e-mail address has one already. */
 export async function addAccount(tx: Tx, person: NewPerson, plan: string, audit: Audit): Promise<string | undefined> {
   const id = newId()
   if (!(await store.createAccount(tx, { id, ...person }))) return undefined

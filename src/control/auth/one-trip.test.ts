@@ -190,7 +190,7 @@ describe('the next request after', () => {
     expect((await ask(person.token)).sent).toBe(together('auth.bySessionInProject'))
   })
 
-  it('the address changed returns the new one', async () => {
+  it('the e-mail address changed returns the new one', async () => {
     const person = await api.person()
     await ask(person.token)
     await run('email', `UPDATE account SET email = 'new-' || email WHERE id = $1`, [person.id])

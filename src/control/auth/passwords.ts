@@ -38,7 +38,7 @@ export function createPasswordHasher(options: PasswordHasherOptions = {}): Passw
     hash: password => gate(() => hash(password)),
     verify: (password, stored) =>
       gate(async () => {
-        // Same parameters, same work: timing does not reveal which addresses are registered.
+        // Same parameters, same work: timing does not reveal which e-mail addresses are registered.
         dummy ??= hash('no account has this password')
         const matches = await compute({ kind: 'verify', password, stored: stored ?? (await dummy) })
         return matches === true && stored !== undefined

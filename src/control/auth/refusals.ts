@@ -10,8 +10,8 @@ export interface Refusals {
 }
 
 /**
- * Limit per address and minute. A client that presents more invalid tokens is in a loop or an attacker, and must not
- * fill the table.
+ * Maximum number of audit rows per IP address and minute. A client that presents more invalid tokens is in a loop or an
+ * attacker, and must not fill the table.
  */
 const mostPerMinute = 30
 const windowMs = seconds(60)
@@ -20,12 +20,12 @@ const mostAddresses = 10_000
 export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusals {
   const windows = new Map<string, { readonly since: number; rows: number }>()
 
-  /** Returns false if the address has reached the limit, and logs that once per minute. */
+  /** Returns false if the IP address has reached the limit, and logs that once per minute. */
   const admit = (ip: string): boolean => {
     const now = deps.clock.monotonicMs()
     let window = windows.get(ip)
     if (!window || now - window.since >= windowMs) {
-      // Clears everything instead of searching for old entries: at worst some addresses get twice as many rows.
+      // Clears everything instead of searching for old entries: at worst some IP addresses get twice as many rows.
       if (windows.size >= mostAddresses) windows.clear()
       window = { since: now, rows: 0 }
       windows.set(ip, window)

@@ -1,9 +1,9 @@
-/** Rules of identity: formats of addresses, passwords and tokens, and delays after failures. Pure. */
+/** Rules of identity: formats of e-mail addresses, passwords and tokens, and delays after failures. Pure. */
 import type { Scope } from '../http/operation.ts'
 import { includedScopes } from '../http/scopes.ts'
 import { isCommonPassword } from './common-passwords.ts'
 
-/** Case-folded, so that one address in different spellings belongs to one account. */
+/** Case-folded, so that one e-mail address in different spellings belongs to one account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
 export const passwordLength = { min: 8, max: 128 } as const
@@ -28,7 +28,7 @@ export function expandScopes(stored: readonly string[]): ReadonlySet<Scope> {
 
 /**
  * Failures without a delay, to allow for typing errors: per e-mail and IP address (pair), per IP address, which many
- * people may share, and per account from all addresses (which limits how long an attacker can lock out its owner).
+ * people may share, and per account from all IP addresses (which limits how long an attacker can lock out its owner).
  */
 export const freeFailures = { pair: 5, address: 50, account: 100 } as const
 const longestBlockMs = 15 * 60_000

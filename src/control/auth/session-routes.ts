@@ -19,7 +19,7 @@ import {
 import { announceRevoked, type CredentialRow, credentialsByEmail } from './store.ts'
 import { viewUser } from './view.ts'
 
-/** One error for all causes, so that it does not reveal which addresses have an account. */
+/** One error for all causes, so that it does not reveal which e-mail addresses have an account. */
 const wrongCredentials = () => unauthenticated('E-mail or password is wrong.')
 const deadRefreshToken = () => unauthenticated('The refresh token is not valid. Sign in again.')
 

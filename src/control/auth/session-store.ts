@@ -110,7 +110,7 @@ export const endOwnSession = async (tx: Tx, id: string, accountId: string) =>
   (await tx.run(revokeOwnSession, [id, accountId])) === 1
 export const endAllSessions = (tx: Tx, accountId: string) => tx.run(revokeSessions, [accountId])
 export const sessionBeganAt = async (sql: Sql, id: string) => (await sql.maybe(sessionBegan, [id]))?.createdAt
-/** Returns whether the account has signed in before (`any`), and from this address (`familiar`). */
+/** Returns whether the account has signed in before (`any`), and from this IP address (`familiar`). */
 export const signInsBefore = (sql: Sql, accountId: string, ip: string) => sql.one(familiarAddress, [accountId, ip])
 
 const insertCaptcha = statement(

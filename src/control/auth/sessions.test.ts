@@ -153,7 +153,7 @@ describeEachPostgres('sessions', which => {
     expect((await attempt(testPassword)).status).toBe(200)
   })
 
-  it('notifies about a sign-in from a new address, except the first sign-in', async () => {
+  it('notifies about a sign-in from a new IP address, except the first sign-in', async () => {
     const { email } = await api.register()
     const first = await api.login(email, '203.0.113.1')
     await api.login(email, '203.0.113.1')

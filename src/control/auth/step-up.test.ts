@@ -17,7 +17,7 @@ type Id = keyof typeof authOperations
 /** Operations that change an account with the credential alone, with the reason. */
 const withoutProof: Readonly<Partial<Record<Id, string>>> = {
   updateMe: 'changes names and e-mail settings only; nothing that is used to sign in',
-  sendVerification: 'mails a link to the address of the account and changes nothing',
+  sendVerification: 'mails a link to the e-mail address of the account and changes nothing',
   setupTotp: 'not in force before verifyTotp',
   setupTotpByPost: 'not in force before verifyTotp',
   createToken:

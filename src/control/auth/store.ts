@@ -12,7 +12,7 @@ export interface AccountRow {
   readonly role: 'Admin' | 'User'
   readonly epoch: number
   readonly totpEnabled: boolean
-  /** A mailed link to the address was opened. */
+  /** Whether a link mailed to the account's e-mail address was opened. */
   readonly emailVerified: boolean
   /** IPv6 prefix of the default project's network. */
   readonly ipv6Prefix: string | null
@@ -110,7 +110,7 @@ export interface NewAccount {
 
 /**
  * Inserts the account. The first account of an installation becomes Admin, even with concurrent registrations.
- * Returns false if the address is taken.
+ * Returns false if another account has the e-mail address.
  */
 export async function createAccount(tx: Tx, a: NewAccount): Promise<boolean> {
   let exists = (await tx.one(anyAccount)).exists

@@ -37,7 +37,7 @@ const links = statement(
 )
 const invitations = statement('auth.sweepInvitations', `DELETE FROM project_invitation WHERE expires_at < $1`)
 
-/** Retention of sessions: a sign-in from an address used within this time causes no notification. */
+/** Retention of sessions: a sign-in from an IP address that was used within this time causes no notification. */
 const sessionMemoryMs = hours(24 * 90)
 
 export const expiredCredentials = ({ db, config }: Pick<Deps, 'db' | 'config'>): Sweep => ({

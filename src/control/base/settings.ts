@@ -49,13 +49,13 @@ export const controlSettings = {
     'MOTE_RATE_ANONYMOUS',
     120,
     whole(1),
-    'requests per minute and address without a credential',
+    'requests per minute and IP address without a credential',
   ),
   loginPerMinute: setting(
     'MOTE_RATE_LOGIN',
     10,
     whole(1),
-    'login and registration attempts per minute, address and e-mail',
+    'login and registration attempts per minute, IP address and e-mail address',
   ),
   refusalDelayMs: setting(
     'MOTE_RATE_REFUSAL_DELAY',

@@ -8,16 +8,21 @@ const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
 
 test.each([
-  ['without hosts: the configured versions', [15, 16], [], [15, 16]],
-  ['a host that does not report its images offers all versions', [15, 16], [null], [15, 16]],
-  ['only versions that a host has, in configured order', [16, 14, 15], [['postgres:15'], ['postgres:14']], [14, 15]],
-  ['not a version that is not configured', [15], [['postgres:15', 'postgres:17']], [15]],
-  ['none', [15], [[]], []],
-])('available versions: %s', (_what, configured, hosts, offered) => {
+  ['without hosts, all configured versions are available', [15, 16], [], [15, 16]],
+  ['with a host that does not report its images, all configured versions are available', [15, 16], [null], [15, 16]],
+  [
+    'versions without an image on a host are not available, and the configured order is kept',
+    [16, 14, 15],
+    [['postgres:15'], ['postgres:14']],
+    [14, 15],
+  ],
+  ['a version that is not configured is not available', [15], [['postgres:15', 'postgres:17']], [15]],
+  ['if no host has an image, no version is available', [15], [[]], []],
+])('%s', (_what, configured, hosts, offered) => {
   expect(availableVersions('postgres', configured, hosts)).toEqual(offered)
 })
 
-test('offers the versions whose images the hosts report in heartbeats, and names them in a refusal', async () => {
+test('new databases offer the versions whose images the hosts report in heartbeats, and names them in a refusal', async () => {
   const host = await world.addHost()
   const has = (databaseImages: string[]) => recordHeartbeat(world.db, { ...host.heartbeat(), databaseImages }, 1)
   await has(['postgres:15'])

@@ -37,7 +37,7 @@ async function make(deps: DatabaseDeps, { snapshotId, ...of }: spares.SpareTarge
     await deps.db.tx(tx => createBranch(deps, tx, { ...of, name: 'spare', kind: 'spare', fromSnapshotId: snapshotId }))
     return true
   } catch (cause) {
-    // The plan has no room for another branch, so no user could request one either.
+    // The plan has no room for another branch, so users cannot create one, and no spare is needed.
     if (!(cause instanceof ApiError)) throw cause
     deps.log.debug({ err: cause, databaseId: of.databaseId }, 'could not create a spare branch in this round')
     return false

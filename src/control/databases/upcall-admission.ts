@@ -33,8 +33,9 @@ const marks = [
 const loopback = ['127.0.0.0/8', '::1/128']
 
 /**
- * Admits requests from a configured network, or with the shared secret. Loopback counts only while the API itself is
- * served there: in front of any other address there may be a TLS proxy on the same host that adds no header.
+ * Admits requests from a configured network, or with the shared secret. Loopback is trusted only while the
+ * API itself is served on a loopback address. Otherwise, a TLS proxy on the same host may forward requests without
+ * adding a header.
  * @returns a check that throws ApiError 403
  */
 export function upcallAdmission(

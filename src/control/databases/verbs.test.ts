@@ -424,8 +424,8 @@ const statesOfAllMoments: readonly string[] = [
 const momentsOf = (state: string) =>
   Object.entries(moments).filter(([when]) => when === 'before a step' || statesOfAllMoments.includes(state))
 
-describe.each(Object.entries(states))('%s', (state, bring) => {
-  it.each(momentsOf(state))('%s', { timeout: 300_000 }, async (_when, how) => {
+describe.each(Object.entries(states))('a branch in state %s', (state, bring) => {
+  it.each(momentsOf(state))('carries out or refuses each verb %s', { timeout: 300_000 }, async (_when, how) => {
     const all = Object.entries(verbs)
     const subjects = await bring(all.length)
     const cases: Case[] = []

@@ -56,7 +56,7 @@ it('combines the pages of many bus messages, and sends them only as fast as the 
   const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 4_500)
   await until(() => slow.ids().length > 0, { what: 'the first lines' })
   expect(slow.bytes()).toBeLessThan(300 * 1024)
-  // Lines that are published meanwhile are sent once, after the history.
+  // Lines that are published while the history is being sent are sent once, after it.
   await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
     vmId: 'vm_1',
     deploymentId: 'dep_1',

@@ -114,7 +114,7 @@ export async function streamLogs(
       ? await part.history(most, afterUs)
       : await merged(deps, vms, { tail: most, afterUs }, stream.signal)
     await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
-    // Lines older than the requested tail must not arrive through the bus either.
+    // Lines older than the requested tail were not sent; skip them if they also arrive through the bus.
     for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
   }
   while (early.length > 0) await sendSlowly(early.splice(0))

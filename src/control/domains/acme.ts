@@ -53,7 +53,8 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
     const order = client.auto({
       csr,
       challengePriority: ['http-01'],
-      // Skips the client's own check, which would resolve the name from here, where it may lead elsewhere.
+      // Skips the client's own check, which would resolve the name on this host, where it may have another address
+      // than on the internet.
       skipChallengeVerification: true,
       challengeCreateFn: (_authorization, { token }, answer) => store.setChallenge(deps.db, token, hostname, answer),
       challengeRemoveFn: (_authorization, { token }) => store.clearChallenge(deps.db, token),
@@ -70,8 +71,8 @@ async function signIn(client: Client, email: string): Promise<void> {
   try {
     await client.createAccount({ termsOfServiceAgreed: true, ...contact })
   } catch (cause) {
-    // For an existing account the client also sends an empty update, which some authorities refuse. The account's URL
-    // is already known then.
+    // For an existing account the client also sends an empty update, which some authorities refuse. By that time, the
+    // client already has the account's URL.
     try {
       client.getAccountUrl()
     } catch {

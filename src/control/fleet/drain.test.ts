@@ -260,7 +260,7 @@ describe('the drain report', () => {
     await drain(host)
     await world.until(async () => other.vms.get(vmId)?.state === 'paused' && (await roomOf(host))?.usedVcpus === 0, 120)
     expect(other.storage.volumes.get(volumeId)?.content).toBe('kept')
-    // A VM that was stopped for the move boots on the target, and is paused there.
+    // A VM that was stopped for the move boots on the target host, which then pauses it.
     expect(other.vms.get(vmId)?.memory === memory).toBe(movesVolumes)
     expect(host.vms.size).toBe(0)
   })

@@ -79,7 +79,7 @@ const cases = crashMatrix({
 describe('a lost host', () => {
   it('has a crash matrix that contains each phase with each fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.host.phases).length * faults.length))
-  it.each(cases)('$name', ({ run }) => run())
+  it.each(cases)('recovers from a fault in the workflow: $name', ({ run }) => run())
 
   it('has an open alert, and operators get an e-mail', async () => {
     const { id, name } = await lost()

@@ -162,7 +162,7 @@ async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: 
 
 /**
  * Compares all VMs of a host with those that it should have: makes up for lost messages, and removes VMs that no longer
- * belong there.
+ * belong to the host.
  * @param generations stored generations of VMs, from `ReadHeartbeat.generations`
  */
 export async function reconcileHost(

@@ -134,7 +134,7 @@ const lostHost = statement<LostHost>(
 )
 const insertStray = statement(
   'hosts.insertStray',
-  // If the VM is already a stray of this host, its resources are reserved there twice: releases one of the
+  // If the VM is already a stray of this host, its resources are reserved twice on the host: releases one of the
   // reservations.
   `WITH made AS (
      INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING vm_id)
@@ -211,7 +211,7 @@ export const cordon = (tx: Tx, id: string, state: { readonly cordoned: boolean; 
 /** Replaces all labels that operators have set. */
 export const label = (tx: Tx, id: string, labels: Labels) => tx.run(setLabels, [id, JSON.stringify(labels)])
 /**
- * Makes the VM a stray of its lost host: its resources stay reserved there until the host reports it gone (`settle`).
+ * Makes the VM a stray of its lost host: its resources stay reserved until the host reports it gone (`settle`).
  */
 export const abandon = (tx: Tx, hostId: string, vm: Room & { readonly id: string }) =>
   tx.run(insertStray, [vm.id, hostId, vm.vcpus, vm.memoryMib, vm.diskMib])

@@ -1,7 +1,8 @@
 /**
- * Decides whether a request is allowed, before any byte of its body is read. The checks run in this order: address,
- * credential, scope, role, project, rate limit. A caller without rights therefore learns nothing, not even whether the
- * body was valid.
+ * Decides whether a request is allowed, before any byte of its body is read. The checks run in this order: credential,
+ * scope, project, role, rate limit of the tenant. A caller without rights therefore learns nothing, not even whether
+ * the body was valid. The rate limit of the IP address applies to requests that need no credential, and to wrong
+ * credentials.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
@@ -157,8 +158,8 @@ async function identify(
 }
 
 /**
- * Authenticates the request. Failures count against the address's rate limit, so guessing is slow while valid callers
- * behind the same address are not affected.
+ * Authenticates the request. Failures count toward the rate limit of the IP address, so guessing is slow, while valid
+ * callers behind the same IP address are not affected.
  */
 async function authenticate(
   checks: Checks,

@@ -72,7 +72,7 @@ const one = { tenantPerMinute: 1, anonymousPerMinute: 1, loginPerMinute: 1, crea
 describe('the server delays refusals of a client that keeps exceeding the rate limit', () => {
   it.each([
     ['of a project', { url: '/v1/things', headers: bearer('ann') }],
-    ['of an address without a credential', { url: '/v1/captcha' }],
+    ['of an IP address without a credential', { url: '/v1/captcha' }],
     ['of guessed credentials', { url: '/v1/things', headers: { authorization: 'Bearer guess' } }],
     ['of guessed projects', { url: '/v1/things', headers: { ...bearer('ann'), 'x-project': 'guess' } }],
     ['of sign-ins', { method: 'POST', url: '/v1/sign-in', payload: { email: 'a@x', password: 'x' } }],
@@ -87,7 +87,7 @@ describe('the server delays refusals of a client that keeps exceeding the rate l
     )
     const refused = asked.filter(({ statusCode }) => statusCode === 429)
     expect(refused.length).toBeGreaterThan(20)
-    // A new second may start meanwhile, and each second allows ten refusals at once.
+    // Each second allows ten refusals at once, and a new second may have begun during the requests.
     expect(refused.filter(({ ms }) => ms >= delayMs - 1).length).toBeGreaterThan(0)
     await app.close()
   })

@@ -153,7 +153,7 @@ describe('generated requests', () => {
     console.log(`${total} requests:`, Object.fromEntries([...observed].toSorted(([a], [b]) => a - b)))
   })
 
-  it.each(Object.entries(operations))('%s', async (_id, operation) => {
+  it.each(Object.entries(operations))('to %s cause no server error', async (_id, operation) => {
     const request = fc.record({
       path: pathOf(operation),
       query: queryOf(operation),

@@ -37,7 +37,7 @@ describe('rate limits', () => {
     await other.app.close()
   })
 
-  it('limit wrong credentials per address without affecting a valid caller at the same address', async () => {
+  it('limit wrong credentials per IP address without affecting a valid caller at the same address', async () => {
     const other = limited()
     const guess = () => other.app.inject({ url: '/v1/things', headers: { authorization: 'Bearer guess' } })
     expect([(await guess()).statusCode, (await guess()).statusCode, (await guess()).statusCode]).toEqual([
@@ -48,7 +48,7 @@ describe('rate limits', () => {
     await other.app.close()
   })
 
-  it('count sign-ins per address and e-mail address', async () => {
+  it('count sign-ins per IP address and e-mail address', async () => {
     const other = createFixture({ config: { rateLimits: { ...limits, anonymousPerMinute: 100 } } })
     const signIn = async (email: string) =>
       (await other.app.inject({ method: 'POST', url: '/v1/sign-in', payload: { email, password: 'x' } })).statusCode

@@ -18,7 +18,7 @@ export type MemberRole = 'owner' | 'admin' | 'member' | 'viewer'
 
 export interface Operation {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** As written in the specification: `/v1/apps/{app_name}`. */
+  /** Path template, such as `/v1/apps/{app_name}`. */
   readonly path: string
   readonly tag: string
   /** A few words, imperative. */
@@ -78,13 +78,13 @@ export interface Operation {
   readonly unaudited?: true
   /** What authorizes the caller instead of, or in addition to, a credential. Required with `auth: 'none'`. */
   readonly proof?: string
-  /** Weakens or deletes the account: needs the password, a code or a recent sign-in in addition to the credential. */
+  /** Deletes the account or changes how it is protected: also needs the password, a code or a recent sign-in. */
   readonly stepUp?: true
   /** Restricted to users whose role is Admin. */
   readonly adminOnly?: true
   /**
-   * Rate limit in addition to the general one. `login`: per address and e-mail address. `create`: for costly creations,
-   * per project and second. `machine`: for programs (webhooks, storage nodes). `unlimited`: probes.
+   * Rate limit in addition to the general one. `login`: per IP address and e-mail address. `create`: for costly
+   * creations, per project and second. `machine`: for programs (webhooks, storage nodes). `unlimited`: probes.
    */
   readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
   /** The response contains a secret: it is not cached and has no entity tag. */

@@ -49,7 +49,7 @@ describe('createRateLimiter', () => {
   })
 })
 
-describe('an address', () => {
+describe('an IP address', () => {
   it.each([
     ['192.0.2.7', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],

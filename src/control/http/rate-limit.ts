@@ -95,7 +95,8 @@ export function rateHeaders(policy: RatePolicy, verdict: RateVerdict): Readonly<
 }
 
 /**
- * Key of an address: the whole IPv4 address, or the /64 of an IPv6 address, since one client usually has a whole /64.
+ * Rate limit key of an IP address: the whole IPv4 address, or the /64 of an IPv6 address, since one client usually has
+ * a whole /64.
  */
 export function addressKey(ip: string): string {
   const plain = plainAddress(ip)

@@ -12,7 +12,7 @@ export type RateLimits = ServerOptions['deps']['config']['rateLimits']
 const policies = (limits: RateLimits) =>
   ({
     anonymous: { name: 'anonymous', quota: limits.anonymousPerMinute, windowSeconds: 60 },
-    /** Programs that act for many tenants from a few addresses: webhooks, storage nodes. */
+    /** Programs that act for many tenants from a few IP addresses: webhooks, storage nodes. */
     machine: { name: 'machine', quota: limits.tenantPerMinute, windowSeconds: 60 },
     tenant: { name: 'tenant', quota: limits.tenantPerMinute, windowSeconds: 60 },
     login: { name: 'login', quota: limits.loginPerMinute, windowSeconds: 60 },

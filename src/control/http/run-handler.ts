@@ -40,7 +40,7 @@ export async function runHandler(
   })
   if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
-    // An agent or a source host may be slow to respond, so do not hold the place meanwhile.
+    // An agent or a source host may be slow to respond, so do not hold the place while waiting for it.
     if (operation.asksOthers) place.release()
     const answer = await handler.read(call)
     place.release()

@@ -1,6 +1,6 @@
 /**
  * The HTTP server of the API: registers a route for every declared operation and applies the common rules. Each request
- * passes through: address, credential, scope, role, project, rate limit (admission.ts), body parsing (json-body.ts),
+ * passes through: credential, scope, project, role, rate limit (admission.ts), body parsing (json-body.ts),
  * validation (validate.ts) and the handler (run-handler.ts; `write`: write.ts, `stream`: stream-route.ts, `bytes`:
  * bytes-route.ts, `socket`: socket-route.ts). A read with a known credential may start before authentication is
  * confirmed (attempt.ts).

@@ -27,8 +27,8 @@ type Grant = Static<typeof Grant>
 const Grants = Type.Object({ from: Type.String(), grants: Type.Array(Grant) })
 
 /**
- * Maximum number of grants in a message. Keys have at most a few hundred bytes (an address and an e-mail address), so a
- * message stays well below the 1 MiB of NATS.
+ * Maximum number of grants in a message. Keys have at most a few hundred bytes (an IP address and an e-mail address),
+ * so a message stays well below the 1 MiB of NATS.
  */
 const mostPerMessage = 1_000
 

@@ -246,5 +246,5 @@ describe('encodeEvent', () => {
     [{ event: 'log', id: '5', data: { line: 'a\nb' } }, 'id: 5\nevent: log\ndata: {"line":"a\\nb"}\n\n'],
     [{ event: 'log', data: undefined }, 'event: log\ndata: null\n\n'],
     [{ event: 'a\ndata: x', id: '1\n2\0', data: 1 }, 'id: 1 2 \nevent: a data: x\ndata: 1\n\n'],
-  ])('%j', (event, text) => expect(encodeEvent(event)).toBe(text))
+  ])('encodes %j', (event, text) => expect(encodeEvent(event)).toBe(text))
 })

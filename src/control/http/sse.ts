@@ -167,7 +167,7 @@ export function encodeEvent({ event, id, data }: Pick<SseEvent, 'event' | 'id' |
 const oneLine = (text: string) => text.replace(/[\r\n\0]/g, ' ')
 
 export interface StreamOwner {
-  /** Key of the stream limit: a user id, or an address. */
+  /** Key of the stream limit: a user id, or an IP address. */
   readonly key: string
   readonly userId?: string
   /** The session or token that opened the stream. */

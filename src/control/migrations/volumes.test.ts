@@ -175,10 +175,10 @@ describe.each([
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size + faults.length).toBe(
       Object.keys(part.world.workflows.migration.phases).length * faults.length,
     ))
-  describe('and completes', () => {
+  describe('when the move completes', () => {
     it.each(moved)('$name', ({ run }) => run())
   })
-  describe('and is cancelled', () => {
+  describe('when the move is cancelled', () => {
     it.each(cancelled)('$name', ({ run }) => run())
   })
 })

@@ -130,7 +130,7 @@ export async function settled(tx: Tx, m: Moving): Promise<void> {
   await poke(tx, 'deployment', m.deploymentId)
 }
 
-/** Returns which host ran the VM last; undefined while that is not known. Neither host may run the VM until then. */
+/** Returns which host ran the VM last. While that is not known, returns undefined, and neither host may run the VM. */
 export async function lastHostOf(
   desiredStates: DesiredVms,
   m: Moving,
@@ -153,7 +153,7 @@ export async function lastHostOf(
   return state === 'stopped' || state === 'absent' ? 'source' : undefined
 }
 
-/** Returns the wait for the VM to run on its new host; undefined once it runs, or when it will not run there. */
+/** Returns the wait for the VM to run on its new host; undefined once it runs, or after a time limit. */
 export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
   if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
   const isThere = m.vm.want === 'paused' ? m.vm.observedState === 'paused' : m.vm.healthy

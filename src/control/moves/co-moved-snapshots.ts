@@ -17,7 +17,7 @@ export interface RetainedSnapshot {
   /** Whether the snapshot is moving or in use: a fork has not started yet, or a VM is being restored from it. */
   readonly busy: boolean
   /**
-   * Hosts that have not yet removed what is left there of an earlier move. Until then, the snapshot cannot move back to
+   * Hosts that have not yet removed the copy left by an earlier move. Until then, the snapshot cannot move back to
    * them.
    */
   readonly leftovers: readonly string[]

@@ -82,7 +82,7 @@ export interface Movable<M extends Move> {
   arriving(m: M, signal: AbortSignal): Promise<Next<never> | undefined>
   /** Has a host remove its copy. Returns true once the host confirms. */
   isGone(m: M, side: Side, signal: AbortSignal): Promise<boolean>
-  /** How often the source is asked to remove its copy, which VMs there may still use. */
+  /** Interval between requests to the source host to remove its copy, which VMs of that host may still use. */
   readonly removalPollMs: number
 }
 

@@ -24,6 +24,6 @@ export const takenElsewhere = `EXISTS (SELECT FROM host t
   WHERE t.id <> h.id AND NOT t.cordoned AND t.lost_at IS NULL AND t.removed_at IS NULL
     AND t.hypervisors @> jsonb_build_array(jsonb_build_object('snapshotKind', s.made_by)))`
 
-/** SQL, with alias `s` (vm_snapshot): ids of hosts that have not yet removed what is left there of an earlier move. */
+/** SQL, with alias `s` (vm_snapshot): ids of hosts that have not yet removed the copy left by an earlier move. */
 export const leftoversOf = `(SELECT coalesce(jsonb_agg(CASE x.state WHEN 'clearing' THEN x.source_host_id ELSE x.target_host_id END), '[]'::jsonb)
   FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.state IN ('clearing', 'dropping'))`

@@ -61,4 +61,4 @@ const cases = crashMatrix({
     expect((await db.one(remains, [id])).n).toBe(0)
   },
 })
-it.each(cases)('$name', ({ run }) => run())
+it.each(cases)('crash matrix of the deletion of a project: $name', ({ run }) => run())

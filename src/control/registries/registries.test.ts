@@ -95,8 +95,8 @@ describe('registry credentials', { timeout: 60_000 }, () => {
     expect(wishes.find(({ spec }) => spec.image === 'quay.io/team/app:1').spec).not.toHaveProperty('signIn')
     // Another project deploys the same image, but has no credential.
     expect(await loginOf(await deployed(bob, 'foreign', 'ghcr.io/team/app:1'))).toEqual({ login: null })
-    // A build may request credentials for all images that its Dockerfile names. It gets them only on its own host, and
-    // only while it holds resources there.
+    // A build may request credentials for all images that its Dockerfile names. It gets them only on the host that runs
+    // it, and only while it holds resources on that host.
     const buildOf = async (user: TestUser, holds = true): Promise<VmOfHost> => {
       const id = newId()
       await system.database.db.run(insertBuild, [id, own.hostId, user.project, holds])

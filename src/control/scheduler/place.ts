@@ -54,7 +54,7 @@ export interface PlacementRequest {
   readonly databaseImage?: string
   /** Host that built the VM's image. Set if the image is in no registry, so that no other host has it. */
   readonly builtOn?: string
-  /** Hosts where the VM's volumes would be encrypted. The hypervisor there must be able to open them. */
+  /** Hosts where the VM's volumes would be encrypted. Their hypervisors must be able to open encrypted volumes. */
   readonly encryptedOn?: ReadonlySet<string>
   /** Host labels that the app requires or prefers. */
   readonly wishes?: HostWishes | undefined

@@ -48,7 +48,7 @@ export type ScmEvent =
       readonly title: string
       /** Login of the person who changed the pull request; empty if the host does not report it. */
       readonly author: string
-      /** Whether the pull request comes from another repository, whose author may have no permissions here. */
+      /** Whether the pull request comes from another repository, whose author may have no permissions in this one. */
       readonly isForeign: boolean
       readonly changedAt: Date
     }

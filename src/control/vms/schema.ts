@@ -122,7 +122,7 @@ export const vmOperations = operations({
     scope: 'exec',
     params,
     body: ExecRequest,
-    // The guest accepts a line of 128 KiB. An escaped character takes half as many bytes there as in JSON.
+    // The guest accepts a line of 128 KiB, in which an escaped character has half as many bytes as in JSON.
     maxBytes: 1 << 18,
     answer: ExecAnswer,
     addition: true,

@@ -105,8 +105,8 @@ export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
 }
 
 /**
- * Records a host's observation of a snapshot, and pokes the workflows that depend on it. All such observations pass
- * through here.
+ * Records a host's observation of a snapshot, and pokes the workflows that depend on it. Called for every such
+ * observation.
  */
 export async function recordSnapshot(tx: Tx, hostId: string, observed: SnapshotObserved): Promise<void> {
   const { state } = observed

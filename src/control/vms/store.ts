@@ -63,7 +63,7 @@ export interface Vm {
   readonly hostRemoved: boolean
   /**
    * How many seconds pending requests may take after the VM has left the route. 0 if nothing was routed to it, or if
-   * another VM waits for its volume or its place, so that no version serves meanwhile.
+   * another VM waits for its volume or its place, so that no version serves in the meantime.
    */
   readonly drainSeconds: number
   /** Snapshot that the VM starts from instead of booting. */

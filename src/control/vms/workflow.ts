@@ -130,8 +130,8 @@ async function loadAll(db: Db, ids: readonly string[]): Promise<(Vm | undefined)
 }
 
 /**
- * Keeps the resources of a lost host reserved until the host reports that the VM is gone, because the VM may still run
- * there. A removed host never reports again, so nothing is kept.
+ * Keeps the VM's resources on a lost host reserved until the host reports that the VM is gone, because it may still
+ * run. A removed host never reports again, so nothing stays reserved on it.
  */
 async function abandonRoom(tx: Tx, hostId: string, vm: Vm): Promise<void> {
   if (!vm.hostRemoved) await abandon(tx, hostId, vm)

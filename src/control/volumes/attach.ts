@@ -67,8 +67,8 @@ export const detachMessage = (status: 'detached' | 'detaching', mountPoint: stri
       'GET /v1/apps/{app_id}/volumes says what prevents it. The volume is free at the latest when the VM stops.'
 
 /**
- * Detaches a volume. Returns `detaching` while a VM uses it: the guest first unmounts the volume, which it cannot as
- * long as a program has files open there.
+ * Detaches a volume. Returns `detaching` while a VM uses it: the guest must first unmount the volume, which it cannot
+ * do as long as a program has files open on it.
  */
 export async function detachVolume(
   tx: Tx,

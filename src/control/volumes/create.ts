@@ -178,8 +178,8 @@ export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
 
 /**
  * Restores a volume from one of its snapshots, completely or not at all. The volume may stay attached: VMs that start
- * meanwhile wait for it, and a VM that would resume from its memory snapshot boots instead, because the attach
- * generation has changed.
+ * during the restore wait for its end, and a VM that would resume from its memory snapshot boots instead, because the
+ * attach generation has changed.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
  */
 export async function restoreVolume(tx: Tx, volumeId: string, snapshotId: string): Promise<Volume> {

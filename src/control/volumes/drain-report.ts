@@ -14,7 +14,10 @@ export interface LeavingVolume {
   readonly volumeId: string
   readonly projectId: string
   readonly name: string
-  /** As for VMs: `moving`, `waiting` (will leave without intervention), `staying` (leaves only if an operator acts). */
+  /**
+   * The same states as for VMs: `moving`, `waiting` (will leave without intervention), `staying` (leaves only if an
+   * operator acts).
+   */
   readonly state: 'moving' | 'waiting' | 'staying'
   /** What the volume waits for and what to do about it, as text for the operator. */
   readonly reason: string

@@ -169,7 +169,7 @@ describe('fullness levels that users are notified of', () => {
     [90.1, 95, 95],
     [89.9, 95, 80],
     [10, 95, 0],
-  ] as const)('%d percent full, with level %d before, is level %d', (percent, known, level) =>
+  ] as const)('a volume that is %d percent full changes from level %d to %d', (percent, known, level) =>
     expect(fullnessOf(percent, known)).toBe(level),
   )
 })

@@ -102,8 +102,8 @@ function refusalOf(cause: unknown): string | undefined {
 }
 
 /**
- * Records a host's observation of a snapshot, and pokes the workflows that depend on it. All such observations pass
- * through here.
+ * Records a host's observation of a snapshot, and pokes the workflows that depend on it. Called for every such
+ * observation.
  */
 export async function recordVolumeSnapshot(tx: Tx, hostId: string, observed: VolumeSnapshotObserved): Promise<void> {
   const { state } = observed

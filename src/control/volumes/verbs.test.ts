@@ -187,7 +187,7 @@ describe.each(Object.entries(states))('a volume in state %s', (_state, bring) =>
   })
 })
 
-it('covers every phase', () => {
+it('every phase of the workflow is tested', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.volume.phases)))
 })

@@ -147,8 +147,8 @@ interface Ends {
 }
 
 /**
- * Next step after a failed creation. The failure is final, unless the volume was moved here: then this host has the
- * only complete copy, and creation is retried forever.
+ * Next step after a failed creation. The failure is final, unless the volume was moved to this host: then this host has
+ * the only complete copy, and creation is retried forever.
  */
 const notMade = (v: Volume, why: string | null): Next<'keeping'> =>
   v.arrivedBy === null
@@ -224,7 +224,7 @@ async function settle(tx: Tx, v: Volume, state: 'ready' | 'failed', error: strin
   if (!(await store.enter(tx, v.id, v.state, state, error))) return
   await pokeMany(tx, 'vm', await store.vmIds(tx, v.id))
   await pokeMany(tx, 'volume-snapshot', await store.snapshotsUnderWay(tx, v.id))
-  // Once the volume is usable here, the source host of a move may remove its copy.
+  // Once the volume is usable on the target host of a move, the source host may remove its copy.
   await pokeMoveOf(tx, v.id)
   await pokeOwner(tx, v)
 }

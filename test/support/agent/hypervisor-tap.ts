@@ -5,7 +5,8 @@ import { bringTap, makeTapIn, removeTap, type Tap } from '../../../src/agent/net
 
 export interface TapOfVmm extends AsyncDisposable {
   /**
-   * Moves the tap to the host's namespace and asserts that it is still open there and absent from the VMM's namespace.
+   * Moves the tap to the host's namespace and asserts that the VMM still has it open, and that it is gone from the
+   * VMM's namespace.
    */
   bring(): Promise<void>
 }

@@ -20,8 +20,8 @@ export const vmmPrograms = {
 } as const
 
 /**
- * Returns the configuration for tests with a real VMM, and why they cannot run here: no program is configured, or its
- * probe boot fails.
+ * Returns the configuration for tests with a real VMM, and why they cannot run on this machine: no program is
+ * configured, or its test boot fails.
  */
 export async function realVmmConfig(
   name: 'firecracker' | 'cloud-hypervisor',
@@ -81,7 +81,7 @@ async function testRunsc(): Promise<{ runsc: string | null; why: string }> {
   )
 }
 
-/** Returns the configuration for tests on gVisor, and why they cannot run here. */
+/** Returns the configuration for tests on gVisor, and why they cannot run on this machine. */
 async function gvisorConfig(): Promise<{ why: string; config: Partial<AgentConfig> }> {
   if (process.getuid?.() !== 0) return { why: 'needs root', config: {} }
   const runsc = await testRunsc()

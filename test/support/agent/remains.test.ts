@@ -43,7 +43,7 @@ async function owner(stack: AsyncDisposableStack) {
   return { dir, test, vm }
 }
 
-it('processes and directories of agents are removed once their test process is gone, and not before', async () => {
+it("after a test process was killed, its agents' processes and directories are removed, but no others", async () => {
   await using stack = new AsyncDisposableStack()
   const [killed, living] = [await owner(stack), await owner(stack)]
   const ended = once(killed.test, 'exit')
@@ -55,7 +55,7 @@ it('processes and directories of agents are removed once their test process is g
   expect([isRunning(living.vm), existsSync(living.dir)]).toEqual([true, true])
 })
 
-it.skipIf(process.getuid?.() !== 0)('mounts below the directory are removed with it (needs root)', async () => {
+it.skipIf(process.getuid?.() !== 0)("mounts in an agent's directory are removed with it (needs root)", async () => {
   const dir = await testDir()
   await using stack = new AsyncDisposableStack()
   stack.use(dir)
@@ -68,7 +68,7 @@ it.skipIf(process.getuid?.() !== 0)('mounts below the directory are removed with
   expect(await removeRemains(dir.path)).toBe(false)
 })
 
-it('removing anything but the directory of a test is refused', async () => {
+it('removing a directory that no test created for an agent is refused', async () => {
   for (const dir of ['/', tmpdir(), '/var/lib', '/tmp/mote-x/y'])
     await expect(removeRemains(dir)).rejects.toThrow('no directory of a test')
 })

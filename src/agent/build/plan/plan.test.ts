@@ -216,7 +216,7 @@ describe('Node frameworks', () => {
   test('every framework in the list has a test case', () =>
     expect(Object.keys(markers)).toEqual(frameworks.map(({ name }) => name)))
 
-  test.each(Object.entries(markers))('%s', (framework, [files, names, served]) => {
+  test.each(Object.entries(markers))('%s determines the build plan', (framework, [files, names, served]) => {
     const dependencies = Object.fromEntries(names.map(name => [name, '1']))
     const plan = planOf({ ...files, 'package.json': json({ scripts: { build: 'b' }, dependencies }) })
     expect(plan.framework).toBe(framework)

@@ -1,6 +1,6 @@
 /**
- * Applies railpack.json, the configuration file of the builder Railpack, to a plan. Settings that builds here do not
- * have are refused with their line.
+ * Applies railpack.json, the configuration file of the builder Railpack, to a plan. Settings that Mote's builds do
+ * not support are refused with their line.
  */
 import { isFetched, takesOthers } from './beside.ts'
 import { debianTools, isDebianName, noPackages, withPackages } from './debian.ts'
@@ -110,7 +110,7 @@ function refuseOthers(project: Project, settings: Record<string, unknown>, known
 
 /**
  * Returns the commands of a step; `...` stands for the planned ones. Railpack's copy and path entries are skipped,
- * because a build here has the whole source and a single PATH.
+ * because a build in Mote has the whole source and a single PATH.
  */
 function commandsOf(project: Project, step: Record<string, unknown>, planned: readonly string[]): readonly string[] {
   refuseOthers(project, step, ['commands', 'variables'])

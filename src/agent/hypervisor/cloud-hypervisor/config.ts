@@ -60,7 +60,7 @@ export function diskConfig({ id, serial, path, readOnly }: DiskInput): Readonly<
 /** Kernel arguments. A guest's power-off ends the VMM. */
 export const kernelArgs = `${commonKernelArgs} reboot=k no_timer_check tsc=reliable`
 
-/** The settings of a proof boot: a kernel and Mote's init, without devices. */
+/** The settings of a test boot: a kernel and Mote's init, without devices. */
 export const proofConfig = {
   payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
   memory: { size: 128 * 2 ** 20 },

@@ -22,9 +22,10 @@ const runMs = 30_000
 /**
  * Migrates a VM live. Cloud Hypervisor transfers memory and devices, and both agents relay its protocol to add the
  * scratch disk. The disk is sent first, while the guest runs. Before the agent forwards the last request (`Complete`),
- * when the guest is paused, it sends the changed parts of the disk.
- * If a step before `Complete` fails, the guest resumes here. Afterwards it resumes here only if the target refuses.
- * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running here.
+ * when the guest is paused, it sends the changed parts of the disk. If a step before `Complete` fails, the guest
+ * resumes on this host. Afterwards it does so only if the target refuses.
+ * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running on
+ * this host.
  */
 export async function handOver(
   vm: VmContext,
@@ -45,7 +46,7 @@ export async function handOver(
     return await sendVm(vm, wire, { onEnd: end => ends.push(end), onProgress, release }, signal)
   } catch (error) {
     if (hasMark(vmDir, 'left')) {
-      // Kill the VMM before closing its connection, because it would resume the guest here.
+      // Kill the VMM before closing its connection, because it would resume the guest on this host.
       await endProcess(vm.running)
       return { downtimeMs: 0 }
     }

@@ -18,7 +18,7 @@ const receiveMs = 24 * 3_600_000
 
 /**
  * Receives a VM from another host by relaying each request of the source's Cloud Hypervisor to the local one. Resolves
- * when the guest runs here.
+ * when the guest runs on this host.
  */
 export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void> {
   const { home } = plan

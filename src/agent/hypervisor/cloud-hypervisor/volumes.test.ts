@@ -28,12 +28,12 @@ test('in the saved state of a VM, every occurrence of a volume name is replaced 
   expect(renamed(saved(was), [{ disk: disk(is), of: was }])).toBe(saved(is))
 })
 
-test('a volume that is not cloned keeps its names, also next to a cloned one', () => {
+test('a volume without a clone keeps its device name and serial, also next to a cloned volume', () => {
   expect(renamed(saved(was), [{ disk: disk(was), of: was }])).toBe(saved(was))
   expect(renamed(saved(other), [{ disk: disk(is), of: was }])).toBe(saved(other))
 })
 
-test('two volumes that are swapped keep different names', () => {
+test('two volumes that replace each other have different names afterwards', () => {
   const both = [
     { disk: disk(is), of: was },
     { disk: disk(was), of: is },

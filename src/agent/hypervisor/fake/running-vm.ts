@@ -156,7 +156,7 @@ async function execFake(vm: FakeVm, [program, ...rest]: readonly string[], timeo
   return { exitCode: known ? 0 : 127, stdout, stderr, truncated: false }
 }
 
-/** Sends the guest to the other host. If that fails, the guest continues here. */
+/** Sends the guest to the other host. If that fails, the guest continues on this host. */
 async function leave(vm: FakeVm, uri: string, signal: AbortSignal): Promise<void> {
   const { healthy, paused } = vm
   Object.assign(vm, { healthy: false, paused: true })

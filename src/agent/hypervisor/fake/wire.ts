@@ -6,7 +6,7 @@ import { GuestState } from './guest.ts'
 
 export interface GuestListener {
   readonly uri: string
-  /** Resolves with the guest. `settle` reports to the source that the guest runs here. */
+  /** Resolves with the guest. `settle` reports to the source that the guest runs on this host. */
   readonly arrived: Promise<{ readonly guest: GuestState; settle(): void }>
   cancel(): Promise<void>
 }

@@ -98,7 +98,7 @@ export function bootCalls(plan: BootPlan): ApiCall[] {
 
 const put = (path: string, body: unknown): ApiCall => ({ method: 'PUT', path, body })
 
-/** Returns the calls of a proof boot: a kernel and Mote's init, without devices. */
+/** Returns the calls of a test boot: a kernel and Mote's init, without devices. */
 export function proofCalls(): ApiCall[] {
   const { kernel, initrd } = cellFiles
   return [

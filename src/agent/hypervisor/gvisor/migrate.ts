@@ -86,7 +86,7 @@ async function take(wire: Wire, plan: SandboxStart, sandbox: Sandbox): Promise<R
 
     await unlessGone(restoreArrived(plan, sandbox, incoming, files))
     await unlessGone(guest.ready)
-    // The guest runs here now. Report that to the source; later failures are not reported to it.
+    // The guest runs on this host now. Report that to the source; later failures are not reported to it.
     await wire.say({ say: 'running' }).catch(() => undefined)
     await unlessGone(
       guest.request(`identity ${identity(home, readNotes(prepared), { moved: true, renew: false })}`, identityMs),

@@ -52,7 +52,7 @@ export interface Sandbox {
   readonly console: SandboxConsole
   /** Directory of the sandbox's cgroup; undefined if the host has no cgroups. */
   readonly cgroup: string | undefined
-  /** Awaits the step; rejects when the sandbox exits or the time limit is reached. */
+  /** Settles like `step`, but rejects as soon as the sandbox exits or the time limit for starting it has passed. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** Like `unlessEnded`, but without a time limit, for steps long after the start. */
   unlessGone<T>(step: Promise<T>): Promise<T>
@@ -136,7 +136,7 @@ async function makeCgroup({ isolation, home }: SandboxStart): Promise<string | u
 }
 
 /**
- * Moves the sandbox into its cgroup v2 group if it is not there yet. On a host with v1 and v2, runsc sets only v1
+ * Moves the sandbox into its cgroup v2 group if it is not in it yet. On a host with v1 and v2, runsc sets only v1
  * groups. The sandbox inherits the v2 group from runsc, unless runsc was moved into that group too late (busy host).
  */
 async function enterLate({ isolation, home }: SandboxStart, pid: number): Promise<void> {

@@ -34,7 +34,7 @@ export interface QemuDeps extends PrepareDeps {
 }
 
 /**
- * QEMU's microvm machine, with KVM if a proof boot passes, otherwise with emulation (TCG), which runs on any Linux
+ * QEMU's microvm machine, with KVM if a test boot passes, otherwise with emulation (TCG), which runs on any Linux
  * host.
  */
 export function qemuDriver(deps: QemuDeps): Driver {
@@ -76,7 +76,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
       home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, ...(await itsQemu()), ...shared }
-      // Clear the marks of a finished migration: with them, the next agent would kill the VM or not start it here.
+      // Clear the marks of a finished migration: with them, a restarted agent would kill the VM or not start it.
       await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()

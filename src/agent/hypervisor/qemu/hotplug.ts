@@ -28,8 +28,8 @@ export interface Hotplug {
   /**
    * Attaches the file to the guest without mounting it. Idempotent.
    * @param at address on the bus; default: a free one
-   * @param use `exported`: the source host writes to the file until the guest runs here; see `comesOverTheNetwork` in
-   * argv.ts
+   * @param use `exported`: the source host writes to the file until the guest runs on this host; see
+   * `comesOverTheNetwork` in argv.ts
    */
   insert(
     disk: Pick<DiskSpec, 'volumeId' | 'readOnly'>,

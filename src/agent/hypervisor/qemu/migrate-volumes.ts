@@ -1,7 +1,8 @@
 /**
  * The source's side of a live migration with volumes. QEMU mirrors the volumes and the scratch disk to the target (NBD,
  * QEMU 7.2); a write is acknowledged to the guest once both hosts have it. The target starts the guest only on a
- * message from this agent, sent after the `left` mark is durable here, so that two guests never use the same volume.
+ * message from this agent, sent after the `left` mark is durable on this host, so that two guests never use the same
+ * volume.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'
@@ -56,7 +57,8 @@ interface Mirror {
 
 /**
  * Migrates the VM with its volumes.
- * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running here.
+ * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running on
+ * this host.
  */
 export async function handOverWithVolumes(
   source: LeavingWithVolumes,
@@ -218,7 +220,7 @@ async function endWhole({ qmp }: LeavingWithVolumes, { job }: Mirror): Promise<v
   }
 }
 
-/** Waits for the target's answer. Only its explicit `failed` lets the guest run here again. */
+/** Waits for the target's answer. Only its explicit `failed` lets the guest run on this host again. */
 async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return

@@ -72,7 +72,8 @@ export interface Leaving {
  * Migrates a VM: copies scratch disk and memory while the guest runs, pauses it, copies the rest, and resumes it on the
  * target. The switchover waits for `release`. After a restart, the agent finds the migration in progress and sees it
  * fail, because the data went through the earlier agent.
- * @throws the signal's reason when aborted, Error with QEMU's reason. In both cases the guest keeps running here.
+ * @throws the signal's reason when aborted, Error with QEMU's reason. In both cases the guest keeps running on this
+ * host.
  */
 export async function handOver(
   source: Leaving,
@@ -224,7 +225,7 @@ async function endMirror(qmp: Qmp): Promise<void> {
   while ((await mirrorState(qmp).catch(() => ({ there: true }))).there) await sleep(2)
 }
 
-/** Cancels the migration. Afterwards the guest runs only here. */
+/** Cancels the migration. Afterwards the guest runs only on this host. */
 export async function stayHere(
   qmp: Qmp,
   mirrors: readonly { readonly job: string; readonly node: string }[] = [{ job: mirrorJob, node: mirrorNode }],

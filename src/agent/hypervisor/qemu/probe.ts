@@ -24,8 +24,8 @@ export interface QemuProof {
 const kvmLimitMs = 4_000
 
 /**
- * Checks whether QEMU is installed, and selects KVM or emulation. A /dev/kvm that opens may still not work, so a proof
- * boot runs the guest's kernel until Mote's init writes to the console.
+ * Checks whether QEMU is installed, and selects KVM or emulation. Even if /dev/kvm can be opened, KVM may not work, so
+ * a test boot runs the guest's kernel until Mote's init writes to the console.
  */
 export async function probeQemu(
   cacheDir: string,
@@ -41,7 +41,7 @@ export async function probeQemu(
     const key = `${guest.initrd} ${guest.kernel} ${version}`
     const kvm = await whyNoKvm(() =>
       cachedProof(cacheDir, key, signal, () =>
-        proveBoot(guest, 'kvm', kvmLimitMs, signal).catch(error => `the KVM proof boot failed: ${messageOf(error)}`),
+        proveBoot(guest, 'kvm', kvmLimitMs, signal).catch(error => `the KVM test boot failed: ${messageOf(error)}`),
       ),
     )
     if (kvm === undefined) return { available: true, accel: 'kvm', detail: `kvm, ${about}` }

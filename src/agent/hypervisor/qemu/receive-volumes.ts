@@ -17,14 +17,15 @@ export interface Bringing {
   readonly diskLimits: DiskLimits
   readonly volumes: ArrivingVolumes
   /**
-   * Called with true once the source has given the VM up and the guest starts here; with false if the migration failed.
+   * Called with true once the source has given the VM up and the guest starts on this host; with false if the migration
+   * failed.
    */
   readonly onGo: (runs: boolean) => void
 }
 
 /**
  * Receives the VM and resolves when the guest runs.
- * @throws Error if the migration failed; the guest has not run here
+ * @throws Error if the migration failed; the guest has not run on this host
  */
 export async function takeGuestWithVolumes(wire: Wire, bringing: Bringing): Promise<void> {
   const { launched, dir, user, diskLimits, volumes, onGo } = bringing
@@ -46,7 +47,7 @@ export async function takeGuestWithVolumes(wire: Wire, bringing: Bringing): Prom
     await untilLoaded(qmp)
     await qmp.execute('nbd-server-stop')
     onGo(true)
-    // An agent that restarts between these two steps finds the only copy of the guest here, paused.
+    // An agent that restarts between these two steps finds the only copy of the guest on this host, paused.
     await clearMark(dir, 'arriving')
     await qmp.execute('cont')
     await wire.say({ say: 'running' }).catch(() => undefined)

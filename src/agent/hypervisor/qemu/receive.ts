@@ -35,7 +35,7 @@ export async function receiveVm(
   const scratch = () => makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib, plan.launcher.run)
   const volumes = home.arriving
   const start = { kind: 'incoming', after: volumes ? 'stay-paused' : 'run' } as const
-  // With volumes, the VM must not start here until the source has given it up.
+  // With volumes, the VM must not start on this host until the source has given it up.
   if (volumes) await setMark(home.dir, 'arriving')
   else await clearMark(home.dir, 'arriving')
   await clearMark(home.dir, 'left') // from an earlier migration to another host
@@ -138,7 +138,10 @@ async function untilArrived(
   })
 }
 
-/** Sends the identity, with retries: the guest now runs only here, so a slow answer must not fail the migration. */
+/**
+ * Sends the identity, with retries: the guest now runs only on this host, so a slow response must not fail the
+ * migration.
+ */
 async function sendIdentity(guest: GuestChannel, words: () => string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

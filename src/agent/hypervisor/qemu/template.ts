@@ -71,7 +71,7 @@ async function identityOf(file: string): Promise<string> {
 /** Kernel arguments that make the guest's init wait at the point where the template is taken. */
 export const templateArgs = (baseType: string) => ` mote.template=${baseType}`
 
-/** Saves memory, devices and scratch disk of the guest, which is paused meanwhile. */
+/** Pauses the guest while its memory, devices and scratch disk are saved. */
 export async function takeTemplate(
   { qmp, running }: Launched,
   { home, isolation }: Pick<Launch, 'home' | 'isolation'>,

@@ -5,7 +5,7 @@ import { writeFileAtomic } from '../../../lib/files.ts'
 
 /**
  * Records the state of a migration in the VM's directory, for an agent that restarts in the middle of it. `arriving`:
- * the VM has not run here yet and must not be started; `left`: the VM now runs on the target host.
+ * the VM has not run on this host yet and must not be started; `left`: the VM now runs on the target host.
  */
 export type Mark = 'arriving' | 'left'
 

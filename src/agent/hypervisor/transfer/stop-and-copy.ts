@@ -31,17 +31,18 @@ export interface Departure {
    * @param dir an empty directory, which is removed afterwards
    */
   readonly sendState: (wire: Wire, dir: string, onBytes: OnBytes) => Promise<void>
-  /** Lets the guest run here again. Idempotent. */
+  /** Lets the guest run on this host again. Idempotent. */
   readonly resume: () => Promise<void>
 }
 
 type OnBytes = (bytes: number) => void
 
 /**
- * Moves the VM to the target. If a step before `go` fails, the guest resumes here. After `go` it resumes here only if the
- * target reports that it did not start the guest, so that two guests never use the same disk.
+ * Moves the VM to the target. If a step before `go` fails, the guest resumes on this host. After `go` it does so only
+ * if the target reports that it did not start the guest, so that two guests never use the same disk.
  * @param release awaited before the guest is paused
- * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running here.
+ * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running on
+ * this host.
  */
 export async function leaveByCopy(
   vm: Departure,
@@ -104,7 +105,7 @@ async function sendVm(
   return { downtimeMs: Math.round(performance.now() - stoppedMs) }
 }
 
-/** Waits for the target's answer. Only its explicit `failed` lets the guest run here again. */
+/** Waits for the target's answer. Only its explicit `failed` lets the guest run on this host again. */
 async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return

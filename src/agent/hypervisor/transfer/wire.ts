@@ -191,7 +191,7 @@ export interface Listener {
 
 /**
  * Listens on a free port for one VM from another host.
- * @param madeBy VMM, version and CPU of this host. A VM with another value cannot run here.
+ * @param madeBy VMM, version and CPU of this host. It cannot run a VM with another value.
  */
 export async function listenForVm(host: string, madeBy: string): Promise<Listener> {
   const key = randomBytes(16).toString('hex')

@@ -56,7 +56,7 @@ export interface Platform {
   inspect(api: VmmHttp): ReturnType<RunningVm['inspect']>
   /** Idempotent. */
   setPaused(api: VmmHttp, paused: boolean): Promise<void>
-  /** Receives a guest from another host. Resolves when it runs here. */
+  /** Receives a guest from another host. Resolves when it runs on this host. */
   takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void>
   control(vm: VmContext): VmmControl
   /** Releases what the agent holds in memory for this VM. */

@@ -27,11 +27,11 @@ export interface Probe {
   readonly fix: string | null
 }
 
-/** Timeout of the proof boot, which takes one second on real hardware, about ten with nested emulation. */
+/** Timeout of the test boot, which takes one second on real hardware, about ten with nested emulation. */
 const proofLimitMs = 30_000
 
 /**
- * Checks that the VMM is installed and recent enough, that taps are available, and that KVM works. A proof boot runs
+ * Checks that the VMM is installed and recent enough, that taps are available, and that KVM works. A test boot runs
  * the guest's kernel until Mote's init writes to the console.
  */
 export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: AbortSignal): Promise<Probe> {
@@ -64,7 +64,7 @@ export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: Abor
   }
 }
 
-/** Runs the proof boot. @returns undefined if it works, otherwise the reason */
+/** Runs the test boot. @returns undefined if it works, otherwise the reason */
 async function prove(platform: Platform, guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-proof-'))
   try {

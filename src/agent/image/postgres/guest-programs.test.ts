@@ -5,7 +5,7 @@ import { guestFiles } from './recipe.ts'
 
 /**
  * gVisor reports another file system type for volumes than QEMU. Guest programs that looked for ext4 themselves did not
- * find the backup archive there, so databases had no backups.
+ * find the backup archive on gVisor, so databases had no backups.
  */
 it('among the guest programs, only mote-volumes inspects mounts and file system types', () => {
   const looking = readdirSync(guestFiles).filter(name =>

@@ -108,34 +108,38 @@ async function move(from: VolumePool, to: VolumePool, snapshots: readonly string
 }
 
 describe('a volume transfer between two pools', () => {
-  test.each(pairs.map(([from, to]) => ({ from, to })))('$from to $to', { timeout: 120_000 }, async ({ from, to }) => {
-    const missing = kinds[from].missing ?? kinds[to].missing
-    if (missing !== undefined) return void console.warn(`not tried: ${missing}`)
-    await using dirs = new AsyncDisposableStack()
-    const [here, there] = [dirs.use(await testDir()), dirs.use(await testDir())]
-    const { pool: source } = dirs.use(await kinds[from].open(here.path))
-    const { pool: target } = dirs.use(await kinds[to].open(there.path))
-    await source.create(volumeId, 64, undefined, key)
-    await write(source, 40 * mib, Buffer.alloc(2 * mib, 'one'))
-    await source.snapshot(volumeId, 'first')
-    await source.grow(volumeId, 80)
-    await write(source, 40 * mib, Buffer.alloc(mib, 0))
-    await write(source, 70 * mib, Buffer.alloc(mib, 'two'))
-    await source.snapshot(volumeId, 'second')
-    await write(source, 50 * mib, Buffer.alloc(mib, 'three'))
-    const now = await digest(source)
-    const sent = await move(source, target, ['first', 'second'])
-    // Neither holes nor blocks shared by two snapshots are sent twice.
-    expect(sent).toBeLessThan(24 * mib)
-    expect(await digest(target)).toBe(now)
-    for (const snapshotId of ['first', 'second']) {
-      await source.restore(volumeId, snapshotId)
-      await target.restore(volumeId, snapshotId)
-      expect(await digest(target)).toBe(await digest(source))
-    }
-    const { usedBytes } = await target.usage(volumeId)
-    expect(usedBytes).toBeLessThan(60 * mib)
-  })
+  test.each(pairs.map(([from, to]) => ({ from, to })))(
+    'from $from to $to copies content and snapshots',
+    { timeout: 120_000 },
+    async ({ from, to }) => {
+      const missing = kinds[from].missing ?? kinds[to].missing
+      if (missing !== undefined) return void console.warn(`not tried: ${missing}`)
+      await using dirs = new AsyncDisposableStack()
+      const [here, there] = [dirs.use(await testDir()), dirs.use(await testDir())]
+      const { pool: source } = dirs.use(await kinds[from].open(here.path))
+      const { pool: target } = dirs.use(await kinds[to].open(there.path))
+      await source.create(volumeId, 64, undefined, key)
+      await write(source, 40 * mib, Buffer.alloc(2 * mib, 'one'))
+      await source.snapshot(volumeId, 'first')
+      await source.grow(volumeId, 80)
+      await write(source, 40 * mib, Buffer.alloc(mib, 0))
+      await write(source, 70 * mib, Buffer.alloc(mib, 'two'))
+      await source.snapshot(volumeId, 'second')
+      await write(source, 50 * mib, Buffer.alloc(mib, 'three'))
+      const now = await digest(source)
+      const sent = await move(source, target, ['first', 'second'])
+      // Neither holes nor blocks shared by two snapshots are sent twice.
+      expect(sent).toBeLessThan(24 * mib)
+      expect(await digest(target)).toBe(now)
+      for (const snapshotId of ['first', 'second']) {
+        await source.restore(volumeId, snapshotId)
+        await target.restore(volumeId, snapshotId)
+        expect(await digest(target)).toBe(await digest(source))
+      }
+      const { usedBytes } = await target.usage(volumeId)
+      expect(usedBytes).toBeLessThan(60 * mib)
+    },
+  )
 
   // A snapshot taken before the volume grew may be sent after a larger one.
   const shrinking = [
@@ -145,7 +149,7 @@ describe('a volume transfer between two pools', () => {
     ['lvm-thin (strict fake)', 'dir'],
   ] as const
   test.each(shrinking.map(([from, to]) => ({ from, to })))(
-    'a smaller snapshot is sent after a larger one, $from to $to',
+    'from $from to $to copies a smaller snapshot after a larger one',
     { timeout: 120_000 },
     async ({ from, to }) => {
       const missing = kinds[from].missing ?? kinds[to].missing
@@ -172,7 +176,7 @@ describe('a volume transfer between two pools', () => {
     },
   )
 
-  test('a volume that is corrupted in transit is refused', async () => {
+  test('fails if data is corrupted in transit', async () => {
     await using dir = await testDir()
     const [source, target] = ['a', 'b'].map(name => dirPool('local', join(dir.path, name)))
     if (!source || !target) return

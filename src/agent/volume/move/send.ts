@@ -24,8 +24,8 @@ export interface Sender {
   /** Sends all snapshots. The other host verifies each of them. */
   sendSnapshots(): Promise<void>
   /**
-   * Sends the current content that the other host does not have yet. If a VM writes to the volume meanwhile, call this
-   * again.
+   * Sends the current content that the other host does not have yet. If a VM writes to the volume during the call, call
+   * this again.
    */
   sendContent(): Promise<void>
   /** Sends only the first bytes of a volume whose remaining content is transferred in another way. */
@@ -75,8 +75,8 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
       report()
     }
     for (const offset of before) {
-      // Beyond the end of this content, which is smaller than the previous one. The other host truncates a file there,
-      // but not a device. So these chunks must be sent again for a larger content.
+      // The chunk is beyond the end of this content, which is smaller than the previous one. The other host truncates a
+      // file to the new size, but not a device. So such chunks must be sent again with a later, larger content.
       if (offset >= size) there.set(offset, notKnown)
       else await put(offset, zeros.subarray(0, Math.min(chunkBytes, size - offset)), undefined)
     }

@@ -31,7 +31,7 @@ let count = 0
 
 type OnProgress = (doneBytes: number, totalBytes?: number) => void
 
-/** Runs a transfer and lists it in `transfers` meanwhile. If it is canceled, it resolves as if it had finished. */
+/** Runs a transfer, which `transfers` lists until it ends. If it is canceled, it resolves as if it had finished. */
 async function shown(
   kind: Transfer['kind'],
   name: string,

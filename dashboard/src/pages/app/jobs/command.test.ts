@@ -32,11 +32,11 @@ describe('commands in a form', () => {
 
 describe('a release command', () => {
   it.each([
-    ['an unchanged program is not sent', 'python manage.py migrate', ['python', 'manage.py', 'migrate'], undefined],
-    ['an unchanged script is not sent', 'a && b', ['/bin/sh', '-c', 'a && b'], undefined],
-    ['none stays none', '', null, undefined],
-    ['a new one runs in a shell', './migrate up', null, ['/bin/sh', '-c', './migrate up']],
-    ['a changed program runs in a shell', 'python x.py', ['python', 'y.py'], ['/bin/sh', '-c', 'python x.py']],
-    ['an empty text removes it', ' ', ['true'], []],
+    ['is not sent if it is unchanged', 'python manage.py migrate', ['python', 'manage.py', 'migrate'], undefined],
+    ['is not sent if its script is unchanged', 'a && b', ['/bin/sh', '-c', 'a && b'], undefined],
+    ['is not sent if there was none and none is entered', '', null, undefined],
+    ['runs in a shell if it is new', './migrate up', null, ['/bin/sh', '-c', './migrate up']],
+    ['runs in a shell if the program is changed', 'python x.py', ['python', 'y.py'], ['/bin/sh', '-c', 'python x.py']],
+    ['is removed if the text is blank', ' ', ['true'], []],
   ])('%s', (_, text, known, expected) => expect(changedRelease(text, known)).toEqual(expected))
 })

@@ -177,7 +177,7 @@ async function many(report: Report, side: Side): Promise<void> {
   const share = (100 * (cpuMs(pids) - before)) / watchedMs / sandboxes
   report.verdict('idle sandbox, percent of a core', share, 0.2)
   report.verdict(
-    'response time of one sandbox beside 99 others, ms',
+    'response time of one sandbox beside all others, ms',
     await toPage(() => addressOf(side, first.vmId)),
     300,
   )
@@ -215,10 +215,10 @@ export const gvisor: Benchmark = {
       qemu: cold(qemuSide),
       bare: bareProcess,
     })
-    const own = report.samples('gVisor, desired state to page', 'ms', starts.gvisor)
-    report.samples('emulated QEMU, desired state to page', 'ms', starts.qemu)
+    const own = report.samples('gVisor, desired state to response', 'ms', starts.gvisor)
+    report.samples('emulated QEMU, desired state to response', 'ms', starts.qemu)
     report.samples('bare process to page', 'ms', starts.bare)
-    report.verdict('desired state to page, s', own.median / 1000, 0.3)
+    report.verdict('desired state to response, s', own.median / 1000, 0.3)
     const restores = await inTurns(rounds, { gvisor: cold(gvisorSide, from), qemu: cold(qemuSide, from) })
     const restored = report.samples('gVisor, restore to response', 'ms', restores.gvisor)
     report.samples('emulated QEMU, restore to response', 'ms', restores.qemu)

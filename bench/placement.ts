@@ -132,7 +132,7 @@ export const placement: Benchmark = {
       Object.entries(own).map(([at, rates]) => ({ at: Number(at), value: 1000 / median(rates) }))
     const series = { unit: 'ms', along: 'hosts', law: 'flat' } as const
     const own = { 10: found.on10, 100: found.on100, 1000: found.on1000 }
-    report.growth({ ...series, what: 'one placement, of many at once', points: points(own) })
+    report.growth({ ...series, what: 'one placement, many placed at once', points: points(own) })
     if (!hspace) return
     for (const size of [10, 100] as const) {
       report.samples(`hspace, ${size} nodes`, '/s', found[`hspace${size}`])

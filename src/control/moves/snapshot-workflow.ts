@@ -12,7 +12,7 @@ import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { slowestBytesPerMs } from './copy-timeout.ts'
 import { lockGroup, settleGroup } from './group.ts'
-import { type Side, hostOf, workflowToMove, pokeMigration, pollMs, unstarted } from './machine.ts'
+import { type Side, hostOf, workflowToMove, pokeMigration, pollMs, unstarted } from './move-workflow.ts'
 import type { SnapshotMove } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 

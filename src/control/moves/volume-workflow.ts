@@ -9,7 +9,7 @@ import { type Next, type Step, go, wait } from '../../engine/workflow.ts'
 import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { lockGroup, pokeDependents, settleGroup } from './group.ts'
-import { type Side, hostOf, workflowToMove, pokeMigration, pollMs, unstarted } from './machine.ts'
+import { type Side, hostOf, workflowToMove, pokeMigration, pollMs, unstarted } from './move-workflow.ts'
 import * as store from './volume-store.ts'
 import type { VolumeMove } from './volume-store.ts'
 

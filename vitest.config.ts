@@ -61,6 +61,12 @@ const alone = globSync(all).filter(
 const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])
 const quick = isQuick ? quickTests() : []
 
+/**
+ * Most code runs a few times, so optimizing it costs more than it saves: 12 to 20 % of the CPU time of files with a
+ * control plane. Files that measure their process keep V8's default.
+ */
+const unoptimized = ['--no-opt']
+
 export default defineConfig({
   test: {
     // MOTE_TEST_CPU=<file> appends the CPU time of each test file to that file (docs/notes/test-suite-time.md).
@@ -73,9 +79,6 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     maxWorkers: 3,
     isolate: false,
-    // Most code runs a few times, so optimizing it costs more than it saves: 12 to 20 % of the CPU time of files with a
-    // control plane. Files that measure their process keep the default.
-    execArgv: ['--no-opt'],
     projects: [
       ...(isQuick
         ? [
@@ -90,11 +93,12 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'all',
+          execArgv: unoptimized,
           include: all,
           exclude: [...configDefaults.exclude, ...alone, lives, anywhere, schemathesis],
         },
       },
-      { extends: true, test: { name: 'alone', include: alone, isolate: true, execArgv: [] } },
+      { extends: true, test: { name: 'alone', include: alone, isolate: true } },
       { extends: true, test: { name: 'dashboard', include: ['dashboard/src/**/*.test.ts'] } },
       ...(onInstalled.length > 0
         ? [
@@ -104,7 +108,7 @@ export default defineConfig({
             },
           ]
         : []),
-      { extends: true, test: { name: 'lives', include: [lives], sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: 'lives', execArgv: unoptimized, include: [lives], sequence: { groupOrder: 1 } } },
       ...(process.env['MOTE_SCHEMATHESIS']
         ? [{ extends: true as const, test: { name: 'schemathesis', include: [schemathesis] } }]
         : []),

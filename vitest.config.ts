@@ -35,12 +35,12 @@ if (statfsSync(tmpdir()).type === tmpfs) process.env['TMPDIR'] = '/var/tmp'
 /**
  * Test files that run a second time if MOTE_TEST_INSTALLED is set, on the distribution's PostgreSQL instead of the
  * embedded one: those that use a database, except files with `describeEachPostgres`, which test both servers in every
- * run, and files marked "Runs on one PostgreSQL only", which do not depend on the server.
+ * run, and files marked "Not repeated on the distribution's PostgreSQL", which do not depend on the server.
  */
 const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filter(file => {
   const text = readFileSync(file, 'utf8')
   const usesDatabase = /testSystem|testDatabase|support\/identity/.test(text)
-  return usesDatabase && !/describeEachPostgres|Runs on one PostgreSQL only/.test(text)
+  return usesDatabase && !/describeEachPostgres|Not repeated on the distribution's PostgreSQL/.test(text)
 })
 
 /** Test files that depend on the initial state of a module, which other test files in the same process would change. */

@@ -1,4 +1,4 @@
-/** What the site of the documents is made of: the pages of `docs/`, their order, and texts for programs that read. */
+/** Contents of the documentation site: the pages of `docs/`, their order, and plain texts for language models (llms.txt). */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

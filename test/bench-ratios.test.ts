@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: measures the control plane, not the database.
+// Not repeated on the distribution's PostgreSQL: measures the control plane, not the database.
 /**
  * The fast part of the benchmarks: CPU time of the control plane divided by that of a minimal program for the same
  * work, in short alternating rounds. The limits are three times the measured ratios, so that a busy machine does not

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests declarations of operations, not the database.
+// Not repeated on the distribution's PostgreSQL: tests declarations of operations, not the database.
 /** Every declared operation is implemented, and every implemented operation is declared. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'

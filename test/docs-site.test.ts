@@ -1,4 +1,7 @@
-/** The documentation site: its sidebar, and the output of its build. Runs on one PostgreSQL only: no database. */
+/**
+ * The documentation site: its sidebar, and the output of its build. Not repeated on the distribution's PostgreSQL: no
+ * database.
+ */
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -1,6 +1,6 @@
 /**
- * The documentation site contains each released version beside the current one. Runs on one PostgreSQL only: no
- * database.
+ * The documentation site contains each released version beside the current one. Not repeated on the distribution's
+ * PostgreSQL: no database.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

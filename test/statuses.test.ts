@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the API, not the database server.
+// Not repeated on the distribution's PostgreSQL: tests the API, not the database server.
 /** The statuses that the OpenAPI document lists for each operation are exactly those that requests provoke. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { takesKey } from '../src/control/http/write.ts'

@@ -1,4 +1,4 @@
-/** Modules do not use top-level await. Runs on one PostgreSQL only: no database. */
+/** Modules do not use top-level await. Not repeated on the distribution's PostgreSQL: no database. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 

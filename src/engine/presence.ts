@@ -13,7 +13,7 @@ export interface PresenceOptions {
   /** Workflow kinds that the runner runs; stored so that other programs can find out (see `someRunnerLacks`). */
   readonly kinds: readonly string[]
   readonly random: () => number
-  /** Aborts when the runner has stopped, which releases the lock. */
+  /** Aborted when the runner has stopped. The abort releases the runner's lock. */
   readonly gone: AbortSignal
   /** Called with the runner's id when the lock is taken, and with undefined when it is lost. */
   readonly onChange: (id: string | undefined) => void

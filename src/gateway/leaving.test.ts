@@ -92,7 +92,7 @@ it('responds 503 with Retry-After to held requests above the limit of the app', 
   expect((await Promise.all(asked)).map(({ status }) => status).toSorted()).toEqual([200, 200, 503])
 })
 
-it('does not wait for event streams', async () => {
+it('a gateway that shuts down does not wait for event streams', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((_, res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: starts its own database.
+// Not repeated on the distribution's PostgreSQL: starts its own database.
 /**
  * Runs the README's first command on a fresh system (a "cell", cells.ts): a different one each day. `npm run
  * test:anywhere` runs all cells.

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: no database.
+// Not repeated on the distribution's PostgreSQL: no database.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { CellResult } from './cell.ts'
@@ -55,7 +55,7 @@ describe('documents with test results', () => {
     warmSeconds: 10,
   })
 
-  it('the README names a distribution without a count only if each of its cells works', () => {
+  it('the README names a distribution without "(n of m)" only if all of its cases work', () => {
     const all = cells.filter(({ odd }) => odd === null).map(worked)
     expect(testedSentence(all)).toContain('Debian 12, 13 and unstable;')
     const [first] = usualOf('trixie')

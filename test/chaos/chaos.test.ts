@@ -1,6 +1,6 @@
 /**
- * Runs on one PostgreSQL only: this tests processes, not the database. A run of ten seconds, of a minute each night;
- * `npm run bench -- chaos` does the same for ten minutes.
+ * Not repeated on the distribution's PostgreSQL: this tests processes, not the database. A run of ten seconds, of a
+ * minute each night; `npm run bench -- chaos` does the same for ten minutes.
  */
 import { expect, it } from 'vitest'
 import { testDatabase } from '../support/database.ts'

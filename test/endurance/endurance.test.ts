@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests processes, not the database.
+// Not repeated on the distribution's PostgreSQL: tests processes, not the database.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

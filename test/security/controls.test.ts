@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests requests and output, not the database.
+// Not repeated on the distribution's PostgreSQL: tests requests and output, not the database.
 /** Control characters: requests with one in a name are rejected, and the CLI never prints one to a terminal. */
 import { globSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

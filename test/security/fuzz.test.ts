@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the API, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the API, not the database.
 /**
  * Sends malformed requests to every API operation. None may get a 5xx, change a row or get an error without the usual
  * fields. Each night up to 500 bodies per operation, in each run 200; `MOTE_FUZZ=2000` sends more.

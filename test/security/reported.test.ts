@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests requests, not the database.
+// Not repeated on the distribution's PostgreSQL: tests requests, not the database.
 /**
  * Regression tests for faults that reviewers demonstrated on a running system, using only HTTP.
  * `MOTE_TARGET_URL=http://... npx vitest run test/security/reported.test.ts` runs them against another system, such as

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the API, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the API, not the database.
 /** Open event streams end within a second after their credential expires or is revoked. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the built program, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the built program, not the database.
 /**
  * Starts example stacks (compose files) on gVisor. Each must respond as expected, which its services only can if they
  * reach each other. docs/compose-files.md lists the stacks.

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests parsers, not the database.
+// Not repeated on the distribution's PostgreSQL: tests parsers, not the database.
 import { beforeAll } from 'vitest'
 import { controlCases } from './control.ts'
 import { packed } from './inputs.ts'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests a list, not the database.
+// Not repeated on the distribution's PostgreSQL: tests a list, not the database.
 /**
  * Every module that parses bytes from tenants, guests, builders or registries is tested with the worst known input, for
  * which it must not block the event loop for long. This test finds modules without such a case.

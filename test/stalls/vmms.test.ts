@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests parsers, not the database.
+// Not repeated on the distribution's PostgreSQL: tests parsers, not the database.
 import { vmmsCases } from './vmms.ts'
 import { testStalls } from './measure.ts'
 

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests real VMs, not the database server of the control plane.
+// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database server of the control plane.
 /**
  * Tests of a managed database as a user sees it: a real PostgreSQL in a real VM, which is reached by running the
  * commands from the API in a shell.

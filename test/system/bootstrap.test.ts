@@ -1,4 +1,4 @@
-/** What `bin/mote` does in a checkout without node_modules. Runs on one PostgreSQL only: no database. */
+/** What `bin/mote` does in a checkout without node_modules. Not repeated on the distribution's PostgreSQL: no database. */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
 /** Runs every CLI command that calls the API once, as a process, and checks its JSON output, exit code and effect. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { cliSystem } from '../support/cli-system.ts'

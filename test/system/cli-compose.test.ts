@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
 /** `mote compose` as a process, against simulated hosts. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
 /** `mote config` and `mote deploy` with a `mote.toml` file, run as processes against simulated hosts. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -369,7 +369,7 @@ command = ["node", "${script}"]
     expect((await app()).active_deployment_id).toBe(web)
   })
 
-  it('that crash fail their deployment, while the previous version and the app keep running', async () => {
+  it('fail their deployment if they crash, while the previous version and the app keep running', async () => {
     const web = (await app()).active_deployment_id
     const { active_deployment_id: before } = (await user.get('/v1/apps/shop-mails')).body
     await write(workers('other.js').replace('"node", "other.js"', '"sh", "-c", "exit 3"'))

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
 /** CLI commands for everyday work: the app of a folder, .env files, what changed, and who did what. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ it("mote without a command shows the state of the folder's app and useful comman
   expect(out).toContain('mote logs -f')
 })
 
-it('mote here shows why the first deployment failed, or that the app does not exist', async () => {
+it('`mote here` shows why the first deployment failed, or that the app does not exist', async () => {
   await user.post('/v1/apps', { name: 'broken', git_url: '' })
   await user.call('PUT', '/v1/apps/broken/env/MOTE_FAKE', { value: 'boot-fails' })
   await user.post('/v1/apps/broken/deploy', { image: 'docker.io/library/nginx:1.26' })

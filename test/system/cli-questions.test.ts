@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
 /**
  * Every prompt of the CLI: if there is no terminal, the command fails and names the flag or argument that answers the
  * prompt.

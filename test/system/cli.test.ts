@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
 /** Runs the CLI as a process: configuration file, exit codes, JSON output, and prompts on a terminal. */
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

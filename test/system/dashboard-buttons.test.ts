@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
 /**
  * Clicks each button on the pages of apps, deployments, hosts and repositories once and checks its effect, except those
  * that dashboard.test.ts clicks.

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
 /** Using the dashboard with the keyboard only, persistent filters, and the size of the first load. */
 import type { Page } from 'playwright-core'
 import { expect, it, vi } from 'vitest'

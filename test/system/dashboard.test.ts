@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { TOTP } from 'otpauth'

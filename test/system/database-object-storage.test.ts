@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests real VMs, not the database server of the control plane.
+// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database server of the control plane.
 /**
  * A database whose backups and WAL archive go to object storage, and a point-in-time restore from there. PostgreSQL and
  * pgBackRest run in a real VM; a strict S3 test server runs in another network namespace.

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests real VMs, not the database server of the control plane.
+// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database server of the control plane.
 import { driverCases } from '../support/agent/hypervisor.ts'
 import { isNightly } from '../support/nightly.ts'
 import { testManagedDatabase } from '../support/managed-database.ts'

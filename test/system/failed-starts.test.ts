@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests processes, not the database.
+// Not repeated on the distribution's PostgreSQL: tests processes, not the database.
 /**
  * A program that cannot start exits within seconds and prints one sentence with the reason, so that its supervisor can
  * restart it. Tested with the built program, and partly with the sources.

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the first steps of a new user, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the first steps of a new user, not the database.
 /** A new account gets to a running app in three clicks, or two commands. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests builds in real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: tests builds in real VMs, not the database.
 /**
  * From a git push to a served page: a real Git repository over HTTP, a signed webhook, a build in a real VM, a rollout.
  */

@@ -1,5 +1,5 @@
 /**
- * Runs on one PostgreSQL only: this tests hosts and packets, not the database.
+ * Not repeated on the distribution's PostgreSQL: this tests hosts and packets, not the database.
  * Two hosts in network namespaces with a WireGuard mesh between them. Apps on both hosts reach each other by name, the
  * link is cut, and a VM moves through the tunnel while a client holds a connection to it.
  */

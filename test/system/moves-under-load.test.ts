@@ -1,6 +1,6 @@
 /**
- * Runs on one PostgreSQL only: this tests real VMs, not the database. A VM moves back and forth between two agents
- * while requests arrive through two gateways. MOTE_MOVES sets the number of moves.
+ * Not repeated on the distribution's PostgreSQL: this tests real VMs, not the database. A VM moves back and forth
+ * between two agents while requests arrive through two gateways. MOTE_MOVES sets the number of moves.
  */
 import { homedir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database.
 /** Private networks between real VMs: names, addresses, and firewall rules that take effect on a running VM. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

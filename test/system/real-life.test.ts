@@ -1,7 +1,7 @@
 /**
- * Runs on one PostgreSQL only: this tests real VMs, not the database. All operations on one VM through the API, with
- * two agents: deploy, pause, resume, snapshot, restore, attach and detach a volume, balloon, live migration under load,
- * stop, delete. Afterwards nothing of the VM is left.
+ * Not repeated on the distribution's PostgreSQL: this tests real VMs, not the database. All operations on one VM
+ * through the API, with two agents: deploy, pause, resume, snapshot, restore, attach and detach a volume, balloon,
+ * live migration under load, stop, delete. Afterwards nothing of the VM is left.
  */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests builds in real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: tests builds in real VMs, not the database.
 /**
  * Uploading a local folder as an app's source: from the archive to a served page, and archives that must be rejected.
  */

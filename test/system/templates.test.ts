@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the templates, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the templates, not the database.
 /**
  * Deploys templates to simulated hosts, with the CLI and with the code that the dashboard uses: some with every change,
  * all of them each night. src/cli/templates.test.ts plans all of them with every change.

@@ -1,5 +1,6 @@
 /**
- * Runs on one PostgreSQL only: this tests log lines. A trace id is passed from the request through the bus to the host.
+ * Not repeated on the distribution's PostgreSQL: this tests log lines. A trace id is passed from the request through
+ * the bus to the host.
  */
 import { Writable } from 'node:stream'
 import { pino } from 'pino'

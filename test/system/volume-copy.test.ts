@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database.
 /**
  * A volume snapshot on a file system without reflinks: QEMU copies the volume while its VM keeps writing, and the copy
  * contains the state of one instant.

@@ -1,6 +1,7 @@
 /**
- * Runs on one PostgreSQL only: this tests agents and gateways, not the database. Failing wake-ups, and many concurrent
- * requests to a suspended app, with a real gateway and a real agent whose simulated VMs fail on demand.
+ * Not repeated on the distribution's PostgreSQL: this tests agents and gateways, not the database. Failing wake-ups,
+ * and many concurrent requests to a suspended app, with a real gateway and a real agent whose simulated VMs fail on
+ * demand.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createFakeHost, type FakeHost } from '../../src/agent/hypervisor/fake/host.ts'

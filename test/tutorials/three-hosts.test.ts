@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: follows a tutorial with the built program, and does not test the database server.
+// Not repeated on the distribution's PostgreSQL: follows a tutorial with the built program.
 /**
  * Runs the commands of the tutorial "three hosts", with other names and addresses. Each night: in each run,
  * test/system/mesh.test.ts moves VMs between hosts in network namespaces.

@@ -94,7 +94,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a sleeping VM is not started again, and a clone of it continues with its last writes',
+  'a VM that sleeps is not started by its agent, and a clone of its snapshot has its last writes',
   limit,
   async () => {
     await using host = await hostWithVm()

@@ -20,7 +20,7 @@ export const VmRecord = Type.Object({
     }),
     Type.Null(),
   ]),
-  /** `bootKey` of the spec that the process runs with. */
+  /** Hash of the spec fields whose change needs a new boot (`bootKey`), of the spec that the process was started with. */
   bootKey: Type.String(),
   paused: Type.Boolean(),
   imageDigest: Type.Union([Type.String(), Type.Null()]),

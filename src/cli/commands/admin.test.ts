@@ -1,4 +1,4 @@
-/** Runs on one PostgreSQL only: this tests the command line, not the database. */
+/** Not repeated on the distribution's PostgreSQL: this tests the command line, not the database. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

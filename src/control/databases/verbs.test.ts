@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: the test takes several thousand workflow steps, which are the same on every server.
+// Not repeated on the distribution's PostgreSQL: takes thousands of workflow steps, the same on each server.
 /**
  * Runs every verb of databases, their branches and snapshots in every phase: before a step, and in busy phases also
  * during one and while the host is unreachable. The verb takes effect eventually, or is refused with a reason.

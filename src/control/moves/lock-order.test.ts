@@ -1,7 +1,7 @@
 /**
  * Tests that every transaction that locks volumes, snapshots, moves, VMs and hosts follows the lock order of
  * docs/engine.md. Runs each pair of transactions on real PostgreSQL, pauses one at every point where the other can
- * interleave, and expects no deadlock. Runs on one PostgreSQL only.
+ * interleave, and expects no deadlock. Not repeated on the distribution's PostgreSQL.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { alone, collide, crowd, type Work } from '../../../test/support/collide.ts'

@@ -1,4 +1,4 @@
-// Runs on one PostgreSQL only: tests the API, not the database.
+// Not repeated on the distribution's PostgreSQL: tests the API, not the database.
 /** Tests that order and repetition of deliveries do not matter, and that commit statuses are reported. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'

@@ -122,7 +122,7 @@ export const vmOperations = operations({
     scope: 'exec',
     params,
     body: ExecRequest,
-    // The guest accepts a line of 128 KiB, in which an escaped character has half as many bytes as in JSON.
+    // Twice the guest's limit of 128 KiB per line, because an escaped character has twice as many bytes in JSON as in a line.
     maxBytes: 1 << 18,
     answer: ExecAnswer,
     addition: true,

@@ -102,8 +102,8 @@ export async function insert(
 }
 
 /**
- * Checks the project's existing volumes against the plan, after more of them began to count. Locks the project until
- * the transaction ends.
+ * Checks the project's volumes against the plan's storage limit after more of the existing ones count toward it, for
+ * example those of a spare branch that was claimed. Locks the project until the transaction ends.
  * @throws ApiError 403 `plan_limit_exceeded`
  */
 export async function assertStorageFits(tx: Tx, projectId: string): Promise<void> {

@@ -18,7 +18,7 @@ export interface ArrivalAddress {
   readonly host: string
   readonly port: number
   readonly diskPort: number
-  /** The agent's own port for a VM with volumes. */
+  /** For a VM with volumes: the port on which the target's agent, not QEMU, receives them, and the key that it expects. */
   readonly volumes?: { readonly port: number; readonly key: string }
   readonly devices: GuestKernel['devices']
 }

@@ -8,12 +8,12 @@ const files: readonly (readonly [string, string])[] = [
   ['--profile <name...>', 'also use services of these profiles'],
   ['--stack <name>', 'name of the stack; by default that of the file or the folder'],
 ]
-const skip = ['--skip-unsupported', 'leave out what is not supported here'] as const
+const skip = ['--skip-unsupported', 'omit the parts of the file that Mote does not support'] as const
 const prune = ['--prune', 'delete apps of the stack that the file no longer has'] as const
 
 const plan: Verb = {
   usage: 'plan',
-  says: 'Show what mote compose up would change, and what is not supported here; exits with 1 if anything is not',
+  says: 'Show what mote compose up would change, and which parts of the file Mote does not support; exits with 1 if there are any',
   options: [...files, skip, prune],
   example: 'mote compose plan\nmote compose plan -f compose.yaml -f compose.prod.yaml',
   async run(call) {

@@ -184,7 +184,7 @@ async function execAtOnce(call: Call): Promise<Answer> {
   const began = performance.now()
   const body = { command: [...call.rest], timeout_seconds: seconds }
   const answer = await call.client.execInVm({ ...(await place(call)), body })
-  // Check the duration, too: a program can also exit with 124 by itself.
+  // Exit code 124 alone does not prove a timeout, because a program can exit with it, too. So the duration also counts.
   const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
   if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
   raw('stderr', answer.stderr)

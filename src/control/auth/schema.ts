@@ -37,7 +37,7 @@ const signInOperations = operations({
     path: '/v1/auth/register',
     summary: 'Create an account',
     description:
-      'Creates an account with a project of its own, which becomes its default project, and mails a link that verifies the address. It does not start a session: sign in with `POST /v1/auth/login` next. Responds with 409 `name_taken` if the address already has an account.',
+      'Creates an account and its default project, and sends an e-mail with a link that verifies the address. It does not start a session: sign in with `POST /v1/auth/login` next. Responds with 409 `name_taken` if the address already has an account.',
     ...open,
     proof: 'solved captcha',
     body: resource(

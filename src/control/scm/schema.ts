@@ -113,7 +113,7 @@ export const scmOperations = operations({
     path: '/v1/apps/{app_name}/git-credential',
     summary: 'Get the Git credential of an app',
     description:
-      'Returns the credential with which builds of the app read its repository, without the token or private key. Responds with 404 if the app has no credential of its own.',
+      'Returns the credential that builds use to read the repository of the app, without its token or private key. Responds with 404 if the app has no Git credential.',
     ...shared,
     scope: 'read',
     params: ofApp,

@@ -9,32 +9,33 @@ import { runReport } from './test/support/run-report.ts'
 const all = ['src/**/*.test.ts', 'test/**/*.test.ts']
 /**
  * The simulation, which runs after the other tests: it uses every core, with a PostgreSQL server on each, and would
- * make emulated guests twice as slow.
+ * make the emulated guests of other tests twice as slow.
  */
 const lives = 'test/simulation/simulation.test.ts'
 /**
- * The README's first command on a fresh Debian, which runs last: for minutes it installs packages and boots VMs on
- * every core.
+ * The test of the README's first command on a fresh Debian. It runs last, because it installs packages and boots VMs
+ * on every core for minutes.
  */
 const anywhere = 'test/anywhere/anywhere.test.ts'
 
-// Test processes and the programs that they start inherit these variables. No registry: programs under test would
-// compete for its default port. The compile cache reduces the CPU time of a CLI command from 0.3 to 0.1 s.
+// Test processes and the programs that they start inherit these variables. The empty port disables the image registry,
+// because programs under test would compete for its default port. The compile cache reduces the CPU time of a CLI
+// command from 0.3 to 0.1 s.
 process.env['MOTE_REGISTRY_PORT'] ??= ''
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.cache/compile')
 
-/** Only runs with `npm run test:schemathesis`, because it takes minutes and needs a program from PyPI. */
+/** A test that only `npm run test:schemathesis` runs, because it takes minutes and needs a program from PyPI. */
 const schemathesis = 'test/schemathesis/schemathesis.test.ts'
 
 /** File system type of tmpfs: TMPFS_MAGIC (statfs(2)). */
 const tmpfs = 0x01021994
-// Since Debian 13 /tmp is a tmpfs, which is too small for the disks of VMs and lacks FIEMAP (list of a file's data
-// extents).
+// Since Debian 13 /tmp is a tmpfs, which is too small for the disks of VMs and does not support FIEMAP, the ioctl that
+// lists the data extents of a file.
 if (statfsSync(tmpdir()).type === tmpfs) process.env['TMPDIR'] = '/var/tmp'
 
 /**
  * Test files that run a second time if MOTE_TEST_INSTALLED is set, on the distribution's PostgreSQL instead of the
- * embedded one: those that use a database, except files with `describeEachPostgres`, which test both servers in every
+ * embedded one: those that use a database, except files with `describeEachPostgres`, which use both servers in every
  * run, and files marked "Not repeated on the distribution's PostgreSQL", which do not depend on the server.
  */
 const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filter(file => {
@@ -46,9 +47,9 @@ const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filt
 /** Test files that depend on the initial state of a module, which other test files in the same process would change. */
 const fresh = ['src/lib/buffer-pool.test.ts']
 /**
- * Files that run in a process of their own: they test a module's state, replace modules or environment variables, or
- * measure the process. All other files share three processes, because starting one and loading the modules takes 0.9 s
- * of CPU.
+ * Test files that each run in a process of their own, because they test a module's state, replace modules or
+ * environment variables, or measure the process. All other files share three processes, because starting a process and
+ * loading the modules takes 0.9 s of CPU time.
  */
 const alone = globSync(all).filter(
   file =>
@@ -57,13 +58,14 @@ const alone = globSync(all).filter(
     /vi\.(mock|stubEnv)\(|[cC]puUsage\(|memoryUsage\(|resourceUsage\(/.test(readFileSync(file, 'utf8')),
 )
 
-/** True in `npm run test:quick`, which runs the tests that need no database or VM, in less than 90 s. */
+/** True in `npm run test:quick`, which runs only the tests that need no database and no VM, in less than 90 s. */
 const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])
 const quick = isQuick ? quickTests() : []
 
 /**
- * Most code runs a few times, so optimizing it costs more than it saves: 12 to 20 % of the CPU time of files with a
- * control plane. Files that measure their process keep V8's default.
+ * Disables V8's optimizing compilers, because most code runs only a few times in tests, so that optimizing it costs
+ * more than it saves. This saves 12 to 20 % of the CPU time of test files with a control plane. Files that measure
+ * their process keep V8's default.
  */
 const unoptimized = ['--no-opt']
 

@@ -1,6 +1,6 @@
 /**
- * One tenant that abuses the API: on request, runs one kind of abuse, or all at once, for `runMs` and reports the
- * number of responses by status.
+ * Simulates a tenant that abuses the API: on request of the parent process, runs one kind of abuse, or all kinds at
+ * once, for `runMs`, and reports the number of responses by status.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
@@ -17,13 +17,13 @@ type Asked = Parameters<Pool['request']>[0]
 
 const mib = 1 << 20
 const kib = 1 << 10
-/** The largest body that any operation reads as JSON, and a larger one. */
+/** Size of the largest body that any operation reads as JSON, and a larger size. */
 const [whole, tooLarge] = [mib - 1024, 2 * mib]
 const named = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes), git_url: '' })
 const bodies = [named(whole), named(tooLarge), `{"name":${'['.repeat(mib / 2)}`, named(63 * kib)]
-/** As many values as a body may have, of the kind that takes longest to validate. */
+/** A body with the maximum number of values, of the kind that takes longest to validate. */
 const values = JSON.stringify({ name: 'x', git_url: '', ports: Array.from({ length: 9_000 }, () => 'a'.repeat(2)) })
-/** Commands slightly below the size limit: plain, and written as JSON escapes. */
+/** Bodies with a command slightly below the size limit: plain text, and written as JSON escapes. */
 const words = JSON.stringify({ command: Array.from({ length: 3 }, () => 'x'.repeat(64 * kib)) })
 const escapes = `{"command":["${'\\u0041'.repeat(40 * kib)}"]}`
 const value = JSON.stringify({ value: 'x'.repeat(60 * kib) })
@@ -68,7 +68,7 @@ async function run({ url, token, runMs, kind }: Reported): Promise<Record<string
       count(String(statusCode))
     } catch {
       if (end.aborted) return
-      // For example, the server has closed the connection instead of reading the body.
+      // The request has failed, for example because the server closed the connection instead of reading the body.
       count('closed')
       await pause(1)
     }

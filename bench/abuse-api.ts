@@ -8,7 +8,9 @@ import { type Benchmark, median, summarise } from './benchmark.ts'
 import { type Plane, post, startPlane, unlimited } from './plane.ts'
 import { inTurns, scaled } from './turns.ts'
 
-/** The kinds of abuse. The benchmark runs all together, and then one at a time to measure the CPU time of each. */
+/**
+ * The kinds of abuse. The benchmark runs all of them at once, and then one at a time to measure the CPU time of each.
+ */
 export const kinds = [
   'lists',
   'bodies',
@@ -25,7 +27,7 @@ export type Kind = (typeof kinds)[number]
 
 const rounds = 7
 const roundMs = 4_000
-/** Number of rounds in which one kind of abuse runs alone. */
+/** Number of rounds for each kind of abuse alone. */
 const kindRounds = 3
 const kindMs = 3_000
 const auditRows = 5_000
@@ -70,7 +72,7 @@ async function ask(
 }
 
 interface Abuser {
-  /** Abuses the API for this long; returns the number of responses by status. */
+  /** Abuses the API for this many milliseconds; returns the number of responses by status. */
   run(kind: Kind | 'all', runMs: number): Promise<Readonly<Record<string, number>>>
 }
 
@@ -97,10 +99,10 @@ async function startAbuser(plane: Plane, cleanup: AsyncDisposableStack): Promise
 
 export const abuseApi: Benchmark = {
   name: 'abuse-api',
-  goal: 'a tenant abuses the API in every way: others see at most twice their p99 and no error',
-  how: `Two accounts, each limited to 20 requests per second. The quiet one lists its apps ${perSecond} times per second. In every second round the abuser sends as many requests as it can over 40 connections: lists, bodies of up to 2 MiB, nested bodies and bodies of many values, commands of 256 KiB, files of 1 MiB, variables of 64 KiB, lists of 1,000 audit entries, logins with wrong passwords, requests without a credential, and event streams. Afterwards each kind runs alone. The cost for the event loop is the CPU time of its thread, which other load does not change.`,
+  goal: 'while a tenant abuses the API in every way, other tenants see at most twice their p99 and no error',
+  how: `Two accounts are each limited to 20 requests per second. The quiet one lists its apps ${perSecond} times per second. In every second round the abuser sends as many requests as it can over 40 connections: lists, bodies of up to 2 MiB, nested bodies and bodies of many values, commands of 256 KiB, files of 1 MiB, variables of 64 KiB, lists of 1,000 audit entries, logins with wrong passwords, requests without a credential, and event streams. Afterwards each kind runs alone. The cost for the event loop is the CPU time of its thread, which other load does not change.`,
   reading:
-    'The rate limits apply, and no request of the quiet tenant failed. With 60 requests per round the p99 is the slowest request, so it depends on other load; the figures of the event loop do not. With real-time priority for the control plane and the quiet client (2026-11-25), the ratio was 12.3 before a tenant had a share of four requests at a time and large answers counted as several requests, and 3.1 and 1.5 in two runs after; lists of the audit log used 40 % of a core before, 8 % after. What is left is garbage collection: its longest pauses, up to 20 ms, follow bodies of 1 MiB and lists of 1,000 entries.',
+    'The rate limits apply, and no request of the quiet tenant failed. With 60 requests per round the p99 is the slowest request, so it depends on other load; the figures of the event loop do not. With real-time priority for the control plane and the quiet client (2026-11-25), the ratio was 12.3 before a tenant had a share of four requests at a time and large answers counted as several requests, and 3.1 and 1.5 in two runs after; lists of the audit log used 40 % of a core before, 8 % after. The longest computations that remain are garbage collections: its longest pauses, up to 20 ms, follow bodies of 1 MiB and lists of 1,000 entries.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const plane = cleanup.use(await startPlane({ ...unlimited, ...limits }))
@@ -127,20 +129,28 @@ export const abuseApi: Benchmark = {
     const all = (served: readonly { readonly ms: readonly number[] }[]) => served.flatMap(({ ms }) => ms)
     report.samples('alone', 'ms', all(found.quiet))
     report.samples('during the abuse', 'ms', all(found.abuse))
-    report.note(`answers to the abuser: ${textOf(answered)}`)
+    report.note(`responses to the abuser, by status: ${textOf(answered)}`)
     const ratios = found.abuse.map(({ ms }, n) => summarise(ms).p99 / summarise(found.quiet[n]?.ms ?? []).p99)
-    report.verdict('p99 during the abuse / alone, median of the rounds', median(ratios), 2)
+    report.verdict(
+      "p99 of the quiet tenant's requests during the abuse / without it, median of the rounds",
+      median(ratios),
+      2,
+    )
     const errors = found.abuse.reduce((sum, served) => sum + served.errors, 0)
-    report.verdict('errors of the quiet tenant', errors, 0)
+    report.verdict('failed requests of the quiet tenant', errors, 0)
     const longest = (served: readonly { readonly longestMs: number }[]) =>
       Math.max(...served.map(({ longestMs }) => longestMs))
-    report.verdict('longest computation on the event loop, ms', longest(found.abuse), 50)
+    report.verdict(
+      "longest computation on the control plane's event loop during the abuse, ms",
+      longest(found.abuse),
+      50,
+    )
     for (const kind of kinds) {
       const served = []
       for (let round = 0; round < scaled(kindRounds); round++) served.push(await beside(kind, kindMs))
       const share = median(served.map(({ cpuMs }) => (100 * cpuMs) / kindMs))
       report.note(
-        `${kind} alone: longest computation ${longest(served).toFixed(1)} ms, ${share.toFixed(0)} % of a core, p99 ${summarise(all(served)).p99.toFixed(1)} ms; ${textOf(served[0]?.statuses ?? {})}`,
+        `only ${kind}: longest computation ${longest(served).toFixed(1)} ms, ${share.toFixed(0)} % of a core, p99 of the quiet tenant ${summarise(all(served)).p99.toFixed(1)} ms; responses by status: ${textOf(served[0]?.statuses ?? {})}`,
       )
     }
   },
@@ -148,5 +158,5 @@ export const abuseApi: Benchmark = {
 
 const textOf = (answered: Readonly<Record<string, number>>) =>
   Object.entries(answered)
-    .map(([what, count]) => `${what} ${count} times`)
+    .map(([what, count]) => `${count} x ${what}`)
     .join(', ')

@@ -16,12 +16,12 @@ import { inTurns } from './turns.ts'
 
 const rounds = 5
 const roundMs = 8_000
-/** Requests per second to the neighbor. */
+/** Number of requests per second that the neighbor gets. */
 const perSecond = 20
-/** Pause in which the effects of the previous round end. */
+/** Pause between rounds, in milliseconds, so that a round does not affect the next one. */
 const quietMs = 1_500
 const page = '/health'
-/** gVisor if MOTE_RUNSC_BIN names its program, as in the benchmark `gvisor`. */
+/** Uses gVisor if MOTE_RUNSC_BIN is set, as in the benchmark `gvisor`; else QEMU. */
 const hypervisor = process.env['MOTE_RUNSC_BIN'] === undefined ? 'qemu' : 'gvisor'
 
 interface Served {
@@ -33,7 +33,7 @@ interface Served {
   readonly cpuPercent: number
 }
 
-/** Requests the page at a fixed rate, without waiting for responses. */
+/** Requests the neighbor's page at a fixed rate, without waiting for responses. */
 async function serve(pool: Pool, host: string): Promise<Pick<Served, 'ms' | 'errors'>> {
   const ms: number[] = []
   const errors: string[] = []
@@ -81,7 +81,7 @@ async function refusals(port: number): Promise<string> {
 /**
  * Memory of both guests. The kernel of a gVisor sandbox keeps up to 1 MiB for 60 s for each connection that the guest
  * closes, as the neighbor's program does after each request (docs/notes/gvisor.md). With 512 MiB, Linux killed the
- * neighbor's sandbox even without abuse.
+ * neighbor's sandbox for lack of memory even without abuse.
  */
 const memoryMib = 2048
 
@@ -93,8 +93,8 @@ async function deploy({ client, dir }: BenchCloud, name: string, image: string) 
 
 export const abuse: Benchmark = {
   name: 'abuse',
-  goal: "a guest abuses its host in every way: a neighbor's page takes at most twice its p99, without errors",
-  how: `Two real VMs of one host under mote up. The neighbor's page, a file, is requested ${perSecond} times per second through the gateway. In turn the other guest is idle, computes (one busy vCPU, which is within its limits), and does all of this at once: datagrams and TCP connections to a million addresses, DNS queries, broadcasts, floods of its log and its console, writes with fsync, forks, memory allocation, and API exec calls with 1 MiB of output each. Its traffic goes into an empty network namespace. Agent, control plane and gateway share one process here, so the figures of its event loop are upper bounds for each. Every 5 ms the process reads how long its main thread computed and how long it had no processor (/proc/self/schedstat), which separates the stalls of a busy computer from its own.`,
+  goal: 'while a guest abuses its host in every way, the page of another VM on the host takes at most twice its p99, without errors',
+  how: `Two real VMs run on one host under mote up. The page of one of them (the neighbor), a file, is requested ${perSecond} times per second through the gateway. In turn the other guest is idle, computes (one busy vCPU, which is within its limits), and does all of this at once: datagrams and TCP connections to a million addresses, DNS queries, broadcasts, floods of its log and its console, writes with fsync, forks, memory allocation, and API exec calls with 1 MiB of output each. Its traffic goes into an empty network namespace. Agent, control plane and gateway share one process here, so the figures of its event loop are upper bounds for each. Every 5 ms the process reads how long its main thread computed and how long it had no processor (/proc/self/schedstat), which separates the stalls of a busy computer from its own.`,
   reading: `Without KVM, each guest is emulated, and a busy guest takes one of the two cores, so the ratios depend on other load.
 
 With emulated guests (2026-11-22, with another test suite on the same cores), the ratio of the neighbor's p99 during the abuse to that without was 1.79 at a load of 4 (5 rounds, no error, longest stall of the event loop 72 ms), 4.1 at a load of 9 (5 rounds, stall 234 ms), and 4.2 and 2.0 at a load of 11 (3 and 2 rounds). Compared with a guest that only computes, which no network limit affects, the ratios were 2.1, 2.5, 0.9 and 1.6. With each kind of abuse alone for 5 s at a load of 4 to 6, the p99 was 15 to 40 ms for connections, DNS, log and console floods, memory and all of them at once, compared with 24 ms without abuse. Programs that print only control characters caused stalls of 0.5 s until such characters counted with their size in JSON. The computer has no cgroup v2 controllers, so emulated guests had no CPU limit.
@@ -152,28 +152,38 @@ The cause of the stalls was determined on 2026-11-26 with stacks sampled every 0
     report.samples('alone', 'ms', all(found.alone))
     report.samples('beside a guest that computes', 'ms', all(found.computing))
     report.samples('during the abuse', 'ms', all(found.abuse))
-    for (const [what, served] of Object.entries(found)) report.note(`${what}: ${loopText(served)}`)
+    for (const [what, served] of Object.entries(found))
+      report.note(`mote up in the rounds named ${what}: ${loopText(served)}`)
     report.verdict(
-      'longest computation on the event loop during the abuse, ms',
+      'longest computation on the event loop of mote up during the abuse, ms',
       Math.max(...found.abuse.map(({ turns }) => turns.longestMs)),
       50,
     )
-    report.note(`refused: ${(await refusals(metricsPort)) || 'nothing'}`)
+    report.note(`traffic that the agent dropped, by kind: ${(await refusals(metricsPort)) || 'nothing'}`)
     const ratios = (under: readonly Served[]) =>
       median(found.abuse.map(({ ms }, n) => summarise(ms).p99 / summarise(under[n]?.ms ?? []).p99))
-    report.verdict('p99 during the abuse / alone, median of the rounds', ratios(found.alone), 2)
-    report.note(`p99 during the abuse / beside a guest that computes: ${ratios(found.computing).toFixed(2)}`)
+    report.verdict(
+      "p99 of the neighbor's page during the abuse / without it, median of the rounds",
+      ratios(found.alone),
+      2,
+    )
+    report.note(
+      `p99 of the neighbor's page during the abuse / beside a guest that computes: ${ratios(found.computing).toFixed(2)}`,
+    )
     for (const [what, served] of Object.entries(found))
       for (const [error, same] of Map.groupBy(
         served.flatMap(({ errors }) => errors),
         one => one,
       ))
         report.note(`${what}: ${same.length} times ${error.trim()}`)
-    report.verdict('errors of the neighbor', found.abuse.flatMap(({ errors }) => errors).length, 0)
+    report.verdict("failed requests of the neighbor's page", found.abuse.flatMap(({ errors }) => errors).length, 0)
   },
 }
 
-/** Describes the longest stall with its parts, and the longest computation, which may not be part of that stall. */
+/**
+ * Describes the longest stall of the event loop with its parts, and the longest computation, which need not be part of
+ * that stall.
+ */
 function loopText(served: readonly Served[]): string {
   const [longest] = served.map(({ turns }) => turns.stall).toSorted((a, b) => b.ms - a.ms)
   const { ms = 0, cpuMs = 0, waitedMs = 0 } = longest ?? {}
@@ -182,7 +192,10 @@ function loopText(served: readonly Served[]): string {
   return `longest stall of the event loop ${ms.toFixed(0)} ms, of it ${cpuMs.toFixed(0)} ms computation and ${waitedMs.toFixed(0)} ms without a processor; longest computation ${computed.toFixed(0)} ms; mote up used ${percent.toFixed(0)} % of a core`
 }
 
-/** Runs programs with large output until aborted; returns their number. Ignores errors: a busy guest may time out. */
+/**
+ * Runs programs with large output until the signal aborts; returns the number of programs. Ignores errors, because a
+ * busy guest may exceed the time limit.
+ */
 async function execAll(exec: (command: string[]) => Promise<unknown>, signal: AbortSignal): Promise<number> {
   let count = 0
   for (; !signal.aborted; count++) await exec(['dd', 'if=/dev/zero', 'bs=65536', 'count=16']).catch(() => pause(100))

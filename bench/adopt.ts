@@ -1,5 +1,6 @@
 /**
- * Time until a restarted agent has adopted its running VMs, compared with a bare query to the QMP socket of each QEMU.
+ * Measures the time until a restarted agent has adopted its running VMs, compared with the time of a bare query to the
+ * QMP socket of each QEMU.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { readlink } from 'node:fs/promises'
@@ -19,7 +20,7 @@ export const adopt: Benchmark = {
   goal: `a restarted agent adopts its ${vms} VMs within twice the time of querying each QMP socket, and 2 s`,
   covers: ['B18'],
   how: `${vms} real VMs run. The agent is stopped (the VMs continue) and another one is started on its directory; measured until it reports every VM as running and healthy. The lower limit is measured while no agent is connected: connect to all QMP sockets in parallel and query the status.`,
-  reading: `The goal is for 100 VMs; two cores can emulate ${vms}. A new agent also reads its directory, probes its hypervisors, connects to four sockets of each VM and waits for the first health check of each app over the emulated network. The QMP query is one round trip to a running process; a Node program that does only this is shown for comparison. Of 200 ms some 60 are nft and ip (the kernel's delays when rules are loaded), 20 the search for strays, and 100 the answers of the guests.`,
+  reading: `The goal is for 100 VMs; two cores can emulate ${vms}. A new agent also reads its directory, probes its hypervisors, connects to four sockets of each VM and waits for the first health check of each app over the emulated network. The QMP query is one round trip to a running process; a Node program that does only this is shown for comparison. Of the 200 ms, some 60 are spent on nft and ip (the kernel's delays when rules are loaded), 20 on the search for strays, and 100 on waiting for the answers of the guests.`,
   unable: missingForVms,
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -53,7 +54,11 @@ export const adopt: Benchmark = {
     report.samples(`start of the agent until ${vms} VMs are healthy`, 'ms', adopted)
     report.samples(`${vms} QMP sockets asked`, 'ms', asked)
     report.samples(`a bare Node program that asks ${vms} QMP sockets, from its start to its end`, 'ms', program)
-    report.verdict('adopted / queried (medians)', median(adopted) / median(asked), 2)
-    report.verdict('adopted, s', median(adopted) / 1000, 2)
+    report.verdict(
+      'time to adopt the VMs / time to query their QMP sockets (medians)',
+      median(adopted) / median(asked),
+      2,
+    )
+    report.verdict('time to adopt the VMs (median), s', median(adopted) / 1000, 2)
   },
 }

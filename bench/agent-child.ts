@@ -1,4 +1,4 @@
-/** Runs a host agent with simulated VMs, to measure its memory and start. Arguments: `<data directory> <VMs>`. */
+/** Runs a host agent with simulated VMs, to measure its memory and start time. Arguments: `<data directory> <VMs>`. */
 import { pino } from 'pino'
 import { agentConfig } from '../src/agent/base/config.ts'
 import { startAgent } from '../src/agent/main.ts'

@@ -1,4 +1,4 @@
-/** The API on a private PostgreSQL, in this process, with one account and its credentials. */
+/** Runs the API in this process, with a private PostgreSQL, one account and its credentials. */
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ const settings = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
 }
 
-/** A PostgreSQL that runs until `cleanup` ends, with all migrations applied. */
+/** Starts a PostgreSQL with all migrations applied, which runs until `cleanup` ends. */
 async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   const reaper = startReaper()
   cleanup.defer(() => reaper.finish())
@@ -58,7 +58,7 @@ async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   return postgres.url
 }
 
-/** Starts the API. @param migrated URL of the caller's migrated database; default: a new one */
+/** Starts the API. @param migrated URL of a database with all migrations; default: a new database */
 export async function startBenchApi(more: readonly Feature[] = [], migrated?: string): Promise<BenchApi> {
   await using cleanup = new AsyncDisposableStack()
   const log = pino({ level: 'silent' })

@@ -10,7 +10,7 @@ export interface Arrivals {
 /** Starts counting. @param marker bytes that occur exactly once per event */
 export function arrivals(connections: number, marker: Buffer): Arrivals {
   const observed = Array.from({ length: connections }, () => 0)
-  // A marker may be split across chunks, so keep the end of the previous chunk.
+  // For each connection, the end of its previous chunk, because a marker may be split across chunks.
   const rests: Buffer[] = Array.from({ length: connections }, () => Buffer.alloc(0))
   let waiting: { readonly events: number; readonly resolve: () => void } | undefined
   let left = 0

@@ -6,12 +6,12 @@ import { connect } from 'node:net'
 
 const ask = (dir: string) =>
   new Promise<void>((resolve, reject) => {
-    process.chdir(dir) // a socket path is limited to 107 characters
+    process.chdir(dir) // Use a relative path, because a socket path is limited to 107 characters.
     const socket = connect('qmp.sock')
     let answers = 0
     socket.on('error', reject)
     socket.on('data', chunk => {
-      // The greeting and two answers, one line each.
+      // QMP sends three lines: the greeting and two responses.
       answers += chunk.toString().split('\n').length - 1
       if (answers < 3) return
       socket.destroy()

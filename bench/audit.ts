@@ -1,4 +1,7 @@
-/** Time to read the first page of the audit log and its exact total, at a million rows (`MOTE_BENCH_AUDIT_ROWS`). */
+/**
+ * Measures the time to read the first page of an audit log and the exact number of its entries, with a million rows
+ * (`MOTE_BENCH_AUDIT_ROWS`).
+ */
 import pg from 'pg'
 import { auditPage, auditTotal } from '../src/control/audit/store.ts'
 import { newest } from '../src/control/http/paging.ts'
@@ -7,16 +10,16 @@ import type { Benchmark } from './benchmark.ts'
 
 const filters = [
   ['no filter', undefined, undefined],
-  ['action', 'app.7', undefined],
-  ['rare type', undefined, 'rare'],
-  ['action and rare type', 'app.0', 'rare'],
-  ['nothing found', 'no.such', undefined],
+  ['filter by action', 'app.7', undefined],
+  ['filter by a rare type', undefined, 'rare'],
+  ['filter by action and a rare type', 'app.0', 'rare'],
+  ['filter without matches', 'no.such', undefined],
 ] as const
 
 const rowsAtOnce = 100_000
 /**
- * Inserts rows like the product's: time-ordered ids (RFC 9562, version 7), so that each index grows at its end, and
- * hashes of the same length.
+ * Inserts audit entries like those of the product: with time-ordered ids (RFC 9562, version 7), so that each index
+ * grows at its end, and with hashes of the same length.
  */
 const insertRows = `INSERT INTO audit_log (id, account_id, project_id, action, resource_type, details, position, hash)
   SELECT (lpad(to_hex(i), 8, '0') || '-0000-7000-8000-' || substr(md5(i::text), 1, 12))::uuid, a.id, a.default_project_id,
@@ -54,7 +57,11 @@ export const audit: Benchmark = {
           await Promise.all([auditPage(api.db, filter, newest(50)), auditTotal(api.db, filter)])
           times.push(performance.now() - began)
         }
-        report.verdict(`${name}, median ms`, report.samples(`${rows} rows, ${name}`, 'ms', times).median, 20)
+        report.verdict(
+          `first page of the audit log (${name}), median ms`,
+          report.samples(`${rows} rows, ${name}`, 'ms', times).median,
+          20,
+        )
       }
     } finally {
       await client.end()

@@ -1,6 +1,6 @@
 /**
- * The cost of authentication: CPU time of this process per request, compared with the same handler without a
- * credential, among 1,000 to 1,000,000 tokens.
+ * Measures the cost of authentication: the CPU time of this process per request, compared with that of the same
+ * handler without a credential, with 1,000 to 1,000,000 tokens in the database.
  */
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
@@ -14,7 +14,7 @@ import { inTurns } from './turns.ts'
 const rounds = 7
 const requests = 3_000
 const inFlight = 32
-/** Number of access tokens of other accounts. */
+/** Numbers of access tokens of other accounts in the database. */
 const tokens = [1000, 100_000, 1_000_000] as const
 
 const answer = Type.Object({ ok: Type.Boolean() })
@@ -28,9 +28,9 @@ const nothing = { read: async () => ({ ok: true }) }
 const benchFeature = feature(benchOperations, { open: nothing, known: nothing, inProject: nothing })
 
 interface Cost {
-  /** CPU time of this process per request, us. */
+  /** CPU time of this process per request, in microseconds. */
   readonly cpuUs: number
-  /** Wall time per request, us. */
+  /** Elapsed time per request, in microseconds. */
   readonly us: number
 }
 
@@ -55,7 +55,7 @@ export const auth: Benchmark = {
   name: 'auth',
   goal: 'a JWT costs at most 60 us of CPU, an access token at most 1.2 times that, independent of their number up to a million',
   covers: ['B13'],
-  how: 'Requests go directly into the server, without sockets, alternating between handlers that do nothing: one without authentication, one that needs a credential, and one that also needs a project. Measures the CPU of the process per request, without PostgreSQL. To measure the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens alternate; this is time and includes PostgreSQL.',
+  how: 'Requests go directly into the server, without sockets, alternating between handlers that do nothing: one without authentication, one that needs a credential, and one that also needs a project. Measures the CPU of the process per request, without PostgreSQL. To measure the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens alternate; this part measures time, including PostgreSQL.',
   reading:
     'From the second use on, a plain hash of the token replaces the signature check of a JWT and the keyed hash of an access token (docs/decisions/0073-pipelined-reads-and-writes.md). The database is queried each time, and the remaining cost of both is that one statement by node-pg.',
   async run(report) {
@@ -68,7 +68,11 @@ export const auth: Benchmark = {
     }
     const series = { what: 'request with a PAT', unit: 'us', along: 'tokens of others', law: 'flat' } as const
     const withPat = async ({ app, pat }: BenchApi) => (await costOf(app, '/bench/known', pat)).us
-    report.verdict('cost among 1,000,000 / among 1,000', await growthOf(report, series, rounds, apis, withPat), 1.2)
+    report.verdict(
+      'time of a request with 1,000,000 access tokens in the database / with 1,000',
+      await growthOf(report, series, rounds, apis, withPat),
+      1.2,
+    )
     const [few] = apis
     if (few) await cpuOfEach(report, few.plane)
   },
@@ -89,15 +93,15 @@ async function cpuOfEach(report: Report, { app, jwt, pat }: BenchApi): Promise<v
   report.samples('JWT + project', 'us', found.jwtInProject)
   report.samples('PAT + project', 'us', found.patInProject)
   const check = (values: readonly number[]) => median(values) - median(found.open)
-  report.verdict('JWT check, us', check(found.jwt), 60)
-  report.verdict('PAT check / JWT check', check(found.pat) / check(found.jwt), 1.2)
+  report.verdict('CPU to check a JWT, us', check(found.jwt), 60)
+  report.verdict('CPU to check an access token / CPU to check a JWT', check(found.pat) / check(found.jwt), 1.2)
 }
 
 async function seedTokens({ databaseUrl }: BenchApi, count: number): Promise<void> {
   const sql = new pg.Client({ connectionString: databaseUrl })
   await sql.connect()
   try {
-    // Disables foreign key checks, which would be done per row.
+    // Disable foreign key checks, which PostgreSQL would make for each row.
     await sql.query('SET session_replication_role = replica')
     await sql.query(
       `INSERT INTO pat (account_id, hash, id, last_four, name, scopes)
@@ -106,7 +110,7 @@ async function seedTokens({ databaseUrl }: BenchApi, count: number): Promise<voi
       [count],
     )
     await sql.query('VACUUM ANALYZE pat')
-    // Without a checkpoint, the database would write a million rows to disk during the first rounds.
+    // Make a checkpoint now. Otherwise, PostgreSQL would write a million rows to disk during the first rounds.
     await sql.query('CHECKPOINT')
   } finally {
     await sql.end()

@@ -1,6 +1,6 @@
 /**
- * Starts peers: third-party programs that the product is compared with. Each has its own files and socket, which are
- * removed at the end.
+ * Starts peers: third-party programs that the product is compared with. Each peer has its own files and socket, which
+ * are removed at the end of the benchmark.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,13 +29,13 @@ export async function beside<P extends AsyncDisposable>(
 }
 
 export interface PeerProgram {
-  /** Programs that must be installed. */
+  /** Names of programs that must be installed to run the peer. */
   readonly needs: readonly string[]
   readonly asRoot?: boolean
   /** Creates files that the program needs at its start. */
   readonly prepare?: (dir: string) => Promise<void>
   readonly command: (dir: string) => readonly string[]
-  /** Rejects, or resolves with false, until the peer responds. */
+  /** Returns a promise that rejects, or resolves with false, until the peer responds. */
   readonly ready: (dir: string) => Promise<unknown>
 }
 
@@ -94,9 +94,9 @@ export async function startPeer(cleanup: AsyncDisposableStack, peer: PeerProgram
 }
 
 /**
- * The command that runs the shell script in its own namespaces, with `dir` as $1: its mounts and background processes
- * end with it. The shell does not exec the program but stays process 1 of the namespace, because orphans that no
- * process reaps would look alive to the peer.
+ * Returns the command that runs a shell script in namespaces of its own, with `dir` as $1: its mounts and background
+ * processes end with the script. The shell remains process 1 of the PID namespace to reap orphaned processes, which
+ * would otherwise look alive to the peer.
  */
 export const apart = (script: string, dir: string): readonly string[] => [
   ...['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'],

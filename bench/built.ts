@@ -12,7 +12,7 @@ const built = once(async () => {
   process.once('exit', () => rmSync(outDir, { recursive: true, force: true }))
 })
 
-/** Returns the built file of a child program. */
+/** Returns the path of the built file of a child program. */
 export async function builtChild(name: `${string}-child.ts`): Promise<string> {
   await built()
   return join(outDir, basename(name, '.ts') + '.js')

@@ -1,6 +1,6 @@
 /**
- * Kills programs with -9 at random for ten minutes (MOTE_CHAOS_SECONDS) while users work, with a real nats-server and a
- * real PostgreSQL. A longer run of `test/chaos`.
+ * Kills programs with -9 at random for ten minutes (MOTE_CHAOS_SECONDS) while users work, with a real nats-server and
+ * a real PostgreSQL. This is a longer run of the tests in `test/chaos`.
  */
 import { connectDb } from '../src/db/connect.ts'
 import { pino } from 'pino'
@@ -13,7 +13,10 @@ import { natsMissing } from '../test/support/nats.ts'
 import type { Benchmark } from './benchmark.ts'
 
 const mostShown = 20
-/** Returns gVisor if it works on this machine: emulated VMs would leave little CPU time to the other programs. */
+/**
+ * Returns gVisor if it works on this computer, because emulated VMs would leave little CPU time for the other
+ * programs; otherwise QEMU, if it is installed.
+ */
 async function realHypervisor(): Promise<RealHypervisor | undefined> {
   const sandboxes = (await driverCases()).find(({ config, skip }) => config.hypervisor === 'gvisor' && !skip)
   const runsc = sandboxes?.config.programs?.runsc
@@ -24,11 +27,12 @@ const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? 600)
 
 export const chaosBenchmark: Benchmark = {
   name: 'chaos',
-  goal: `${seconds} s of kill -9: no leak, no lost write, and all resources in their desired state within 30 s`,
+  goal: `after ${seconds} s in which processes are killed with SIGKILL, no resource is leaked, no write is lost, and all resources are in their desired state within 30 s`,
   unable: async () => natsMissing,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
-    // Keeps this process alive while it waits for child processes, which alone would not.
+    // Keep this process alive with a timer while it waits for child processes, because waiting alone does not keep it
+    // alive.
     const awake = setInterval(() => undefined, 1000)
     cleanup.defer(() => clearInterval(awake))
     const server = cleanup.use(await startPrivateServer('embedded'))
@@ -52,8 +56,13 @@ export const chaosBenchmark: Benchmark = {
     report.note(
       `${kills.control} control planes, ${kills.agent} agents and ${kills.bus} nats-servers killed, ${realHosts} of ${3 + realHosts} hosts with ${hypervisor?.name ?? 'simulated'} VMs, ${hostsLost} hosts unreachable until they were declared lost; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
     )
-    if (result.slowest.length > 0) report.note(`settled last: ${result.slowest.join('; ').slice(0, 500)}`)
-    report.verdict('leaks and lost writes', result.faults.length, 0)
-    report.verdict('all resources in their desired state after the last kill, s', result.convergedSeconds, 30)
+    if (result.slowest.length > 0)
+      report.note(`faults that lasted longest after the last kill: ${result.slowest.join('; ').slice(0, 500)}`)
+    report.verdict('leaked resources and lost writes', result.faults.length, 0)
+    report.verdict(
+      'time from the last kill until all resources are in their desired state, s',
+      result.convergedSeconds,
+      30,
+    )
   },
 }

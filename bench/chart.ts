@@ -11,7 +11,7 @@ const colors = ['#2563eb', '#d97706', '#059669', '#7c3aed', '#dc2626', '#0891b2'
 const color = (n: number) => colors[n % colors.length] ?? '#2563eb'
 
 const escape = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-/** The expected values of a series at its points, by its law (flat or linear). */
+/** Returns the expected value at each point of a series, by the law of its growth (flat or linear). */
 function lawful({ law, points }: Growth): { readonly at: number; readonly value: number }[] {
   const [first] = points
   const last = points.at(-1)
@@ -37,14 +37,14 @@ export function figure(value: number): string {
 
 interface Panel {
   readonly height: number
-  /** Returns the SVG of the panel. @param top its vertical position */
+  /** Returns the SVG of the panel. @param top vertical position of the panel in the chart */
   draw(top: number): string
 }
 
-/** Draws all values of one unit on one scale from 0. */
+/** Returns a panel with a bar for each value; all values have the same unit and scale, which begins at 0. */
 function bars(unit: Unit, measured: readonly Measured[]): Panel {
   const room = width - labelWidth - valueWidth
-  // Cut off an extreme p99, so that the bars of the medians remain visible.
+  // Cut off an extreme p99, so that the bars of the medians do not become too short.
   const medians = Math.max(...measured.map(({ median }) => median))
   const most = Math.min(Math.max(...measured.map(({ p99 }) => p99)), medians * 2.5) || 1
   const x = (value: number) => labelWidth + (Math.min(value, most) / most) * room
@@ -66,7 +66,10 @@ function bars(unit: Unit, measured: readonly Measured[]): Panel {
   }
 }
 
-/** Draws lines that share a unit and an axis; the axis is logarithmic if it spans more than a factor of 20. */
+/**
+ * Returns a panel with a line for each series; all series have the same unit and horizontal axis, which is logarithmic
+ * if it spans more than a factor of 20.
+ */
 function lines(series: readonly Growth[]): Panel {
   const points = series.flatMap(one => one.points)
   const [first] = series
@@ -117,7 +120,7 @@ function lines(series: readonly Growth[]): Panel {
   }
 }
 
-/** Renders the chart of a result. @returns undefined if nothing was measured */
+/** Renders the chart of a result. @returns the SVG; undefined if nothing was measured */
 export function chart(result: Result): string | undefined {
   const byUnit = Map.groupBy(result.measured, ({ unit }) => unit)
   const byAxis = Map.groupBy(result.growth, ({ unit, along }) => `${unit} ${along}`)

@@ -1,4 +1,4 @@
-/** `mote up` in its own process, as users run it, with a signed-in user. */
+/** Runs `mote up` in its own process, as users do, with a signed-in user. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,13 +17,13 @@ export interface BenchCloud extends AsyncDisposable {
   readonly gatewayPort: number
   /** PID of the process that runs the whole cloud. */
   readonly pid: number
-  /** Figures of the event loop of that process since the last call. Only with `measured`. */
+  /** Returns the figures of that process's event loop since the last call. Needs the option `measured`. */
   turns(): Promise<Turns>
 }
 
 /**
  * Starts `mote up` with a signed-in user.
- * @param env settings in addition to those of every benchmark
+ * @param env environment variables in addition to those that every benchmark sets
  * @param measured whether to measure the event loop, which costs 1 % of a core
  */
 export async function startBenchCloud(
@@ -88,7 +88,10 @@ export async function startBenchCloud(
   }
 }
 
-/** Returns the ports from the child's log. Reads on until the child exits, because a full pipe would block it. */
+/**
+ * Returns the ports of the API and of the gateway from the child's log. Reads the log until the child exits, because a
+ * full pipe would block it.
+ */
 async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: number]> {
   let output = ''
   const found = Promise.withResolvers<[api: string, gatewayPort: number]>()
@@ -101,7 +104,7 @@ async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: 
   return found.promise
 }
 
-/** Milliseconds until the app returns 200 through the gateway. */
+/** Returns the milliseconds until the app responds with 200 through the gateway. */
 export async function untilAnswer(
   cloud: BenchCloud,
   host: string,

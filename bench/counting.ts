@@ -1,6 +1,6 @@
 /**
- * Counts the statements that a program sends to PostgreSQL and the bytes that it sends over the bus: a cost that does
- * not depend on other load.
+ * Counts the statements that a program sends to PostgreSQL and the bytes that it sends over the bus. Unlike times,
+ * these numbers do not depend on the load of the computer.
  */
 import type { Bus } from '../src/bus/bus.ts'
 import type { Db, Sql, Statement, Tx } from '../src/db/db.ts'
@@ -8,7 +8,7 @@ import type { Db, Sql, Statement, Tx } from '../src/db/db.ts'
 export interface Counts {
   /** Number of statements by name, including `BEGIN` and `COMMIT`. */
   readonly statements: Map<string, number>
-  /** Size of the messages as JSON. */
+  /** Total size of the messages on the bus as JSON. */
   busBytes: number
   reset(): void
 }
@@ -67,7 +67,7 @@ export function counting(db: Db, bus: Bus): { readonly db: Db; readonly bus: Bus
   }
 }
 
-/** Formats the total and the most frequent statements. */
+/** Formats the total number of statements and the most frequent ones. */
 export function describeCounts(counts: Counts, per: number): string {
   const total = [...counts.statements.values()].reduce((sum, n) => sum + n, 0)
   const most = [...counts.statements].toSorted((a, b) => b[1] - a[1]).slice(0, 8)

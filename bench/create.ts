@@ -1,4 +1,7 @@
-/** Rate of creating apps and rules, compared with one durable INSERT and with LXD; among 1,000 to 100,000 apps. */
+/**
+ * Measures the rate at which apps and security rules are created, compared with the rates of one durable INSERT and of
+ * LXD, with 1,000 to 100,000 apps in the database.
+ */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Benchmark } from './benchmark.ts'
@@ -20,7 +23,7 @@ const load = { requests: 150, inFlight: 8 }
 const short = { rounds: 15, requests: 60, inFlight: 8 }
 const otherApps = [1000, 10_000, 100_000] as const
 
-/** Operations per second, eight at a time. */
+/** Returns the number of operations per second, with eight in progress at a time. */
 async function rateOf(count: number, act: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   let left = count
@@ -32,8 +35,8 @@ async function rateOf(count: number, act: () => Promise<unknown>): Promise<numbe
 }
 
 /**
- * The operations to compare with: one INSERT, and the minimal transaction of any program that limits the number of apps
- * per project: lock, count, insert, audit, commit.
+ * Returns the operations to compare with: one INSERT, and the minimal transaction of any program that limits the
+ * number of apps per project (lock, count, insert, audit, commit).
  */
 async function bareOf(cleanup: AsyncDisposableStack, plane: Plane) {
   await plane.sql.query('CREATE TABLE bench_row (id bigserial PRIMARY KEY, name text, data jsonb)')
@@ -88,7 +91,7 @@ export const create: Benchmark = {
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const planes = await planesOf(cleanup, otherApps, ({ sql }, at) => seedTenants(sql, at / 100, 100, 'other'))
-    // Measure the growth first, while the databases differ only in the seeded apps.
+    // Measure the growth first, because at this point the databases differ only in the number of seeded apps.
     const series = {
       what: 'POST app, 8 in flight, for each',
       unit: 'ms',
@@ -96,7 +99,7 @@ export const create: Benchmark = {
       law: 'flat',
     } as const
     const growth = await growthOf(report, series, short.rounds, planes, one => msOfEach(one.url, appAsk(one), short))
-    report.verdict('cost among 100,000 / among 1,000', growth, 1.3)
+    report.verdict('time to create an app among 100,000 apps / among 1,000', growth, 1.3)
     const [{ plane }] = planes
     await post(`${plane.url}/v1/apps`, { name: 'ruled', git_url: '' }, plane.jwt)
     const lxd = await beside(report, cleanup, 'LXD', startLxd)
@@ -112,12 +115,20 @@ export const create: Benchmark = {
     report.samples('POST app', '/s', found.app)
     report.samples('INSERT', '/s', found.insert)
     report.samples('the bare transaction', '/s', found.bare)
-    report.note(`POST app / the bare transaction: ${ratioOfRounds(found.app, found.bare).toFixed(2)}`)
-    report.note(`the bare transaction / INSERT: ${ratioOfRounds(found.bare, found.insert).toFixed(3)}`)
-    report.atLeast('POST app / INSERT', ratioOfRounds(found.app, found.insert), 0.3)
+    report.note(
+      `rate of creating apps / rate of the bare transaction: ${ratioOfRounds(found.app, found.bare).toFixed(2)}`,
+    )
+    report.note(
+      `rate of the bare transaction / rate of bare INSERTs: ${ratioOfRounds(found.bare, found.insert).toFixed(3)}`,
+    )
+    report.atLeast('rate of creating apps / rate of bare INSERTs', ratioOfRounds(found.app, found.insert), 0.3)
     if (lxd) {
       report.samples('LXD, empty container', '/s', found.lxd)
-      report.atLeast('POST app / LXD', ratioOfRounds(found.app, found.lxd), 25)
+      report.atLeast(
+        'rate of creating apps / rate at which LXD creates containers',
+        ratioOfRounds(found.app, found.lxd),
+        25,
+      )
     }
     const { rule } = await inTurns(rounds, { rule: () => createRules(plane) })
     report.samples('POST rule, one after the other', '/s', rule)

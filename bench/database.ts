@@ -1,7 +1,8 @@
 /**
- * Time from the request for a managed database until it answers SELECT 1, as its status reports (a client in the VM has
- * signed in as the owner). The image and its base (the read-only file system) exist; the VM is real. A branch is
- * measured twice: from the newest snapshot, which has a spare branch, and from a snapshot that has none.
+ * Measures the time from the request for a managed database until it answers SELECT 1, as its status reports (a client
+ * in the VM has signed in as the owner). The VM is real; the image and its base (the read-only file system) already
+ * exist. Branches are measured twice: from the newest snapshot, for which a spare branch exists, and from an older
+ * snapshot without a spare branch.
  */
 import { mkdir, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -22,9 +23,9 @@ const rounds = 3
 export const database: Benchmark = {
   name: 'database',
   goal: 'create to SELECT 1 in at most 5 s with the image cached, branch of the newest snapshot to SELECT 1 in at most 1 s',
-  how: `Through the API of a complete installation, the benchmark does this ${rounds} times: it creates a database, a branch of the newest snapshot and a branch of an older one; measured from the request until the status is running or the connection is available.`,
+  how: `Through the API of a complete installation, the benchmark does this ${rounds} times: it creates a database, a branch of the newest snapshot and a branch of an older one. The time is measured from the request until the status is running or the connection is available.`,
   reading:
-    'The newest snapshot has a prepared branch. Of the 1.4 s for a branch of an older snapshot, 0.15 s are the clone of its volume and the request to its host, 0.15 s QEMU and the template of the image, 0.1 s resuming the guest, 0.3 s detecting and mounting two volumes, 0.35 s PostgreSQL and its recovery, and 0.4 s the first client. From the guest on, the time is CPU: without KVM, QEMU translates the code of the guest. Resuming a memory snapshot with a running server takes 1.1 to 2.3 s, because snapshots do not contain translated code (docs/decisions/0053-spare-branches.md). Until 2026-11-22, 09:40, it was 2.4 s: snapshot copies allocated the whole volume including zeros, and each clone read them (docs/decisions/0013-volumes.md).',
+    'The newest snapshot has a prepared branch. Of the 1.4 s for a branch of an older snapshot, 0.15 s are the clone of its volume and the request to its host, 0.15 s QEMU and the template of the image, 0.1 s resuming the guest, 0.3 s detecting and mounting two volumes, 0.35 s PostgreSQL and its recovery, and 0.4 s the first client. From the guest on, the time is CPU: without KVM, QEMU translates the code of the guest. Resuming a memory snapshot with a running server takes 1.1 to 2.3 s, because snapshots do not contain translated code (docs/decisions/0053-spare-branches.md). Until 2026-11-22, 09:40, a branch of an older snapshot took 2.4 s: snapshot copies allocated the whole volume including zeros, and each clone read them (docs/decisions/0013-volumes.md).',
   async unable() {
     if (process.getuid?.() !== 0) return 'the image is made in a chroot, which needs root'
     for (const program of ['qemu-system-x86_64', 'apt-get', 'skopeo', 'umoci'])
@@ -38,9 +39,9 @@ export const database: Benchmark = {
     await using cloud = await startBenchCloud('qemu', { MOTE_DATABASE_DRILL_HOURS: '0' })
     await mkdir(join(cloud.dir, 'images'), { recursive: true })
     await symlink(join(imageDir, 'postgres'), join(cloud.dir, 'images', 'postgres'))
-    // Hosts report their images every second.
+    // Wait until the host has reported the image; hosts report their images every second.
     await pause(2000)
-    // The first database is not measured, because it also builds the base.
+    // The first database is not measured, because the host also builds the image's base for it.
     const first = await create(cloud, 'first')
     await snapshot(cloud, first.id, 'older')
     await snapshot(cloud, first.id, 'newest')
@@ -64,9 +65,17 @@ export const database: Benchmark = {
       cold.push(await branch(cloud, first.id, 'older', `c-${round}`, () => note(parts.branch, db)))
     }
     const median = (what: string, values: readonly number[]) => report.samples(what, 'ms', values).median / 1000
-    report.verdict('create, median, s', median('create to SELECT 1', creates), 5)
-    report.verdict('branch, median, s', median('branch to SELECT 1', branches), 1)
-    report.verdict('branch of an older snapshot, median, s', median('branch of an older snapshot', cold), 1)
+    report.verdict('time to create a database (median), s', median('create to SELECT 1', creates), 5)
+    report.verdict(
+      'time to create a branch of the newest snapshot (median), s',
+      median('branch to SELECT 1', branches),
+      1,
+    )
+    report.verdict(
+      'time to create a branch of an older snapshot (median), s',
+      median('branch of an older snapshot', cold),
+      1,
+    )
     for (const [what, steps] of Object.entries(parts))
       for (const [step, values] of steps) report.samples(`${what}: ${step}`, 'ms', values)
     await remove(cloud, first.id)
@@ -78,7 +87,8 @@ const standing = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM branch b JOIN machine m ON m.kind = 'database' AND m.id = b.id
      JOIN vm v ON v.app_id = b.app_id WHERE b.kind = 'spare' AND m.phase = 'standing' AND v.seen_state = 'paused'`,
 )
-// Times of the branch that became ready last: from rows of the control plane, and the VM's steps as timed by the agent.
+// Selects the times of the branch that became ready last: its own from rows of the control plane, and those of the VM's
+// start steps as the agent measured them.
 const partsOf = statement<{ toVm: number; steps: { name: string; ms: number }[]; total: number }>(
   'bench.databaseParts',
   `SELECT extract(epoch FROM v.created_at - b.created_at)::float8 * 1000 AS "toVm", v.seen_steps AS steps,
@@ -87,7 +97,8 @@ const partsOf = statement<{ toVm: number; steps: { name: string; ms: number }[];
 )
 
 /**
- * Splits the time of one creation into parts. `healthy`: from the start of the image's program until its port is open.
+ * Splits the creation time of a branch into parts and adds them to `parts`. The step `healthy` lasts from the start of
+ * the image's program until its port is open.
  */
 async function note(parts: Map<string, number[]>, db: Db): Promise<void> {
   const { toVm, steps, total } = await db.one(partsOf, [])
@@ -128,7 +139,7 @@ async function branch(
 ): Promise<number> {
   const began = performance.now()
   await cloud.client.createDatabaseBranch({ id, body: { name, from_snapshot: of } })
-  // The API returns the connection only while the database answers clients.
+  // Wait until the API returns the connection, which it does only while the database answers clients.
   await settled(() =>
     cloud.client.getDatabaseConnection({ id, query: { branch: name } }).then(
       () => true,

@@ -1,4 +1,4 @@
-/** Response time of `POST .../deploy` while ten VMs boot. The host is simulated. */
+/** Measures the response time of `POST .../deploy` while ten VMs boot on a simulated host. */
 import { startBenchCloud } from './cloud.ts'
 import { type Benchmark, summarise } from './benchmark.ts'
 
@@ -20,12 +20,17 @@ export const deployLatency: Benchmark = {
     }
     const alone = [await deploy(names[0] ?? '', 0)]
     const times: number[] = []
-    // Each round starts ten VMs, so every deploy but the first of a round overlaps with booting VMs.
+    // Each round deploys ten VMs one after another, so every deploy except the first one of the round overlaps with
+    // booting VMs.
     for (let round = 1; round <= rounds; round++) for (const name of names) times.push(await deploy(name, round))
     report.samples('the very first deploy', 'ms', alone)
-    report.verdict('median, ms', report.samples('deploys while ten VMs boot', 'ms', times).median, 50)
+    report.verdict(
+      'time of a deploy request while ten VMs boot (median), ms',
+      report.samples('deploys while ten VMs boot', 'ms', times).median,
+      50,
+    )
     const atOnce = await Promise.all(names.map(name => deploy(name, rounds + 1)))
     report.samples('ten deploys at once', 'ms', atOnce)
-    report.verdict('median of ten at once, ms', summarise(atOnce).median, 150)
+    report.verdict('time of ten deploy requests that are sent at once (median), ms', summarise(atOnce).median, 150)
   },
 }

@@ -1,10 +1,13 @@
-/** Time until a key typed in a session is echoed, compared with a TCP connection to the same guest. */
+/**
+ * Measures the time until a byte typed in a VM session is echoed, compared with the time over a TCP connection to the
+ * same guest.
+ */
 import { once } from 'node:events'
 import { connect, type TcpNetConnectOpts } from 'node:net'
 import { connectSession } from '../src/client/index.ts'
 import type { BenchCloud } from './cloud.ts'
 
-/** Number of bytes per round, sent one at a time: each waits for the echo of the one before. */
+/** Number of bytes per round. Each byte is sent after the echo of the previous one has arrived. */
 const eachRound = 50
 
 export interface EchoPlace {
@@ -13,7 +16,7 @@ export interface EchoPlace {
   readonly token: string
 }
 
-/** Milliseconds until each byte is echoed by a program in a terminal. */
+/** Returns the milliseconds until a program in a terminal has echoed each byte. */
 export async function sessionEchoes({ cloud, jobId, token }: EchoPlace): Promise<number[]> {
   const place = { app_name: 'bytes', job_id: jobId }
   const body = { command: ['cat'], tty: { rows: 24, columns: 80 } }
@@ -39,7 +42,7 @@ export async function sessionEchoes({ cloud, jobId, token }: EchoPlace): Promise
   }
 }
 
-/** Milliseconds until each byte is echoed over the TCP connection. */
+/** Returns the milliseconds until each byte is echoed over the TCP connection. */
 export async function bareEchoes(to: TcpNetConnectOpts): Promise<number[]> {
   const socket = connect({ ...to, noDelay: true })
   socket.write(Buffer.from([255]))

@@ -1,9 +1,9 @@
-/** An etcd with one node, accessed through its JSON gateway. */
+/** Runs an etcd with one node, which is accessed through its JSON gateway. */
 import { request } from 'node:http'
 import { freePort, startPeer } from './beside.ts'
 
 export interface EtcdWatch extends AsyncDisposable {
-  /** Milliseconds from the request that puts a value to the notification of a watcher. */
+  /** Returns the milliseconds from the request that puts a value until a watcher is notified. */
   putToWatch(): Promise<number>
 }
 

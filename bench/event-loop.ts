@@ -1,22 +1,25 @@
 /**
- * How long the event loop computes without a pause, in CPU time of the main thread: other processes on a busy machine
- * do not count.
+ * Measures how long the event loop computes without a pause. It measures CPU time of the main thread, so the load of
+ * other processes does not count.
  */
 import { openThreadClock } from '../src/lib/thread-times.ts'
 
-/** The longest time without a turn of the event loop, ms. The part in neither field is waiting, such as for a disk. */
+/**
+ * The longest time in which the event loop did not handle events. The rest of `ms` that is neither in `cpuMs` nor in
+ * `waitedMs` was spent waiting, for example for a disk.
+ */
 export interface LongestStall {
   readonly ms: number
-  /** CPU time of the main thread. */
+  /** CPU time of the main thread during the stall. */
   readonly cpuMs: number
-  /** Time in which the thread was ready to run but had no processor. */
+  /** Time during the stall in which the thread was ready to run but had no processor. */
   readonly waitedMs: number
 }
 
 export interface Turns {
-  /** The longest computation since the last call, ms. */
+  /** The longest computation without a pause since the last call, in milliseconds. */
   readonly longestMs: number
-  /** CPU time of the main thread since the last call, ms. */
+  /** CPU time of the main thread since the last call, in milliseconds. */
   readonly cpuMs: number
   /** The longest stall since the last call. */
   readonly stall: LongestStall
@@ -25,7 +28,7 @@ export interface Turns {
 const none: LongestStall = { ms: 0, cpuMs: 0, waitedMs: 0 }
 
 /**
- * Starts to measure. Each call of the result returns the figures since the last one.
+ * Starts to measure the event loop. Each call of the returned function returns the figures since its last call.
  * @param everyMs sampling interval and precision; sampling every 5 ms costs about 1 % of a core
  */
 export function watchTurns(everyMs = 1): () => Turns {

@@ -1,6 +1,6 @@
 /**
- * Time from the commit of a change until the client of an event stream receives it, compared with PostgreSQL's LISTEN,
- * an etcd watch and a NATS subscriber.
+ * Measures the time from the commit of an event until the client of an event stream receives it, compared with the
+ * times of PostgreSQL's LISTEN, an etcd watch and a NATS subscriber.
  */
 import pg from 'pg'
 import type { Benchmark, Report } from './benchmark.ts'
@@ -14,7 +14,7 @@ import { seedTenants } from './seed.ts'
 import { inTurns, warm } from './turns.ts'
 
 const rounds = 200
-/** Number of other open streams. */
+/** Numbers of other open event streams. */
 const streams = [5, 50, 500] as const
 
 /** Inserts events into the outbox table, as the product's transactions do. */
@@ -25,9 +25,9 @@ export const events: Benchmark = {
   name: 'events',
   goal: 'a committed change reaches the client of an event stream in 2 ms (median), and no later than a change in etcd reaches a watcher',
   covers: ['B11'],
-  how: "Measured from the COMMIT that adds an event to its first byte at the client over HTTP, with the control plane as a separate process: NOTIFY, position in the table's order, bus, stream. This alternates with a bare NOTIFY between two connections, with an etcd of one node (JSON gateway, put to watcher), and with nats-server, which stores nothing (publish to one subscriber). To measure the growth, three control planes with 5, 50 and 500 other open streams and as many tenants alternate.",
+  how: 'Measures the time from the COMMIT that adds an event to the first byte of the event at the client over HTTP, with the control plane as a separate process: NOTIFY, position in the order of events, bus, stream. This alternates with a bare NOTIFY between two connections, with an etcd of one node (JSON gateway, put to watcher), and with nats-server, which stores nothing (publish to one subscriber). To measure the growth, three control planes with 5, 50 and 500 other open streams and as many tenants alternate.',
   reading:
-    'The position costs one UPDATE with a durable commit, which the bare NOTIFY does not have; it makes streams resumable. Twenty minutes before the stored run, at a load of 11, the same code took 2.97 ms, 0.96 of etcd.',
+    'The position of an event costs one UPDATE with a durable commit, which the bare NOTIFY does not have; it makes streams resumable. Twenty minutes before the stored run, at a load of 11, the same code took 2.97 ms, 0.96 of etcd.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const plane = cleanup.use(await startPlane())
@@ -51,17 +51,17 @@ export const events: Benchmark = {
     const found = await inTurns(rounds, acts, warm)
     const own = report.samples('commit to client', 'ms', found.product)
     report.samples('NOTIFY to LISTEN', 'ms', found.notify)
-    report.verdict('commit to client (median), ms', own.median, 2)
+    report.verdict('time from commit to client (median), ms', own.median, 2)
     if (found.nats.length > 0) report.samples('NATS, publish to one subscriber', 'ms', found.nats)
     if (found.put.length > 0) {
       const put = report.samples('etcd, put to watcher', 'ms', found.put)
-      report.verdict('commit to client / etcd put to watcher', own.median / put.median, 1)
+      report.verdict('time from commit to client / time from an etcd put to its watcher', own.median / put.median, 1)
     }
     await growth(report, cleanup)
   },
 }
 
-/** Milliseconds from the COMMIT of an event until the client has received it. */
+/** Returns the milliseconds from the COMMIT of an event until the client has received it. */
 async function commitToClient(cleanup: AsyncDisposableStack, plane: Plane): Promise<() => Promise<number>> {
   const readers = await openReaders(plane.url, ['/v1/workspace/events'], plane.jwt)
   cleanup.defer(() => readers.close())
@@ -106,5 +106,5 @@ async function growth(report: Report, cleanup: AsyncDisposableStack): Promise<vo
   const series = { what: 'commit to client', unit: 'ms', along: 'open streams', law: 'flat' } as const
   const cost = async (plane: Plane) => (await acts.get(plane)?.()) ?? Number.NaN
   const grown = await growthOf(report, series, rounds / 2, planes, cost)
-  report.verdict('with 500 other streams open / with 5', grown, 1.5)
+  report.verdict('time from commit to client with 500 other open streams / with 5', grown, 1.5)
 }

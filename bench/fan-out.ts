@@ -1,6 +1,6 @@
 /**
- * Rate of events to 10, 100 and 1,000 readers in one project, compared with bare Node that writes the same bytes to as
- * many readers, and with NATS.
+ * Measures the rate at which events reach 10, 100 and 1,000 readers in one project, compared with bare Node that
+ * writes the same bytes to as many readers, and with NATS.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ import { inTurns, ratioOfRounds } from './turns.ts'
 const rounds = 7
 const sizes = [10, 100, 1000] as const
 const path = '/v1/workspace/events'
-/** Payload of a NATS message, as long as an event. */
+/** Size of a NATS message: the same as that of an event. */
 const payloadBytes = 200
 const settleMs = 1000
 const moreReaders = 2000
@@ -36,7 +36,7 @@ async function startBare(): Promise<Bare> {
   const [port] = await once(child, 'message')
   return {
     url: `http://127.0.0.1:${port}`,
-    // The product's events have these two fields, too.
+    // Add two fields that the product's events also have.
     emit: count => void child.send({ count, data: { ...data, app_id: null, deployment_id: null } }),
     cpuMs: () => cpuMsOf(child.pid ?? 0),
     rssMib: () => rssMib(child.pid ?? 0),
@@ -52,7 +52,10 @@ async function emitOf(plane: Plane, count: number): Promise<void> {
   await plane.sql.query(`SELECT pg_notify('event', '')`)
 }
 
-/** MiB per additional reader beyond a thousand, because the first thousand reuse memory of earlier readers. */
+/**
+ * Returns the memory in MiB for each reader beyond the first thousand, because the first thousand reuse the memory of
+ * earlier readers.
+ */
 async function memoryOfReader(of: Pick<Plane, 'rssMib'>, open: (count: number) => Promise<Readers>): Promise<number> {
   const first = await open(1000)
   await pause(settleMs)
@@ -69,9 +72,9 @@ export const fanOut: Benchmark = {
   name: 'fan-out',
   goal: 'events to 10, 100 and 1,000 subscribers at half the rate of bare Node, 30 KiB of memory per subscriber',
   covers: ['B12'],
-  how: 'One statement commits a burst of events. The time ends when the last subscriber has received the last event. This alternates with a bare Node server that serializes each event once and writes it to all subscribers. The product also orders the events durably in PostgreSQL and sends them over its bus. The subscribers are connections of the benchmark process. For comparison, nats-server sends messages of 200 bytes to as many subscribers over plain TCP, without storage or authentication. The memory per subscriber is the growth of the resident memory while 2,000 subscribers connect in addition to 1,000 others, divided by 2,000.',
+  how: 'One statement commits a burst of events. The time ends when the last subscriber has received the last event. This alternates with a bare Node server that serializes each event once and writes it to all subscribers. Mote also orders the events durably in PostgreSQL and sends them over its bus. The subscribers are connections of the benchmark process. For comparison, nats-server sends messages of 200 bytes to as many subscribers over plain TCP, without storage or authentication. The memory per subscriber is the growth of the resident memory while 2,000 subscribers connect in addition to 1,000 others, divided by 2,000.',
   reading:
-    'With one bus subscription per stream instead of one per project and process, and without sharing the serialized events, the product reached 0.26 to 0.33 of the rate of bare Node. The remaining cost is the statement that orders the events: it shares two cores with 100 subscribers. Until 2026-11-21, 23:40, the memory was measured with the first thousand subscribers, which reuse free memory, so it ranged from 4 to 34 KiB.',
+    'An earlier version, with one bus subscription per stream instead of one per project and process, and without sharing the serialized events, reached 0.26 to 0.33 of the rate of bare Node. The remaining cost is the statement that orders the events: it shares two cores with 100 subscribers. Until 2026-11-21, 23:40, the memory was measured with the first thousand subscribers, which reuse free memory, so it ranged from 4 to 34 KiB.',
   async run(report) {
     await using plane = await startPlane()
     await using bare = await startBare()
@@ -114,13 +117,17 @@ export const fanOut: Benchmark = {
       report.samples(`bare Node, ${size} readers`, '/s', rates.bare)
       if (rates.nats.length > 0) report.samples(`NATS, ${size} subscribers`, '/s', rates.nats)
       const share = ratioOfRounds(rates.product, rates.bare)
-      report.atLeast(`share of bare Node, ${size} readers`, share, 0.5)
+      report.atLeast(`rate of deliveries to ${size} subscribers / rate of bare Node`, share, 0.5)
       shares.push({ at: size, value: median(rates.product) })
       cpu.push({ at: size, value: (cpuMs * 1000) / (sent.product * size) })
     }
-    report.verdict('memory of a reader, KiB', (await memoryOfReader(plane, openMine)) * 1024, 30)
+    report.verdict(
+      'memory of the control plane per subscriber, KiB',
+      (await memoryOfReader(plane, openMine)) * 1024,
+      30,
+    )
     const least = (await memoryOfReader(bare, openTheirs)) * 1024
-    report.note(`memory of a reader of bare Node: ${least.toFixed(1)} KiB`)
+    report.note(`memory of bare Node per subscriber: ${least.toFixed(1)} KiB`)
     report.growth({ what: 'deliveries', unit: '/s', along: 'readers', points: shares })
     report.growth({
       what: 'CPU of the control plane for a delivery',

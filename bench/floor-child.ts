@@ -1,4 +1,7 @@
-/** The upper bound for Node: answers every request with the same bytes, which the parent sends first. */
+/**
+ * The upper bound for a server in Node: a bare server that answers every request with the same bytes, which the parent
+ * sends in its first message.
+ */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

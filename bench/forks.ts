@@ -1,4 +1,4 @@
-/** Starts twenty clones of one VM at once: time until each has served a page, and their memory. */
+/** Starts twenty forks of one VM at once, and measures the time until each has served a page, and their memory. */
 import { readFile } from 'node:fs/promises'
 import type { VmObserved } from '../src/contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../test/support/agent/agent.ts'
@@ -11,13 +11,13 @@ const rounds = 2
 
 const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
 
-/** Requests a static file, because the work of the sample for a page is not part of a fork. */
+/** Requests a static file, because the time in which the sample app makes a page is not part of the start of a fork. */
 async function page({ endpoint }: VmObserved): Promise<void> {
   const response = await fetch(`http://${endpoint?.host}:${endpoint?.port}/health`)
   if ((await response.text()) !== 'ok\n') throw new Error('the clone served something else')
 }
 
-/** Proportional set size in MiB: shared pages count in proportion. */
+/** Returns the proportional set size of the process in MiB, in which a page shared by n processes counts as 1/n. */
 async function pssMib(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1]) / 1024
@@ -26,7 +26,7 @@ async function pssMib(pid: number): Promise<number> {
 export const forks: Benchmark = {
   name: 'forks',
   goal: '20 forks of one VM serve within 5 s and take at most 40 MiB (PSS) each',
-  reading: `Without KVM, each fork translates the code that it runs for the first time: half a second or more of CPU until its page, for ${clones} forks on the cores of this computer. That is the limit here. Until 2026-11-21 the page was the greeting of the sample app, which starts three programs.`,
+  reading: `Without KVM, each fork translates the code that it runs for the first time: half a second or more of CPU until its page, for ${clones} forks on the cores of this computer. This limits the result. Until 2026-11-21 the requested page was the greeting of the sample app, which starts three programs.`,
   unable: missingForVms,
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -52,12 +52,16 @@ export const forks: Benchmark = {
       times.push(performance.now() - began)
       const pids = (await vmmsIn(host.config.dataDir)).filter(pid => !before.has(pid))
       sizes.push(...(await Promise.all(pids.map(pssMib))))
-      // CPU time is more informative than wall time on a busy machine.
+      // Also measure CPU time, because it is more informative than elapsed time on a busy computer.
       work.push(...pids.map(pid => (cpuSeconds(pid) ?? 0) * 1000))
       await Promise.all(ids.map(vmId => host.request('vm.forget', { vmId, generation: 2 })))
       await Promise.all(ids.map(vmId => host.until(vmId, 'gone', vm => vm.state === 'absent')))
     }
-    report.verdict('best round, s', report.samples(`${clones} forks serve`, 'ms', times).min / 1000, 5)
+    report.verdict(
+      'time until all forks serve (best round), s',
+      report.samples(`${clones} forks serve`, 'ms', times).min / 1000,
+      5,
+    )
     report.samples('processor time of a fork until then', 'ms', work)
     const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length
     report.verdict('memory of a fork (mean PSS), MiB', mean, 40)

@@ -1,6 +1,6 @@
 /**
- * Runs a gateway with one route, to measure it. Arguments: `<port> <port of the app> [directory]`. With a directory, it
- * also configures the HAProxy whose files are in that directory.
+ * Runs a gateway with one route, to measure it. Arguments: `<port> <port of the app> [directory]`. With a directory,
+ * the gateway also configures the HAProxy whose files are in that directory.
  */
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'

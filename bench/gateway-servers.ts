@@ -10,7 +10,7 @@ import { haproxyConfig } from '../src/gateway/publish/haproxy-config.ts'
 export interface BenchServer {
   readonly name: string
   readonly port: number
-  /** CPU time so far, ms, of all its processes. */
+  /** Returns the CPU time that all processes of the server have used so far, in milliseconds. */
   cpuMs(): number
   stop(): Promise<void>
 }
@@ -64,7 +64,7 @@ http { access_log off; keepalive_requests 1000000; client_body_temp_path ${dir}/
 fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s; ${http} }
 `
 
-/** Starts the upstream of all servers, an nginx, so that it is not the bottleneck. */
+/** Starts the app to which all servers forward requests: an nginx, so that it is not the bottleneck. */
 export async function startUpstream(dir: string, port: number, core: number): Promise<BenchServer> {
   const own = join(dir, 'upstream')
   await mkdir(own)
@@ -113,7 +113,10 @@ export async function startPlainHaproxy(
   return started('haproxy', port, ['haproxy', '-db', '-f', file], core)
 }
 
-/** Starts a HAProxy with the gateway's configuration: 200 backends and a map, which `startPublisher` fills. */
+/**
+ * Starts a HAProxy with the gateway's configuration: 200 backends and a map of hostnames, which `startPublisher`
+ * fills.
+ */
 export async function startOurHaproxy(dir: string, port: number, gateway: number, core: number): Promise<BenchServer> {
   const shape = haproxyShape(dir)
   const file = join(dir, 'ours.cfg')
@@ -130,7 +133,7 @@ export const haproxyShape = (dir: string) => ({
   mapFile: join(dir, 'ours.map'),
 })
 
-/** Starts the gateway. @param profile a directory for --cpu-prof; empty: none */
+/** Starts the gateway. @param profile directory in which Node stores a CPU profile (--cpu-prof); empty: no profile */
 export function startGatewayProcess(
   port: number,
   upstream: number,
@@ -141,13 +144,13 @@ export function startGatewayProcess(
   return started('gateway', port, [process.execPath, ...flags, child('gateway'), String(port), String(upstream)], core)
 }
 
-/** Starts the gateway that configures the HAProxy of `startOurHaproxy`; it is not measured. */
+/** Starts a gateway that configures the HAProxy of `startOurHaproxy`. This gateway is not measured. */
 export function startPublisher(dir: string, port: number, upstream: number, core: number): Promise<BenchServer> {
   const command = [process.execPath, child('gateway'), String(port), String(upstream), dir]
   return started('publisher', port, command, core)
 }
 
-/** Starts a bare Node proxy, as an upper bound. */
+/** Starts a bare Node proxy, as the upper bound for a proxy in Node. */
 export function startNodeProxy(
   client: 'undici' | 'http',
   port: number,

@@ -1,6 +1,7 @@
 /**
- * The gateway compared with nginx and HAProxy, with the same upstream app and alternating measurements in the same run.
- * The metric is the CPU cost of a request at the proxy, that is, the capacity of one core, independently of other load.
+ * Compares the gateway with nginx and HAProxy, with the same app behind each and alternating measurements in the same
+ * run. The metric is the proxy's CPU time per request, that is, the capacity of one core, which does not depend on
+ * other load.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -26,7 +27,10 @@ import {
 
 const rounds = 4
 const turnSeconds = 3
-/** Duration of the first round, which is not counted: V8 compiles the hot code within some 100,000 requests. */
+/**
+ * Duration of the first round in seconds. This round is not counted, because V8 compiles the hot code during the first
+ * 100,000 requests or so.
+ */
 const warmSeconds = 8
 const connections = 64
 const needed = ['nginx', 'haproxy', 'wrk', 'taskset'] as const
@@ -34,7 +38,7 @@ const needed = ['nginx', 'haproxy', 'wrk', 'taskset'] as const
 interface Turn {
   readonly perSecond: number
   readonly p99Ms: number
-  /** Requests per second of CPU time. */
+  /** Number of requests per second of CPU time. */
   readonly perCoreSecond: number
 }
 
@@ -97,7 +101,7 @@ async function run(report: Report): Promise<void> {
   for (let round = 0; round <= rounds; round++)
     for (const server of servers) {
       const turn = await measure(server, round === 0 ? warmSeconds : turnSeconds)
-      // The first round warms up.
+      // The first round only warms up the servers.
       if (round > 0) measured.get(server.name)?.push(turn)
     }
   const median = (name: string, key: keyof Turn) => summarise((measured.get(name) ?? []).map(turn => turn[key])).median
@@ -109,15 +113,15 @@ async function run(report: Report): Promise<void> {
   }
   const share = (name: string) => (median(name, 'perCoreSecond') / median('nginx', 'perCoreSecond')).toFixed(2)
   report.note(
-    `for each core, nginx being 1: gateway ${share('gateway')}, Node that only passes on ${share('bare node, undici')} (undici), ${share('bare node, http')} (node:http)`,
+    `requests per second of CPU, relative to nginx: gateway ${share('gateway')}, Node that only forwards ${share('bare node, undici')} (undici), ${share('bare node, http')} (node:http)`,
   )
   report.verdict(
-    'nginx / gateway, requests per second of CPU',
+    'requests of nginx / requests of the gateway, per second of CPU',
     median('nginx', 'perCoreSecond') / median('gateway', 'perCoreSecond'),
     1 / 0.35,
   )
   report.verdict(
-    'HAProxy by hand / with our routes',
+    "requests of HAProxy with a handwritten configuration / with Mote's routes, per second of CPU",
     median('haproxy', 'perCoreSecond') / median('haproxy, our routes', 'perCoreSecond'),
     1 / 0.9,
   )
@@ -125,7 +129,7 @@ async function run(report: Report): Promise<void> {
 
 export const gateway: Benchmark = {
   name: 'gateway',
-  goal: 'per core, at least 0.35 x nginx by the gateway itself, 0.9 x HAProxy where HAProxy serves our routes',
+  goal: "per core, the gateway serves at least 0.35 times the requests of nginx, and HAProxy with Mote's routes at least 0.9 times those of HAProxy with a handwritten configuration",
   unable: async () => {
     const found = await Promise.all(needed.map(hasProgram))
     const missing = needed.filter((_, n) => !found[n])

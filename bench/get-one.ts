@@ -1,6 +1,6 @@
 /**
- * Response time of `GET` for one app and one deployment, compared with bare Node that sends the same bytes and with
- * LXD; among 20 to 100,000 other apps.
+ * Measures the response time of `GET` for one app and for one deployment, compared with bare Node that sends the same
+ * bytes and with LXD, with 20 to 100,000 other apps in the database.
  */
 import { byName } from '../src/control/apps/store.ts'
 import { type Benchmark, median } from './benchmark.ts'
@@ -15,7 +15,7 @@ import { inTurns, ratioOfRounds, warm } from './turns.ts'
 
 const rounds = 7
 const load = { requests: 400, inFlight: 1 }
-/** Short rounds: a disturbance affects one of them, which does not change the median. */
+/** The rounds are short, so that a disturbance affects only one of them and does not change the median. */
 const short = { rounds: 40, requests: 50 }
 const otherApps = [20, 10_000, 100_000] as const
 
@@ -24,11 +24,11 @@ const medianMs = async (origin: Origin, ask: Ask, { requests }: { readonly reque
 
 export const getOne: Benchmark = {
   name: 'get-one',
-  goal: 'one app in 0.4 ms (median), in a fifth of the time of LXD, and the same among 100,000 apps',
+  goal: 'reading one app takes 0.4 ms (median), a fifth of the time of LXD, and as long among 100,000 apps as among 20',
   covers: ['B2'],
-  how: 'One request after the other on one keep-alive connection, alternating with a Node server that writes the same bytes, the bare SELECT by primary key through node-pg, and a minimal server: bare Node that only runs the same two statements by node-pg. The control plane is a separate process on a durable PostgreSQL. LXD reads one of 100 containers over its socket. To measure the growth, three control planes with 20, 10,000 and 100,000 apps of other tenants alternate.',
+  how: 'A client sends one request after the other on one keep-alive connection, alternating with a Node server that writes the same bytes, the bare SELECT by primary key through node-pg, and a minimal server: bare Node that only runs the same two statements by node-pg. The control plane is a separate process on a durable PostgreSQL. LXD reads one of 100 containers over its socket. To measure the growth, three control planes with 20, 10,000 and 100,000 apps of other tenants alternate.',
   reading:
-    'For a cached credential, the credential check and the query take one round trip, and the server answers after the check has succeeded (docs/decisions/0073-pipelined-reads-and-writes.md): four switches between three processes, each with the cost of waking a process. The minimal server runs the statements one after the other. Until 2026-11-22 the product did too, and took 0.55 ms, 1.53 times the minimal server; now it takes 0.44 ms and 1.41 times. The rest is CPU of the control plane: a third is the kernel, a ninth garbage collection, and the remainder is spread over the server, node-pg and node:http with no part above 4 %.',
+    'For a cached credential, the credential check and the query take one round trip, and the server answers after the check has succeeded (docs/decisions/0073-pipelined-reads-and-writes.md): four switches between three processes, each with the cost of waking a process. The minimal server runs the statements one after the other. Until 2026-11-22 Mote did too, and took 0.55 ms, 1.53 times the minimal server; now it takes 0.44 ms and 1.41 times. The rest is CPU time of the control plane: a third of it in the kernel, a ninth in garbage collection, and the remainder spread over the server, node-pg and node:http with no part above 4 %.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const planes = await planesOf(cleanup, otherApps, async ({ sql, projectId }, at) => {
@@ -36,12 +36,12 @@ export const getOne: Benchmark = {
       await seedServing(sql, 'mine', 4)
       await seedTenants(sql, at / 10, 10, 'other')
     })
-    // Measure the growth first, because repeated requests get faster for a while.
+    // Measure the growth before anything else, because repeated requests get faster for a while.
     const series = { what: 'GET app', unit: 'ms', along: 'apps of others', law: 'flat' } as const
     const growth = await growthOf(report, series, short.rounds, planes, one =>
       medianMs(one.url, { path: '/v1/apps/mine-7', token: one.jwt }, short),
     )
-    report.verdict('cost among 100,000 / among 20', growth, 1.1)
+    report.verdict('time of GET app among 100,000 apps / among 20', growth, 1.1)
     const [{ plane }] = planes
     const { id, job } = await mineOf(plane)
     const app = { path: '/v1/apps/mine-7', token: plane.jwt }
@@ -77,13 +77,13 @@ export const getOne: Benchmark = {
     report.samples('bare Node, same bytes', 'ms', found.floor)
     report.samples('SELECT by key', 'ms', found.select)
     report.samples('minimal server: the same two statements', 'ms', found.least)
-    report.verdict('GET app, ms', own.median, 0.4)
+    report.verdict('time of GET app (median), ms', own.median, 0.4)
     const both = found.floor.map((ms, n) => ms + (found.select[n] ?? 0))
-    report.verdict('GET app / (bare Node + SELECT)', ratioOfRounds(found.app, both), 2.5)
-    report.note(`GET app / minimal server: ${ratioOfRounds(found.app, found.least).toFixed(2)}`)
+    report.verdict('time of GET app / time of bare Node plus a bare SELECT', ratioOfRounds(found.app, both), 2.5)
+    report.note(`time of GET app / time of the minimal server: ${ratioOfRounds(found.app, found.least).toFixed(2)}`)
     if (lxd) {
       report.samples('LXD, one of 100', 'ms', found.lxd)
-      report.atLeast('LXD / GET app', ratioOfRounds(found.lxd, found.app), 5)
+      report.atLeast('time of a read of a container from LXD / time of GET app', ratioOfRounds(found.lxd, found.app), 5)
     }
   },
 }

@@ -1,4 +1,4 @@
-/** Node on gVisor: requests through the gateway, and npm builds, compared with emulated QEMU and bare processes. */
+/** Compares Node apps on gVisor with emulated QEMU and bare processes: requests through the gateway, and npm builds. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -52,7 +52,7 @@ const gvisorCase = async () => (await driverCases()).find(({ spec }) => spec.hyp
 const bareEnv = { PATH: `${dirname(process.execPath)}:${process.env['PATH']}` }
 const npm = (cwd: string, args: readonly string[]) => run('npm', args, { cwd, env: bareEnv, network: true })
 
-/** Seconds of `npm ci` and `npm run build` with an empty cache. */
+/** Returns the seconds that `npm ci` and `npm run build` take on the host with an empty cache. */
 async function bareBuild(from: string): Promise<number> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   try {
@@ -66,7 +66,7 @@ async function bareBuild(from: string): Promise<number> {
   }
 }
 
-/** Seconds of the same two steps in a VM, from the log of a build. */
+/** Returns the seconds that `npm ci` and `npm run build` took in a VM, from the log of a build. */
 function stepsOf(log: string): number {
   const steps = [...log.matchAll(/^npm (?:ci|run build): took (\d+(?:\.\d+)?) s$/gm)]
   if (steps.length !== 2) throw new Error(`the build has other steps:\n${log}`)
@@ -75,7 +75,7 @@ function stepsOf(log: string): number {
 
 export const gvisorNode: Benchmark = {
   name: 'gvisor-node',
-  goal: 'npm ci and the build of a Vite app on gVisor take at most 1.5 times the bare time; Node answers through the gateway beside a bare process and emulated QEMU',
+  goal: 'npm ci and the build of a Vite app on gVisor take at most 1.5 times the bare time; the rate of a Node server in gVisor behind the gateway is shown beside those of a bare process and of emulated QEMU',
   how: 'For an app with Vite and React, npm ci and npm run build with an empty cache run alternately in a build on gVisor (two vCPUs; the times of these two steps are in its log) and as bare processes. Then a Node server that returns 12 bytes is measured behind one gateway, alternately on gVisor, on emulated QEMU and as a bare process, each with 16 open connections for 2 s.',
   reading:
     'The gateway and the client share the two cores with the servers, so the rates are lower than those of the servers alone. A build also installs Node in its VM (not counted: the bare process has it already).',
@@ -107,7 +107,7 @@ interface Place {
   readonly dir: string
 }
 
-/** Compares the builds. @returns the image of the last build on gVisor */
+/** Compares builds on gVisor, on emulated QEMU and on the host. @returns the image of the last build on gVisor */
 async function builds(report: Report, { host, dir }: Place): Promise<string> {
   const app = join(dir, 'app')
   await mkdir(app)
@@ -127,7 +127,7 @@ async function builds(report: Report, { host, dir }: Place): Promise<string> {
   const inMs = (seconds: readonly number[]) => seconds.map(one => one * 1000)
   report.samples('gVisor, npm ci and build', 'ms', inMs(times.gvisor))
   report.samples('bare, npm ci and build', 'ms', inMs(times.bare))
-  report.verdict('npm ci and build, gVisor / bare', ratioOfRounds(times.gvisor, times.bare), 1.5)
+  report.verdict('time of npm ci and build in gVisor / as bare processes', ratioOfRounds(times.gvisor, times.bare), 1.5)
   return image
 }
 
@@ -167,7 +167,9 @@ async function requests(report: Report, { host, one, dir, image }: Place & { rea
   for (const [name, values] of Object.entries(rates))
     report.samples(`${name}, requests through the gateway`, '/s', values)
   const ratio = (over: string, under: string) => ratioOfRounds(rates[over] ?? [], rates[under] ?? []).toFixed(2)
-  report.note(`requests, gVisor / bare: ${ratio('gvisor', 'bare')}; gVisor / emulated QEMU: ${ratio('gvisor', 'qemu')}`)
+  report.note(
+    `rate of requests in gVisor / as a bare process: ${ratio('gvisor', 'bare')}; in gVisor / in emulated QEMU: ${ratio('gvisor', 'qemu')}`,
+  )
 }
 
 async function startOwnGateway(

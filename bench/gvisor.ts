@@ -1,4 +1,7 @@
-/** gVisor compared with emulated QEMU and a bare process: start, restore, exec, CPU, and a hundred idle sandboxes. */
+/**
+ * Compares gVisor with emulated QEMU and a bare process: start, restore, exec and computation; and measures a hundred
+ * idle sandboxes.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
@@ -17,15 +20,15 @@ import { inTurns, scaled } from './turns.ts'
 
 const rounds = 9
 const idleSandboxes = 100
-/** Wait until sandboxes count as idle: the agent raises their timer slack to its maximum after a minute. */
+/** Milliseconds until sandboxes count as idle: the agent raises their timer slack to its maximum after a minute. */
 const untilIdleMs = 75_000
 const watchedMs = 20_000
 const loop = 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'
 
-/** The agent's configuration for sandboxes on this machine. */
+/** Returns the agent's configuration for gVisor sandboxes on this computer. */
 export const sandboxCase = async () => (await driverCases()).find(({ spec }) => spec.hypervisor === 'gvisor')
 
-/** Milliseconds until a page at the address that `act` returns responds with 200. */
+/** Returns the milliseconds from the call of `act` until a page at the address that it returns responds with 200. */
 async function toPage(act: () => Promise<{ host: string; port: number }>): Promise<number> {
   const began = performance.now()
   const { host, port } = await act()
@@ -72,7 +75,10 @@ const cold =
     return ms
   }
 
-/** Milliseconds from the desired state until the first program in the VM has returned its output. */
+/**
+ * Returns the milliseconds from sending the VM's desired state until the first program in the VM has returned its
+ * output.
+ */
 const firstExec = (side: Side) => async () => {
   const vmId = `vm-${++count}`
   const began = performance.now()
@@ -84,7 +90,7 @@ const firstExec = (side: Side) => async () => {
   return ms
 }
 
-/** Milliseconds until the same program as in the sample image serves a page without a VM. */
+/** Returns the milliseconds from the start of the sample image's program, without a VM, until it serves a page. */
 async function bareProcess(): Promise<number> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   const port = await freePort()
@@ -111,7 +117,7 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
   return performance.now() - began
 }
 
-/** PIDs of all processes of sandboxes: kernel, file server and the stubs of programs. */
+/** Returns the PIDs of all processes of sandboxes: kernel, file server and the stubs of programs. */
 function sandboxPids(dataDir: string): number[] {
   const parents = new Map<number, number>()
   const roots: number[] = []
@@ -122,7 +128,7 @@ function sandboxPids(dataDir: string): number[] {
       const args = readFileSync(`/proc/${name}/cmdline`, 'utf8')
       if (args.startsWith('runsc-') && args.includes(dataDir)) roots.push(Number(name))
     } catch {
-      // It has ended.
+      // Ignore a process that has ended.
     }
   }
   const isBelow = (pid: number | undefined): boolean =>
@@ -139,7 +145,7 @@ const fromProc = (pid: number, file: string, line: RegExp) => {
 }
 const pssMib = (pid: number) => fromProc(pid, 'smaps_rollup', /^Pss:\s+(\d+) kB$/m) / 1024
 
-/** CPU time of all threads in ms, more precise than clock ticks. */
+/** Returns the CPU time of all threads in milliseconds, more precisely than in clock ticks. */
 function cpuMs(pids: readonly number[]): number {
   let total = 0
   for (const pid of pids)
@@ -147,7 +153,7 @@ function cpuMs(pids: readonly number[]): number {
       for (const thread of readdirSync(`/proc/${pid}/task`))
         total += fromProc(pid, `task/${thread}/schedstat`, /^(\d+)/) / 1e6
     } catch {
-      // It has ended.
+      // Ignore a process that has ended.
     }
   return total
 }
@@ -175,15 +181,15 @@ async function many(report: Report, side: Side): Promise<void> {
   const before = cpuMs(pids)
   await pause(watchedMs)
   const share = (100 * (cpuMs(pids) - before)) / watchedMs / sandboxes
-  report.verdict('idle sandbox, percent of a core', share, 0.2)
+  report.verdict('CPU of an idle sandbox, percent of a core', share, 0.2)
   report.verdict(
-    'response time of one sandbox beside all others, ms',
+    'response time of one sandbox while all others run, ms',
     await toPage(() => addressOf(side, first.vmId)),
     300,
   )
 }
 
-/** Returns why sandboxes cannot be measured on this machine, or undefined if they can. */
+/** Returns why gVisor sandboxes cannot be measured on this computer, or undefined if they can. */
 export async function gvisorMissing(): Promise<string | undefined> {
   const missing = await missingForVms()
   const one = await sandboxCase()
@@ -192,8 +198,8 @@ export async function gvisorMissing(): Promise<string | undefined> {
 
 export const gvisor: Benchmark = {
   name: 'gvisor',
-  goal: 'without KVM, an app in gVisor answers within 0.3 s, is restored within 0.35 s, runs its first program within 0.35 s, computes at native speed (1.1 times bare), and takes 20 MiB and 0.2 % of a core while idle, also among 100',
-  how: 'One agent, with its drivers for gVisor and for emulated QEMU, alternates with a bare process of the same httpd. The benchmark measures the time from the desired state to HTTP 200 at the address of the VM, from the restore of a snapshot to HTTP 200, from the desired state to the output of a first program, and of a loop in the shell. Then, for 100 sandboxes: memory as proportional set size of all their processes, CPU time of all their threads over 20 s, from 75 s after the last start.',
+  goal: 'without KVM, an app in gVisor answers within 0.3 s, is restored within 0.35 s, runs its first program within 0.35 s, computes at native speed (at most 1.1 times the time of a bare process), and takes 20 MiB and 0.2 % of a core while idle, also among 100',
+  how: 'One agent, with its drivers for gVisor and for emulated QEMU, alternates with a bare process of the same httpd. The benchmark measures the time from the desired state to HTTP 200 at the address of the VM, from the restore of a snapshot to HTTP 200, from the desired state to the output of a first program, and of a loop in the shell. Then it measures 100 sandboxes: their memory as the proportional set size of all their processes, and the CPU time of all their threads over 20 s, from 75 s after the last start.',
   reading:
     'An idle sandbox is not at rest: the platform of gVisor wakes up every 400 us to control its fast path and has no option for it. Timer slack (src/agent/hypervisor/gvisor/timer-slack.ts) merges these wake-ups; without it a sandbox takes 3 % of a core. The health check of each sandbox, every 10 s after its first minute, and the readings of its memory, every 10 s, are part of the figure.',
   unable: gvisorMissing,
@@ -218,15 +224,19 @@ export const gvisor: Benchmark = {
     const own = report.samples('gVisor, desired state to response', 'ms', starts.gvisor)
     report.samples('emulated QEMU, desired state to response', 'ms', starts.qemu)
     report.samples('bare process to page', 'ms', starts.bare)
-    report.verdict('desired state to response, s', own.median / 1000, 0.3)
+    report.verdict('time from the desired state to the first response (median), s', own.median / 1000, 0.3)
     const restores = await inTurns(rounds, { gvisor: cold(gvisorSide, from), qemu: cold(qemuSide, from) })
     const restored = report.samples('gVisor, restore to response', 'ms', restores.gvisor)
     report.samples('emulated QEMU, restore to response', 'ms', restores.qemu)
-    report.verdict('restore to response, s', restored.median / 1000, 0.35)
+    report.verdict('time from the restore to the first response (median), s', restored.median / 1000, 0.35)
     const execs = await inTurns(rounds, { gvisor: firstExec(gvisorSide), qemu: firstExec(qemuSide) })
     const first = report.samples('gVisor, desired state to output of a program', 'ms', execs.gvisor)
     report.samples('emulated QEMU, desired state to output of a program', 'ms', execs.qemu)
-    report.verdict('desired state to output of a program, s', first.median / 1000, 0.35)
+    report.verdict(
+      'time from the desired state to the output of a first program (median), s',
+      first.median / 1000,
+      0.35,
+    )
     await computes(report, sides)
     await many(report, gvisorSide)
   },
@@ -243,6 +253,10 @@ async function computes(report: Report, sides: { readonly gvisor: Side; readonly
   })
   const own = report.samples('gVisor, loop', 'ms', loops.gvisor)
   report.samples('emulated QEMU, loop', 'ms', loops.qemu)
-  report.verdict('loop in gVisor / bare', own.median / report.samples('bare, loop', 'ms', loops.bare).median, 1.1)
+  report.verdict(
+    'time of a loop in gVisor / as a bare process',
+    own.median / report.samples('bare, loop', 'ms', loops.bare).median,
+    1.1,
+  )
   await Promise.all([forget(sides.gvisor, sandbox), forget(sides.qemu, emulated)])
 }

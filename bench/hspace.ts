@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { hasProgram } from '../src/lib/programs.ts'
 
 export interface Hspace extends AsyncDisposable {
-  /** Placements per second on this many empty nodes, until about `count` are placed. */
+  /** Returns the number of placements per second on this many empty nodes, until about `count` VMs are placed. */
   placements(nodes: number, count: number): Promise<number>
 }
 
@@ -18,7 +18,7 @@ export async function startHspace(): Promise<Hspace> {
       const began = performance.now()
       const { stdout } = await promisify(execFile)('hspace', args)
       const seconds = (performance.now() - began) / 1000
-      // hspace first fills the cluster with large VMs, which count, too.
+      // Count all placements, because hspace first fills the cluster with large VMs.
       const made = [...stdout.matchAll(/- +(\d+) instances /g)].reduce((sum, [, number]) => sum + Number(number), 0)
       if (made < count) throw new Error(`hspace placed ${made} of ${count}`)
       return made / seconds

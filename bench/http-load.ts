@@ -1,4 +1,7 @@
-/** Sends requests over kept-alive connections, and runs the bare Node server that answers the same bytes. */
+/**
+ * Sends requests over kept-alive connections, and runs the bare Node server that answers with the same bytes as the
+ * product.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -18,14 +21,17 @@ export interface Ask {
 
 export interface Turn {
   readonly perSecond: number
-  /** Duration of each request. */
+  /** Duration of each request in milliseconds. */
   readonly ms: readonly number[]
 }
 
-/** A URL, or the socket of a peer. */
+/** The URL of a server, or the path of a peer's Unix socket. */
 export type Origin = string | { readonly socketPath: string }
 
-/** Sends the requests, several in flight. @throws Error if a response has an unexpected status */
+/**
+ * Sends the requests, with `inFlight` of them in progress at a time.
+ * @throws Error if a response has an unexpected status
+ */
 export async function drive(
   origin: Origin,
   ask: Ask,
@@ -61,11 +67,11 @@ export async function drive(
   return { perSecond, ms }
 }
 
-/** Milliseconds per request, as the inverse of the rate with several in flight. */
+/** Returns the milliseconds per request: the inverse of the rate, with several requests in progress at a time. */
 export const msOfEach = async (...asked: Parameters<typeof drive>): Promise<number> =>
   1000 / (await drive(...asked)).perSecond
 
-/** The body of the server's response as text. */
+/** Returns the body of the server's response as text. */
 export async function answerOf(origin: string, ask: Ask): Promise<string> {
   const response = await fetch(`${origin}${ask.path}`, {
     headers: ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` },
@@ -79,14 +85,14 @@ export interface Floor extends AsyncDisposable {
   cpuMs(): number
 }
 
-/** Bare Node that answers every request with this text. */
+/** Starts a bare Node server that answers every request with this text. */
 export async function startFloor(text: string): Promise<Floor> {
   const child = fork(join(import.meta.dirname, 'floor-child.ts'))
   child.send(text)
   return floorOf(child)
 }
 
-/** A server in a child process that sends its port in its first message. */
+/** Returns a server that runs in a child process, which sends its port in its first message. */
 export async function floorOf(child: ChildProcess): Promise<Floor> {
   const [port] = await once(child, 'message')
   return {

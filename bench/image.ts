@@ -1,6 +1,6 @@
 /**
- * Time until a host can start VMs from a registry image, compared with the bytes alone: fetched over HTTP and unpacked
- * by tar.
+ * Measures the time until a host can start VMs from an image of a registry, compared with fetching the same bytes over
+ * HTTP and unpacking them with tar.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomFillSync } from 'node:crypto'
@@ -87,9 +87,9 @@ export const image: Benchmark = {
   name: 'image',
   goal: 'an image of 64 MiB is fetched and converted to a base at half the rate of its bytes over HTTP and through tar',
   covers: ['B20'],
-  how: "Debian's docker-registry on this computer. The product resolves the digest, copies the image with skopeo (verifying each digest), unpacks it with umoci in a one-way directory and makes the read-only file system. This alternates with fetching the layer into a file and tar -x. The second time the product uses its existing base.",
+  how: "The image comes from Debian's docker-registry on this computer. Mote resolves the digest, copies the image with skopeo (verifying each digest), unpacks it with umoci in a one-way directory and makes the read-only file system. This alternates with fetching the layer into a file and tar -x. The second time Mote uses its existing base.",
   reading:
-    'The base is a file system image, so its 64 MiB are read and written once more (0.12 s). skopeo fetches and verifies at the rate of the plain fetch. umoci takes 0.35 s of CPU, nearly all of it to hash the layer twice; tar takes 0.06 s. Until 2026-11-21, 19:20, skopeo also compressed the layer, which was decompressed to count its size: 0.33.',
+    'The base is a file system image, so its 64 MiB are read and written once more (0.12 s). skopeo fetches and verifies at the rate of the plain fetch. umoci takes 0.35 s of CPU, nearly all of it to hash the layer twice; tar takes 0.06 s. Until 2026-11-21, 19:20, skopeo also compressed the layer, which was then decompressed to determine its size, and the ratio was 0.33.',
   unable: async () => {
     const present = await Promise.all(needed.map(hasProgram))
     const missing = needed.filter((_, n) => !present[n])
@@ -143,7 +143,11 @@ export const image: Benchmark = {
       report.samples('image to base', 'MiB/s', found.product)
       report.samples('the bytes: HTTP and tar', 'MiB/s', found.bytes)
       report.samples('the second time', 'ms', again)
-      report.atLeast('image / bytes', ratioOfRounds(found.product, found.bytes), 0.5)
+      report.atLeast(
+        'rate of fetching and converting the image / rate of fetching and unpacking its bytes',
+        ratioOfRounds(found.product, found.bytes),
+        0.5,
+      )
     } finally {
       registry.child.kill('SIGKILL')
       await rm(dir, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-/** A host that reaches every desired state immediately, so that only the control plane is measured. */
+/** Simulates a host that reaches every desired state immediately, so that only the control plane is measured. */
 import type { Bus } from '../src/bus/bus.ts'
 import { type HostHeartbeat, type VmObserved, type VmPut, subjects } from '../src/contract/agent.ts'
 import { newId } from '../src/lib/ids.ts'

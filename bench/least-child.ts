@@ -1,7 +1,7 @@
 /**
- * The minimal server for a request, as an upper bound for Node and node-pg: runs the SQL statements of the request one
- * after the other on one connection, and responds with the first row of the last one, or with its column `page`. The
- * parent first sends the address of the database and the statements.
+ * The minimal server for a request of the product, as an upper bound for Node and node-pg: runs the SQL statements of
+ * the request one after the other on one connection, and responds with the first row of the last statement, or with
+ * the row's column `page`. The first message of the parent contains the address of the database and the statements.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,7 @@
-/** Starts the minimal server for a request: bare Node and node-pg that only run the product's own statements. */
+/**
+ * Starts the minimal server for a request of the product: bare Node and node-pg, which only run the product's own SQL
+ * statements.
+ */
 import { fork } from 'node:child_process'
 import { programFlags } from '../scripts/build.mjs'
 import type { Db, Param, Statement } from '../src/db/db.ts'
@@ -20,7 +23,7 @@ export interface LeastWork {
 
 class Recorded extends Error {}
 
-/** Records the SQL statement that a store function would run. */
+/** Returns the SQL statement that a function of a store would run. */
 export async function queryOf(ask: (db: Db) => Promise<unknown>): Promise<Query> {
   let query: Query | undefined
   const record = async (asked: Statement<unknown>, params: readonly Param[] = []): Promise<never> => {
@@ -35,7 +38,10 @@ export async function queryOf(ask: (db: Db) => Promise<unknown>): Promise<Query>
   return query
 }
 
-/** The authentication statement of the control plane for the session of this JWT in its default project. */
+/**
+ * Returns the statement with which the control plane authenticates the session of this JWT in the account's default
+ * project.
+ */
 export function whoAsks(jwt: string): Promise<Query> {
   const claims = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
   const session = { sessionId: claims.sid, userId: claims.sub, epoch: claims.epoch }

@@ -1,4 +1,4 @@
-/** A separate libvirtd, accessed through python3-libvirt, the client library with the least overhead. */
+/** Runs a separate libvirtd, which is accessed through python3-libvirt, the client library with the least overhead. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { access, mkdir, stat, writeFile } from 'node:fs/promises'
@@ -9,9 +9,9 @@ import { apart, startPeer } from './beside.ts'
 export interface Libvirt extends AsyncDisposable {
   /** Defines this many VMs that do not run. */
   define(count: number): Promise<void>
-  /** Milliseconds of one getAllDomainStats. @throws Error unless it reports this many VMs */
+  /** Returns the milliseconds of one call of getAllDomainStats. @throws Error unless it reports this many VMs */
   stats(count: number): Promise<number>
-  /** Milliseconds of `virDomainCreateXML` for a VM of 128 MiB, halted at its first instruction. */
+  /** Returns the milliseconds of `virDomainCreateXML` for a VM of 128 MiB that halts at its first instruction. */
   create(name: string): Promise<number>
   suspend(name: string): Promise<number>
   resume(name: string): Promise<number>
@@ -26,7 +26,10 @@ namespaces = []
 stdio_handler = "file"
 `
 
-/** The directories of libvirtd are compiled in, so mount ours over them in a separate mount namespace. */
+/**
+ * Mounts directories of the benchmark over those of libvirtd in a separate mount namespace, because libvirtd has fixed
+ * paths.
+ */
 const script = `mount --bind "$1/etc" /etc/libvirt && mount --bind "$1/var" /var/lib/libvirt && mount --bind "$1/run" /run &&
 mount --bind "$1/cache" /var/cache/libvirt && mount --bind "$1/log" /var/log/libvirt && libvirtd`
 
@@ -38,7 +41,7 @@ async function prepare(dir: string): Promise<void> {
 
 type Verb = 'define' | 'stats' | 'create' | 'suspend' | 'resume' | 'destroy'
 
-/** Debian's Python, because only it finds Debian's package python3-libvirt. */
+/** Path of Debian's Python, because no other Python finds Debian's package python3-libvirt. */
 const python = '/usr/bin/python3'
 
 async function startClient(cleanup: AsyncDisposableStack, socket: string) {

@@ -1,4 +1,7 @@
-/** Duration of `GET /v1/apps` while twenty users sign in continuously, relative to its duration alone. */
+/**
+ * Measures the duration of `GET /v1/apps` while twenty users sign in continuously, relative to its duration without
+ * sign-ins.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { startBenchApi, type BenchApi } from './api.ts'
 import { type Benchmark, summarise } from './benchmark.ts'
@@ -41,7 +44,7 @@ export const loginStorm: Benchmark = {
     await timesOf(api, stormers)
     const idle: number[][] = []
     const storm: number[][] = []
-    // Alternating, so that other load affects both.
+    // Alternate the measurements with and without sign-ins, so that other load affects both.
     for (let round = 0; round < rounds; round++) {
       idle.push((await timesOf(api, 0)).ms)
       storm.push((await timesOf(api, stormers)).ms)
@@ -49,6 +52,10 @@ export const loginStorm: Benchmark = {
     report.samples('idle', 'ms', idle.flat())
     report.samples('login storm', 'ms', storm.flat())
     const ratios = idle.map((ms, i) => summarise(storm[i] ?? []).p99 / summarise(ms).p99)
-    report.verdict('p99 in the storm / p99 idle, median of the rounds', summarise(ratios).median, 2)
+    report.verdict(
+      'p99 of GET /v1/apps during the logins / without them, median of the rounds',
+      summarise(ratios).median,
+      2,
+    )
   },
 }

@@ -1,4 +1,7 @@
-/** A private LXD daemon with its own state directory and containers that never run, accessed through its socket. */
+/**
+ * Runs a private LXD daemon, which has its own state directory and containers that never run, and is accessed through
+ * its socket.
+ */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -6,7 +9,7 @@ import { apart, startPeer } from './beside.ts'
 
 export interface Lxd extends AsyncDisposable {
   readonly socketPath: string
-  /** Creates empty containers `<prefix>-0` and so on, `inFlight` at a time. @returns containers per second */
+  /** Creates empty containers named `<prefix>-0` and so on, `inFlight` at a time. @returns containers per second */
   create(prefix: string, count: number, inFlight: number): Promise<number>
   remove(prefix: string, count: number): Promise<void>
 }
@@ -25,7 +28,7 @@ export async function startLxd(): Promise<Lxd> {
   const dir = await startPeer(cleanup, {
     needs: ['lxd', 'unshare'],
     asRoot: true,
-    // In separate namespaces, so that no file systems that LXD mounts for containers are left behind.
+    // Run LXD in separate namespaces, so that the file systems that it mounts for containers disappear with it.
     command: dir => apart('LXD_DIR="$1" lxd --group root', dir),
     ready: dir => stat(join(dir, 'unix.socket')),
   })

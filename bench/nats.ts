@@ -1,6 +1,6 @@
 /**
- * A separate nats-server with subscribers that only count, accessed with its text protocol instead of a client library,
- * which would add overhead.
+ * Runs a separate nats-server with subscribers that only count messages. The benchmark speaks its text protocol
+ * itself, because a client library would add overhead.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -25,7 +25,7 @@ export async function startNats(): Promise<Nats> {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'data')
     socket.setNoDelay(true).write(`${greeting}${more}PING\r\n`)
-    // PONG means that the server has processed everything before it.
+    // Wait for PONG, which means that the server has processed everything that was sent before PING.
     await once(socket, 'data')
     return socket
   }

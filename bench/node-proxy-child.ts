@@ -1,6 +1,6 @@
 /**
- * The upper bound for Node: a proxy that only forwards, without routes, limits, retries, metrics or a log. For
- * measuring only. Arguments: `<port> <port of the app> <undici|http>`; the last one selects the HTTP client.
+ * The upper bound for a proxy in Node: it only forwards requests, without routes, limits, retries, metrics or a log.
+ * For measurements only. Arguments: `<port> <port of the app> <undici|http>`; the last one selects the HTTP client.
  */
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { Pool } from 'undici'

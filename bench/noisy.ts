@@ -18,7 +18,7 @@ interface Asked {
   readonly refused: number
 }
 
-/** Sends requests at a fixed rate, without waiting for responses. */
+/** Sends requests of a tenant at a fixed rate, without waiting for responses. */
 async function ask(pool: Pool, token: string, perSecond: number): Promise<Asked> {
   const ms: number[] = []
   let failed = 0
@@ -44,9 +44,9 @@ async function ask(pool: Pool, token: string, perSecond: number): Promise<Asked>
 
 export const noisy: Benchmark = {
   name: 'noisy',
-  goal: 'a tenant exceeds its rate limit ten times: others see at most twice their p99 and no error',
+  goal: 'while a tenant sends ten times its rate limit, other tenants see at most twice their p99 and no error',
   covers: ['B24'],
-  how: `Two accounts with a limit of ${allowedPerSecond} requests per second each. One lists its apps ${quietPerSecond} times per second; in every second round the other one sends ${10 * allowedPerSecond} requests per second. Both clients run in this process on the same two cores.`,
+  how: `Two accounts have a limit of ${allowedPerSecond} requests per second each. One lists its apps ${quietPerSecond} times per second; in every second round the other one sends ${10 * allowedPerSecond} requests per second. Both clients run in this process on the same two cores.`,
   reading:
     'The noisy client runs in the same process as the quiet one and uses as much CPU as the server that rejects its requests: part of the delay is the benchmark itself.',
   async run(report) {
@@ -58,7 +58,7 @@ export const noisy: Benchmark = {
     cleanup.defer(async () => {
       for (const pool of pools) await pool.close()
     })
-    // The first burst is within the limit; measure after it.
+    // Begin to measure after the first burst of the noisy tenant, which is within its limit.
     while ((await ask(pools[1], loud, 10 * allowedPerSecond)).refused === 0);
     let refused = 0
     const found = await inTurns(rounds, {
@@ -77,10 +77,14 @@ export const noisy: Benchmark = {
     const loudly = report.samples('beside the noise', 'ms', all(found.noise))
     const ratios = found.noise.map(({ ms }, n) => summarise(ms).p99 / summarise(found.quiet[n]?.ms ?? []).p99)
     report.note(
-      `${refused} requests of the noisy tenant were refused; p99 of all rounds ${(loudly.p99 / quiet.p99).toFixed(2)} times`,
+      `${refused} requests of the noisy tenant were rejected; p99 of the quiet tenant over all rounds, beside the noisy tenant / alone: ${(loudly.p99 / quiet.p99).toFixed(2)}`,
     )
-    report.verdict('p99 beside the noise / alone, median of the rounds', median(ratios), 2)
+    report.verdict(
+      "p99 of the quiet tenant's requests beside the noisy tenant / alone, median of the rounds",
+      median(ratios),
+      2,
+    )
     const errors = found.noise.reduce((sum, { failed, refused: own }) => sum + failed + own, 0)
-    report.verdict('errors of the quiet tenant', errors, 0)
+    report.verdict('failed requests of the quiet tenant', errors, 0)
   },
 }

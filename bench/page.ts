@@ -1,4 +1,4 @@
-/** Renders `docs/benchmarks.md` and its charts from the stored results. */
+/** Renders `docs/benchmarks.md` and its charts from the stored results of benchmarks. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Benchmark } from './benchmark.ts'
@@ -18,9 +18,12 @@ const machineText = ({ cpu, cores, memoryMib, kernel, node }: Machine) =>
   `${cpu}, ${cores} cores, ${Math.round(memoryMib / 1024)} GiB, Linux ${kernel}, Node ${node}`
 
 const shown = ({ what, value, bound, limit }: Verdict) =>
-  `${what} ${figure(value)} (${bound === 'most' ? '<=' : '>='} ${figure(limit)})`
+  `${what}: ${figure(value)} (goal: at ${bound} ${figure(limit)})`
 
-/** The verdicts for a goal: those that the benchmark assigns to it, or all if it assigns none. */
+/**
+ * Returns the verdicts of a benchmark for a goal: those that the benchmark assigns to the goal, or all if it assigns
+ * its verdicts to no goal.
+ */
 function verdictsOf(id: GoalId, { result }: Entry): Verdict[] {
   const all = result?.verdicts ?? []
   return all.some(({ of }) => of !== undefined) ? all.filter(({ of }) => of === id) : [...all]
@@ -49,27 +52,27 @@ function row(id: GoalId, entries: readonly Entry[]): string {
 
 function section({ benchmark, result }: Entry): string {
   const { name, goal, how, reading } = benchmark
-  const parts = [`### \`${name}\``, `**Goal**: ${goal}.`]
-  if (how !== undefined) parts.push(`**Method**: ${how}`)
+  const parts = [`### \`${name}\``, `**Goal of \`${name}\`**: ${goal}.`]
+  if (how !== undefined) parts.push(`**Method of \`${name}\`**: ${how}`)
   if (result === undefined) parts.push('**Not run yet.**')
   else if (result.unable !== undefined) parts.push(`**Not run**: ${result.unable}`)
   else {
     if (chart(result) !== undefined) parts.push(`![Results](charts/${name}.svg)`)
     if (result.verdicts.length > 0)
-      parts.push(result.verdicts.map(one => `- ${one.met ? 'met' : '**missed**'}: ${shown(one)}`).join('\n'))
+      parts.push(result.verdicts.map(one => `- ${one.met ? 'Met' : '**Missed**'}: ${shown(one)}`).join('\n'))
     if (result.failed !== undefined) parts.push(`**Aborted**: ${result.failed}`)
     for (const { peer, why } of result.absent ?? []) parts.push(`**Without ${peer}**: ${why}.`)
     if (result.notes.length > 0) parts.push(result.notes.map(note => `> ${note}`).join('\n>\n'))
-    if (reading !== undefined) parts.push(`**Explanation**: ${reading}`)
+    if (reading !== undefined) parts.push(`**Explanation of the results of \`${name}\`**: ${reading}`)
     const { before, after } = result.load
     parts.push(
-      `${result.at.slice(0, 16).replace('T', ' ')} UTC, load ${before.toFixed(1)} before and ${after.toFixed(1)} after.`,
+      `\`${name}\` was measured on ${result.at.slice(0, 16).replace('T', ' ')} UTC. The load average was ${before.toFixed(1)} before and ${after.toFixed(1)} after the run.`,
     )
   }
   return parts.join('\n\n')
 }
 
-/** Writes the page and one SVG per result. */
+/** Writes `docs/benchmarks.md` and one SVG for each result. */
 export async function writePage(benchmarks: readonly Benchmark[], results: readonly Result[]): Promise<void> {
   const entries = benchmarks.map(benchmark => ({
     benchmark,
@@ -86,22 +89,22 @@ export async function writePage(benchmarks: readonly Benchmark[], results: reado
   const page = `# Benchmarks
 
 This page shows the results of Mote's benchmarks. \`npm run bench -- --page\` writes it from \`bench/results\`; do not edit it. Each benchmark is one file in \`bench/\`. Within one run, it alternates between
-Mote ("the product") and a comparable program or a minimal program for the same work, so that other load affects both equally. Compare the ratios;
-absolute times depend on the computer: ${machines.join('; ') || 'none yet'}. **The computers were busy with other work during the runs: the load
-was ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))}.** Other load increases times, and ratios to programs that wait less often, but not CPU time and memory.
+Mote and a comparable program or a minimal program for the same work, so that other load affects both equally. Compare the ratios;
+absolute times depend on the computer. The results are from these computers: ${machines.join('; ') || 'none yet'}. **The computers were busy with other work during the runs: the load
+was ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))}.** Other load increases the times, and the ratios to programs that wait less often than Mote, but not CPU time and memory.
 
-\`npm run bench\` runs all benchmarks, \`-- <name>\` one, \`-- --list\` lists them, \`-- --install-peers\` installs the programs for comparison. [Scale](scale.md)
+\`npm run bench\` runs all benchmarks, \`npm run bench -- <name>\` one of them, \`npm run bench -- --list\` lists them, and \`npm run bench -- --install-peers\` installs the programs for comparison. [Scale](scale.md)
 estimates from the results what a thousand hosts need.
 
 ## Goals
 
-| | operation | compared with | goal | growth | measured | result | benchmark |
+| | operation | compared with | goal | allowed growth | measured | result | benchmark |
 |---|---|---|---|---|---|---|---|
 ${ids.map(id => row(id, entries)).join('\n')}
 
 ## Each benchmark
 
-Bars show medians, whiskers the 99th percentile.
+In the charts, bars show medians, and whiskers the 99th percentile.
 
 ${entries.map(section).join('\n\n')}
 `

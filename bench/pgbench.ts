@@ -1,4 +1,7 @@
-/** Runs pgbench against PostgreSQL in a gVisor VM and on the host, each time over the server's Unix socket. */
+/**
+ * Compares PostgreSQL in a gVisor VM with PostgreSQL on the host: runs pgbench where the server runs, over the
+ * server's Unix socket.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -21,10 +24,10 @@ const nobody = 65_534
 /** vCPUs of the VM: as many as this computer has processors, but at most 2. The server on the host is not limited. */
 const vcpus = availableParallelism() > 1 ? 2 : 1
 
-/** Runs a shell script in the VM or on the host, wherever the server is. @returns its output */
+/** Runs a shell script where the server runs: in the VM or on the host. @returns the script's output */
 type Shell = (script: string) => Promise<string>
 
-/** Shell script that creates an empty database in the directory and runs its server. */
+/** Returns a shell script that creates an empty database cluster in the directory and runs its server. */
 const serve = (dir: string, listen: string) => `set -e
 export PGHOST=${dir}
 ${bin}/initdb -D ${dir}/data -A trust -U postgres > /dev/null
@@ -32,7 +35,7 @@ exec ${bin}/postgres -D ${dir}/data -k ${dir} -c "listen_addresses=${listen}"`
 
 const pgbench = (dir: string, options: string) => `${bin}/pgbench -h ${dir} -U postgres ${options} postgres 2>&1`
 
-/** Transactions per second of four clients in 8 s. */
+/** Returns the transactions per second of four clients, measured for 8 s. */
 async function rate(shell: Shell, dir: string, kind: string): Promise<number> {
   const text = await shell(pgbench(dir, `${kind} --no-vacuum --client 4 --time 8`))
   const [, tps] = /^tps = ([\d.]+)/m.exec(text) ?? []
@@ -99,7 +102,7 @@ async function compare(report: Report): Promise<void> {
     })
     report.samples(`gVisor, ${what}`, '/s', found.gvisor)
     report.samples(`host, ${what}`, '/s', found.host)
-    report.atLeast(`${what}, gVisor / host`, ratioOfRounds(found.gvisor, found.host), least)
+    report.atLeast(`rate of ${what} in gVisor / on the host`, ratioOfRounds(found.gvisor, found.host), least)
   }
 }
 

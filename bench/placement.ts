@@ -1,6 +1,6 @@
 /**
- * Rate at which VMs are placed durably on 10, 100 and 1,000 hosts, compared with the bare transaction and with Ganeti's
- * in-memory allocator.
+ * Measures the rate at which VMs are placed durably on 10, 100 and 1,000 hosts, compared with that of a bare
+ * transaction and with Ganeti's in-memory allocator.
  */
 import pg from 'pg'
 import { pino } from 'pino'
@@ -19,10 +19,10 @@ import { inTurns, ratioOfRounds } from './turns.ts'
 
 const rounds = 4
 const sizes = [10, 100, 1000] as const
-/** VMs per round, for each size. */
+/** Number of VMs that are placed in a round, for each number of hosts. */
 const vms = 1000
 const clients = 8
-/** VMs per run of hspace, which takes 20 ms per VM on 100 nodes. */
+/** Number of VMs that hspace places in a run. It is small, because hspace takes 20 ms per VM on 100 nodes. */
 const simulated = 100
 
 /** A database with hosts, on which placements are measured. */
@@ -66,7 +66,10 @@ async function startCell(cleanup: AsyncDisposableStack, hosts: number): Promise<
   }
 }
 
-/** The minimal work of a durable reservation: take capacity if available, insert the VM and its next task. */
+/**
+ * Returns a function that measures the minimal transaction of a durable reservation: take capacity of a host if
+ * available, insert the VM and its next task.
+ */
 async function bareOf(cleanup: AsyncDisposableStack, url: string, hosts: number): Promise<() => Promise<number>> {
   const pool = new pg.Pool({ connectionString: url, max: clients })
   cleanup.defer(() => pool.end())
@@ -104,9 +107,9 @@ export const placement: Benchmark = {
   name: 'placement',
   goal: '1,000 durable placements per second on 100 hosts, half the rate of the bare transaction, as fast on 1,000 hosts',
   covers: ['B5'],
-  how: `The real engine and scheduler on a durable PostgreSQL, in rounds of ${vms} VMs that all need a host at once, on three databases with 10, 100 and 1,000 hosts in turn. Only the step that chooses a host, reserves its room and commits runs. This alternates with the bare transaction by ${clients} connections of node-pg (reserve room, insert the VM, insert its workflow), which chooses nothing, and with Ganeti's hspace, which fills as many simulated nodes in memory and tries every node for every VM: a whole run of it, about ${simulated} small ones and some large ones.`,
+  how: `Runs the real engine and scheduler on a durable PostgreSQL, in rounds of ${vms} VMs that all need a host at once, on three databases with 10, 100 and 1,000 hosts in turn. Of the VM workflow, only the step runs that chooses a host, reserves its room and commits. This alternates with the bare transaction by ${clients} connections of node-pg (reserve room, insert the VM, insert its workflow), which chooses nothing, and with Ganeti's hspace, which simulates as many nodes in memory, and fills them with VMs until none fits, trying every node for every VM. A run of hspace places about ${simulated} small VMs and some large ones; its whole run is measured.`,
   reading:
-    'The bare transaction gets its host as a parameter, and eight of them share a commit. A placement claims its workflow, reads the VM and the hosts, chooses, and writes the next phase, in a Node process that shares two cores with PostgreSQL. Until 2026-11-21, 22:30, each step was committed by its own statement, and the capabilities of every host were read for every VM: 0.27 of the bare transaction. Until 23:40 the time included the next step (claim, load, commit). With 1,000 hosts a placement takes 0.4 ms instead of 0.3: every VM of a batch updates a different host row, while 256 VMs on 10 hosts update ten, and all host rows are read four times a second. The choice takes 9 us of it, 2 us with 10 hosts. hspace packs better and writes nothing: it shows the cost of trying every node.',
+    'The bare transaction gets its host as a parameter, and eight of them share a commit. A placement claims its workflow, reads the VM and the hosts, chooses, and writes the next phase, in a Node process that shares two cores with PostgreSQL. Until 2026-11-21, 22:30, each step was committed by its own statement, and the capabilities of every host were read for every VM, so the ratio to the bare transaction was 0.27. Until 23:40 the time included the next step (claim, load, commit). With 1,000 hosts a placement takes 0.4 ms instead of 0.3: every VM of a batch updates a different host row, while 256 VMs on 10 hosts update ten, and all host rows are read four times a second. Choosing a host takes 9 us of this time with 1,000 hosts, and 2 us with 10 hosts. hspace packs better and writes nothing: it shows the cost of trying every node.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const small = await startCell(cleanup, sizes[0])
@@ -123,11 +126,15 @@ export const placement: Benchmark = {
     })
     for (const size of sizes) report.samples(`placements, ${size} hosts`, '/s', found[`on${size}`])
     report.samples('the bare transaction, 100 hosts', '/s', found.bare)
-    report.atLeast('placements a second, 100 hosts', median(found.on100), 1000)
-    report.atLeast('placements / the bare transaction', ratioOfRounds(found.on100, found.bare), 0.5)
-    report.verdict('cost among 1,000 hosts / among 10', ratioOfRounds(found.on10, found.on1000), 1.3)
+    report.atLeast('placements per second on 100 hosts', median(found.on100), 1000)
+    report.atLeast('rate of placements / rate of the bare transaction', ratioOfRounds(found.on100, found.bare), 0.5)
+    report.verdict('time of a placement on 1,000 hosts / on 10', ratioOfRounds(found.on10, found.on1000), 1.3)
     const oversold = await Promise.all([small, middle, large].map(cell => cell.oversold()))
-    report.verdict('hosts oversold, or with room that is not accounted for', Math.max(...oversold), 0)
+    report.verdict(
+      'hosts that are oversold, or whose reservations are not the sum of their VMs',
+      Math.max(...oversold),
+      0,
+    )
     const points = (own: Readonly<Record<number, readonly number[]>>) =>
       Object.entries(own).map(([at, rates]) => ({ at: Number(at), value: 1000 / median(rates) }))
     const series = { unit: 'ms', along: 'hosts', law: 'flat' } as const
@@ -137,7 +144,7 @@ export const placement: Benchmark = {
     for (const size of [10, 100] as const) {
       report.samples(`hspace, ${size} nodes`, '/s', found[`hspace${size}`])
       report.note(
-        `placements / hspace, ${size} hosts: ${ratioOfRounds(found[`on${size}`], found[`hspace${size}`]).toFixed(1)}`,
+        `rate of placements / rate of hspace, ${size} hosts: ${ratioOfRounds(found[`on${size}`], found[`hspace${size}`]).toFixed(1)}`,
       )
     }
     report.growth({

@@ -1,4 +1,4 @@
-/** Creates VMs that need a host, and runs the workflow step that finds one. */
+/** Creates VMs that need a host, and runs the workflow step that places them. */
 import { createDeployment } from '../src/control/deployments/index.ts'
 import type { Deps } from '../src/control/base/deps.ts'
 import { vmWorkflow } from '../src/control/vms/index.ts'
@@ -32,12 +32,12 @@ export const placingSql = {
     `SELECT count(*) FILTER (WHERE phase <> 'placing')::int AS placed, count(*) FILTER (WHERE phase = 'steady')::int AS steady
      FROM machine WHERE kind = 'vm'`,
   ),
-  /** Number of VMs that have a host and wait because of `onlyPlacingRunner`. */
+  /** Counts VMs that have a host and wait, because `onlyPlacingRunner` runs no further step. */
   done: statement<{ count: number }>(
     'bench.placedOnly',
     `SELECT count(*)::int AS count FROM machine WHERE kind = 'vm' AND lease IS NULL AND wake_at > now() + interval '30 minutes'`,
   ),
-  /** Difference between the fullest and the emptiest host, relative to the mean. */
+  /** Selects the difference in used vCPUs between the fullest and the emptiest host, relative to the mean. */
   spread: statement<{ share: number }>(
     'bench.spread',
     `SELECT ((max(used_vcpus) - min(used_vcpus)) / avg(used_vcpus))::float8 AS share FROM host`,
@@ -56,7 +56,7 @@ export async function makeProject(db: Db): Promise<string> {
   return projectId
 }
 
-/** Creates deployments with ten VMs each. */
+/** Creates apps with one deployment of ten VMs each. */
 export async function makeDeployments(db: Db, projectId: string, named: string, apps: number): Promise<void> {
   for (let n = 0; n < apps; n++) {
     const appId = newId()
@@ -84,7 +84,10 @@ type Placing = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
 const machineOf = ({ config, ...deps }: Placing) =>
   vmWorkflow({ ...deps, config, clock: systemClock, vault: createVault(config.secrets) })
 
-/** A runner that finds a host for every VM, reserves capacity and commits; the next phase only waits. */
+/**
+ * Returns a runner that places every VM: finds a host, reserves capacity and commits. The next phase of the VM's
+ * workflow only waits.
+ */
 export function placingRunner(deps: Placing): Runner {
   const whole = machineOf(deps)
   const workflow = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
@@ -92,8 +95,8 @@ export function placingRunner(deps: Placing): Runner {
 }
 
 /**
- * Like `placingRunner`, but without any further step: a placed VM is not claimed again, because the placing step
- * commits a wait instead of a transition.
+ * Returns a runner that only places VMs. Unlike with `placingRunner`, the workflow of a placed VM runs no further
+ * step, because the placing step commits a wait instead of a transition.
  */
 export function onlyPlacingRunner(deps: Placing): Runner {
   const whole = machineOf(deps)

@@ -1,7 +1,7 @@
 /**
- * Runs a control plane in its own process, to separate its CPU and memory from those of its clients. Settings are
- * MOTE_* variables, the database is DATABASE_URL. The parent sends host heartbeats, which this process publishes every
- * second.
+ * Runs a control plane in its own process, to separate its CPU and memory from those of its clients. The environment
+ * contains its settings (MOTE_*) and its database (DATABASE_URL). The parent sends heartbeats of hosts, which this
+ * process publishes every second.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

@@ -1,4 +1,4 @@
-/** A control plane in its own process on its own durable PostgreSQL, with its first account. */
+/** Runs a control plane in its own process with its own durable PostgreSQL, and creates its first account. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp } from 'node:fs/promises'
@@ -26,20 +26,23 @@ export interface Plane extends AsyncDisposable {
   readonly projectId: string
   cpuMs(): number
   rssMib(): number
-  /** Memory of live objects and buffers, after a garbage collection. */
+  /** Returns the memory of live objects and buffers in MiB, after a garbage collection. */
   liveMib(): Promise<number>
-  /** Figures of the event loop since the last call. */
+  /** Returns the figures of the control plane's event loop since the last call. */
   turns(): Promise<Turns>
-  /** From now on, the control plane receives these heartbeats every second. */
+  /** Sends these heartbeats to the control plane every second from now on. */
   heartbeat(heartbeats: readonly HostHeartbeat[]): void
   /**
-   * Stops the process and starts another on the same database. @returns ms from the start of the process to its first
-   * response
+   * Stops the process and starts another on the same database.
+   * @returns milliseconds from the start of the new process to its first response
    */
   restart(): Promise<number>
 }
 
-/** Settings with limits that no benchmark reaches. Seeded hosts, which send no heartbeats, do not time out. */
+/**
+ * Settings with limits that no benchmark reaches. The time limit for heartbeats is a day, because seeded hosts send
+ * none.
+ */
 export const unlimited: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
   MOTE_STREAMS_PER_USER: '100000',
@@ -47,7 +50,10 @@ export const unlimited: Readonly<Record<string, string>> = {
   MOTE_RATE_REFUSAL_DELAY: '0',
 }
 
-/** A durable PostgreSQL that runs until `cleanup` ends, with all migrations applied. @returns its URL */
+/**
+ * Starts a durable PostgreSQL with all migrations applied, which runs until `cleanup` ends.
+ * @returns URL of the database
+ */
 export async function startDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   const reaper = startReaper()
   cleanup.defer(() => reaper.finish())
@@ -64,7 +70,7 @@ export async function startDatabase(cleanup: AsyncDisposableStack): Promise<stri
   return postgres.url
 }
 
-/** Starts a control plane. @param env settings in addition to the secret; default: no limits */
+/** Starts a control plane. @param env settings in addition to the secret; default: settings without limits */
 export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
   await using cleanup = new AsyncDisposableStack()
   const databaseUrl = await startDatabase(cleanup)
@@ -119,7 +125,10 @@ interface Running {
   stop(): Promise<void>
 }
 
-/** Flags that store a CPU profile of each control plane in the directory `BENCH_PROFILE`, if it is set. */
+/**
+ * Returns Node's flags that store a CPU profile of each control plane in the directory `BENCH_PROFILE`, if that
+ * variable is set.
+ */
 function profileFlags(): string[] {
   const dir = process.env['BENCH_PROFILE']
   return dir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${dir}`]
@@ -131,7 +140,7 @@ async function startChild(databaseUrl: string, env: Readonly<Record<string, stri
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '',
-      // The compile cache that installed programs use (src/programs/compile-cache.ts).
+      // Use a compile cache, as installed programs do (src/programs/compile-cache.ts).
       NODE_COMPILE_CACHE: join(homedir(), '.cache', 'mote', 'compiled'),
       MOTE_SECRET_KEY: 'bench-'.repeat(8),
       MOTE_CAPTCHA: 'off',

@@ -1,4 +1,4 @@
-/** Several installations of increasing size, measured alternately, so that other load affects all of them. */
+/** Measures several installations of increasing size alternately, so that other load affects all of them. */
 import { type Growth, median, type Report } from './benchmark.ts'
 import { type Plane, startPlane } from './plane.ts'
 import { inTurns, ratioOfRounds, warm } from './turns.ts'
@@ -26,9 +26,9 @@ export async function planesOf(
 }
 
 /**
- * Measures every plane alternately and reports the growth of the cost.
- * @param cost cost of one round: time or CPU
- * @returns cost of the largest relative to the smallest: the median of the rounds' ratios
+ * Measures all installations alternately and reports how the cost grows with their size.
+ * @param cost returns the cost of one round: elapsed time or CPU time
+ * @returns cost in the largest installation relative to the smallest: the median of the rounds' ratios
  */
 export async function growthOf<P>(
   report: Report,

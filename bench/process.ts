@@ -1,4 +1,4 @@
-/** CPU time and memory of a process, as reported by the kernel. */
+/** Reads the CPU time and memory of a process from the kernel (`/proc`). */
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** A clock tick (USER_HZ) is 10 ms on every Linux. */
@@ -9,7 +9,7 @@ export function cpuMsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * tickMs
 }
 
-/** Resident memory, including shared file pages. */
+/** Returns the resident memory of the process in MiB, including pages of files that it shares with other processes. */
 export function rssMib(pid: number): number {
   return kibOf(pid, 'VmRSS') / 1024
 }
@@ -19,8 +19,8 @@ const statusOf = (pid: number, line: RegExp) => Number(line.exec(readFileSync(`/
 const kibOf = (pid: number, field: string) => statusOf(pid, new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm'))
 
 /**
- * Resident memory of the largest descendant of this process with this name; peers are started by intermediate
- * processes.
+ * Returns the resident memory in MiB of the largest descendant of this process with this name. It need not be a child,
+ * because intermediate processes start the peers.
  * @throws Error if there is none
  */
 export function rssOfStartedMib(name: string): number {
@@ -38,7 +38,7 @@ function started(): number[] {
   return [...parents.keys()].filter(pid => pid !== process.pid && isOurs(pid))
 }
 
-/** Undefined if the process has ended. */
+/** Returns the name of the process; undefined if it has ended. */
 function nameOf(pid: number): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()

@@ -1,4 +1,4 @@
-/** A QEMU VM without kernel, disk or network. */
+/** Starts QEMU directly, with a VM without kernel, disk or network. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -10,13 +10,13 @@ import { until } from '../test/support/wait.ts'
 export interface RawQemu extends AsyncDisposable {
   readonly child: ChildProcess
   readonly qmp: Qmp
-  /** Milliseconds from the start of the process to the first response of its monitor. */
+  /** Milliseconds from the start of the QEMU process to the first response of its monitor. */
   readonly ms: number
 }
 
 const machine = ['-M', 'microvm', '-m', '128', '-nodefaults', '-display', 'none']
 
-/** Starts QEMU with 128 MiB. The virtual processor runs QEMU's firmware. */
+/** Starts QEMU with 128 MiB. Its virtual processor runs QEMU's firmware. */
 export async function rawQemu(): Promise<RawQemu> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   const began = performance.now()

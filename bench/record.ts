@@ -35,9 +35,9 @@ export interface Result {
   readonly at: string
   readonly machine: Machine
   readonly load: { readonly before: number; readonly after: number }
-  /** Why it could not run. */
+  /** Why the benchmark could not run. */
   readonly unable?: string
-  /** Why it aborted. */
+  /** Why the benchmark aborted. */
   readonly failed?: string
   readonly measured: readonly Measured[]
   readonly growth: readonly Growth[]
@@ -61,8 +61,8 @@ const load = () => loadavg()[0] ?? 0
 const digits = (value: number) => value.toFixed(value < 10 ? 2 : 1).padStart(9)
 
 /**
- * Runs a benchmark and prints its lines with `say`. If it aborts, the result contains the reason and the measurements
- * so far.
+ * Runs a benchmark and prints the lines of its result with `say`. If it aborts, the result contains the reason and the
+ * measurements so far.
  */
 export async function record(benchmark: Benchmark, say: (line: string) => void): Promise<Result> {
   const { name, goal } = benchmark
@@ -122,7 +122,8 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
       )
     },
   }
-  // Keeps this process alive while it waits for child processes, which alone would not.
+  // Keep this process alive with a timer while it waits for child processes, because waiting alone does not keep it
+  // alive.
   const awake = setInterval(() => undefined, 1000)
   try {
     await benchmark.run(report)

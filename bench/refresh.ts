@@ -1,6 +1,6 @@
 /**
- * Rate of `POST /v1/auth/refresh`, one after the other, compared with the bare transaction that replaces a row; among
- * 2,000 to 200,000 tokens.
+ * Measures the rate of `POST /v1/auth/refresh`, one after the other, compared with the bare transaction that replaces
+ * a row; with 2,000 to 200,000 refresh tokens in the database.
  */
 import { Pool } from 'undici'
 import { type Benchmark, median } from './benchmark.ts'
@@ -17,9 +17,9 @@ export const refresh: Benchmark = {
   name: 'refresh',
   goal: 'refreshing a session at 40 % of the rate of the bare transaction, with a few tokens and with 200,000',
   covers: ['B15'],
-  how: 'Refreshes run one after the other, because each needs the token of the previous one. The limit is a durable transaction by node-pg that marks one row as used and inserts another. The product also checks the session, writes an audit entry and signs a token, behind HTTP on one keep-alive connection. The minimal server is bare Node behind HTTP with the transaction by node-pg. To measure the growth, three control planes with 2,000, 20,000 and 200,000 tokens of others alternate.',
+  how: 'Refreshes run one after the other, because each needs the token of the previous one. The limit is a durable transaction by node-pg that marks one row as used and inserts another. Mote also checks the session, writes an audit entry and signs a token, behind HTTP on one keep-alive connection. The minimal server is bare Node behind HTTP with the transaction by node-pg. To measure the growth, three control planes with 2,000, 20,000 and 200,000 tokens of others alternate.',
   reading:
-    'The product needs two round trips to PostgreSQL (BEGIN with the rotation, the audit entry with COMMIT), the bare transaction four on a socket. The minimal server shows the cost of HTTP: it reaches 0.5 of the rate of the bare transaction, so the goal of 0.40 would be four fifths of bare Node. The product reaches half of the minimal server: it limits and logs the request, validates request and answer, checks the session, hashes two tokens, signs one, and writes an audit entry. Until 2026-11-21, 19:00, the client was fetch, which needs more CPU per request than the server.',
+    'Mote needs two round trips to PostgreSQL (BEGIN with the rotation, the audit entry with COMMIT), the bare transaction four on a socket. The minimal server shows the cost of HTTP: it reaches 0.5 of the rate of the bare transaction, so the goal of 0.40 is four fifths of what the minimal server reaches. Mote reaches half of the minimal server: it limits and logs the request, validates request and answer, checks the session, hashes two tokens, signs one, and writes an audit entry. Until 2026-11-21, 19:00, the client was fetch, which needs more CPU per request than the server.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const acts = new Map<Plane, () => Promise<number>>()
@@ -37,11 +37,15 @@ export const refresh: Benchmark = {
     report.samples('refresh', '/s', found.product)
     report.samples('bare transaction', '/s', found.bare)
     report.samples('minimal server: transaction behind HTTP', '/s', found.least)
-    report.atLeast('refresh / bare transaction', ratioOfRounds(found.product, found.bare), 0.4)
-    report.verdict('cost among 200,000 / among 2,000', growth, 1.2)
-    report.note(`refresh / minimal server: ${ratioOfRounds(found.product, found.least).toFixed(2)}`)
-    report.note(`minimal server / bare transaction: ${ratioOfRounds(found.least, found.bare).toFixed(2)}`)
-    report.note(`median ${(1000 / median(found.product)).toFixed(2)} ms for a refresh`)
+    report.atLeast('rate of refreshes / rate of the bare transaction', ratioOfRounds(found.product, found.bare), 0.4)
+    report.verdict('time of a refresh among 200,000 tokens / among 2,000', growth, 1.2)
+    report.note(
+      `rate of refreshes / rate of the minimal server: ${ratioOfRounds(found.product, found.least).toFixed(2)}`,
+    )
+    report.note(
+      `rate of the minimal server / rate of the bare transaction: ${ratioOfRounds(found.least, found.bare).toFixed(2)}`,
+    )
+    report.note(`time of a refresh (median): ${(1000 / median(found.product)).toFixed(2)} ms`)
   },
 }
 
@@ -60,7 +64,7 @@ async function seedTokens({ sql }: Plane, at: number): Promise<void> {
   await sql.query('VACUUM ANALYZE refresh_token')
 }
 
-/** Refreshes per second, each with the token from the previous response. */
+/** Returns the number of refreshes per second, each with the token from the previous response. */
 function refreshes(cleanup: AsyncDisposableStack, plane: Plane): () => Promise<number> {
   const pool = new Pool(plane.url, { connections: 1 })
   cleanup.defer(() => pool.close())
@@ -79,7 +83,7 @@ function refreshes(cleanup: AsyncDisposableStack, plane: Plane): () => Promise<n
     })
 }
 
-/** A durable transaction that marks one row used and inserts another. */
+/** Returns a function that runs a durable transaction, which marks one row as used and inserts another. */
 async function bareOf({ sql }: Plane): Promise<() => Promise<number>> {
   await sql.query(
     `CREATE TABLE bench_token (hash bytea PRIMARY KEY, used_at timestamptz);
@@ -98,7 +102,7 @@ async function bareOf({ sql }: Plane): Promise<() => Promise<number>> {
     })
 }
 
-/** The same transaction behind a bare Node HTTP server, on one kept-alive connection. */
+/** Runs the bare transaction behind a bare Node HTTP server, over one kept-alive connection. */
 async function leastOf(cleanup: AsyncDisposableStack, plane: Plane): Promise<() => Promise<number>> {
   await plane.sql.query(
     `CREATE TABLE least_token (hash bytea PRIMARY KEY, used_at timestamptz); CREATE SEQUENCE least_next;

@@ -1,4 +1,4 @@
-/** Time from the restart of a control plane to its first response, with 10 and with 10,000 deployments. */
+/** Measures the time from the restart of a control plane to its first response, with 10 and with 10,000 deployments. */
 import { type Benchmark, median } from './benchmark.ts'
 import { startPlane } from './plane.ts'
 import { seedServing, seedTenants } from './seed.ts'
@@ -30,7 +30,15 @@ export const restart: Benchmark = {
       points.push({ at: total, value: median(ready) })
     }
     report.growth({ what: 'start to first answer', unit: 'ms', along: 'deployments', points })
-    report.verdict('ready with 10,000 deployments, s', (points.at(-1)?.value ?? NaN) / 1000, 2)
-    report.verdict('with 10,000 / with 10', (points.at(-1)?.value ?? NaN) / (points[0]?.value ?? NaN), 1.5)
+    report.verdict(
+      'time from the start to the first answer with 10,000 deployments, s',
+      (points.at(-1)?.value ?? NaN) / 1000,
+      2,
+    )
+    report.verdict(
+      'time from the start to the first answer with 10,000 deployments / with 10',
+      (points.at(-1)?.value ?? NaN) / (points[0]?.value ?? NaN),
+      1.5,
+    )
   },
 }

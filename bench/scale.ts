@@ -1,4 +1,4 @@
-/** 10,000 VMs on 100 hosts and one control plane in one process: placement rate and idle cost. */
+/** Measures the placement rate and the CPU time at rest of one control plane with 10,000 VMs on 100 simulated hosts. */
 import { pino } from 'pino'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createMemoryBus } from '../src/bus/memory.ts'
@@ -14,7 +14,7 @@ import { type Counts, counting, describeCounts } from './counting.ts'
 import { type InstantHost, instantHost } from './instant-host.ts'
 import { makeDeployments, makeProject, placingRunner, placingSql, replicas } from './placing.ts'
 
-/** MOTE_SCALE_APPS sets a smaller number for a quick run. */
+/** Number of apps. MOTE_SCALE_APPS sets a smaller number for a quick run. */
 const apps = Number(process.env['MOTE_SCALE_APPS'] ?? 1000)
 const hostCount = apps / 10
 const vms = apps * replicas
@@ -34,7 +34,7 @@ const cpuMs = () => {
   return (user + system) / 1000
 }
 const heapBytes = () => {
-  // Twice, because objects with finalizers are freed only by the second collection.
+  // Collect garbage twice, because only the second collection frees objects with finalizers.
   globalThis.gc?.()
   globalThis.gc?.()
   return process.memoryUsage().heapUsed + process.memoryUsage().external
@@ -44,7 +44,7 @@ export const scale: Benchmark = {
   name: 'scale',
   goal: '10,000 VMs on 100 hosts: 1,000 placements/s, a full heartbeat of every host without changes in less than 0.5 s of CPU, 32 KiB of memory per VM',
   covers: ['B5', 'B16'],
-  how: 'The real control plane, engine, scheduler and PostgreSQL in one process, with simulated hosts that reach each desired state at once.',
+  how: 'Runs the real control plane, engine and scheduler in one process on a real PostgreSQL, with simulated hosts in the same process that reach each desired state at once.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const awake = setInterval(() => undefined, 1000)
@@ -73,7 +73,7 @@ export const scale: Benchmark = {
     await noOpPasses(hosts, counts, report)
     await idle(hosts, counts, report)
     report.verdict(
-      'memory of each VM, the control plane and the simulated hosts included, KiB',
+      'memory per VM in the control plane and the simulated hosts together, KiB',
       (heapBytes() - before) / vms / 1024,
       32,
     )
@@ -94,14 +94,22 @@ async function placeAll(
   await until(async () => (await db.one(placingSql.placed)).placed === vms)
   const placedMs = performance.now() - began
   const cpuEach = (cpuMs() - cpuBegan) / vms
-  report.note(`of each placement: ${describeCounts(counts, vms)}`)
+  report.note(`database and bus, per placement: ${describeCounts(counts, vms)}`)
   await runner.stop()
   report.note(
-    `${(vms / (placedMs / 1000)).toFixed(0)} placements/s, ${cpuEach.toFixed(2)} ms of CPU of this process each`,
+    `${(vms / (placedMs / 1000)).toFixed(0)} placements/s, ${cpuEach.toFixed(2)} ms of CPU of the process per placement`,
   )
-  report.verdict('hosts oversold, or with room that is not accounted for', (await db.one(placingSql.oversold)).count, 0)
-  report.verdict('ms per placement, many placed at once', placedMs / vms, 1)
-  report.verdict('difference between fullest and emptiest host / mean', (await db.one(placingSql.spread)).share, 0.05)
+  report.verdict(
+    'hosts that are oversold, or whose reservations are not the sum of their VMs',
+    (await db.one(placingSql.oversold)).count,
+    0,
+  )
+  report.verdict('time per placement when all VMs are placed at once, ms', placedMs / vms, 1)
+  report.verdict(
+    'difference of reserved vCPUs between the fullest and the emptiest host / mean of all hosts',
+    (await db.one(placingSql.spread)).share,
+    0.05,
+  )
   await db.run(sql.goOn)
 }
 
@@ -112,9 +120,9 @@ async function serveAll(db: Db, counts: Counts, report: Report): Promise<void> {
   await until(async () => (await db.one(sql.serving)).count === apps)
   const cpuEach = (cpuMs() - cpuBegan) / vms
   report.note(
-    `all serving ${seconds(performance.now() - began)} s later, ${cpuEach.toFixed(2)} ms of CPU of this process for each VM`,
+    `all VMs serve ${seconds(performance.now() - began)} s after the last placement, with ${cpuEach.toFixed(2)} ms of CPU of the process per VM`,
   )
-  report.note(`of each VM until it serves: ${describeCounts(counts, vms)}`)
+  report.note(`database and bus, per VM from its placement until it serves: ${describeCounts(counts, vms)}`)
 }
 
 async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
@@ -128,15 +136,18 @@ async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report:
     await pause(1500)
     passes.push(cpuMs() - began)
   }
-  report.note(`of a full heartbeat: ${describeCounts(counts, 5 * hosts.length)}`)
+  report.note(`database and bus, per full heartbeat of a host: ${describeCounts(counts, 5 * hosts.length)}`)
   report.verdict(
-    'CPU of a full heartbeat of every host, s',
+    'CPU of the process for a full heartbeat of every host, s',
     report.samples('a full heartbeat of every host', 'ms', passes).median / 1000,
     0.5,
   )
 }
 
-/** Measures idle operation: a heartbeat per second, of which every fifteenth is a full one. */
+/**
+ * Measures the CPU time while nothing changes: every host sends a heartbeat per second, of which every fifteenth is a
+ * full one.
+ */
 async function idle(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
   const heartbeats = 15
   counts.reset()
@@ -147,8 +158,8 @@ async function idle(hosts: readonly InstantHost[], counts: Counts, report: Repor
     await pause(Math.max(0, nextMs - performance.now()))
   }
   const vmMinutes = (vms * heartbeats) / 60
-  report.note(`a quiet minute of a VM: ${((cpuMs() - began) / vmMinutes).toFixed(3)} ms of CPU of this process`)
-  report.note(`of a quiet minute of a VM: ${describeCounts(counts, vmMinutes)}`)
+  report.note(`CPU of the process per minute of an idle VM: ${((cpuMs() - began) / vmMinutes).toFixed(3)} ms`)
+  report.note(`database and bus, per minute of an idle VM: ${describeCounts(counts, vmMinutes)}`)
 }
 
 const seconds = (ms: number) => (ms / 1000).toFixed(1)

@@ -1,6 +1,6 @@
 /**
- * Time from the command to the response of the VM at the second run of the demo, with kernel, image and database in
- * place.
+ * Measures the time from the second start of the demo to the first response of its VM, when kernel, image and database
+ * already exist.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -31,7 +31,11 @@ export const secondStart: Benchmark = {
       report.samples('first demo on this data directory', 'ms', [first])
       const times: number[] = []
       for (let i = 0; i < rounds; i++) times.push(await demo(dir))
-      report.verdict('median, s', report.samples('second demo', 'ms', times).median / 1000, 15)
+      report.verdict(
+        "time from the command of the second demo to the app's answer (median), s",
+        report.samples('second demo', 'ms', times).median / 1000,
+        15,
+      )
     } finally {
       await rm(dir, { recursive: true, force: true })
     }

@@ -1,4 +1,4 @@
-/** Inserts rows in bulk: the data of an installation with many users. */
+/** Inserts the rows of an installation with many users in bulk. */
 import type pg from 'pg'
 
 const appColumns = `id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
@@ -27,7 +27,7 @@ export async function seedTenants(sql: pg.Client, count: number, apps: number, p
      FROM made, generate_series(1, $2::int) n`,
     [count, apps, prefix],
   )
-  // Otherwise, the server would vacuum and write its checkpoint during the measurements.
+  // Vacuum and make a checkpoint now. Otherwise, PostgreSQL would do so during the measurements.
   await sql.query('VACUUM ANALYZE project, app')
   await sql.query('CHECKPOINT')
 }
@@ -39,7 +39,7 @@ export interface SeededVm {
 
 /**
  * Adds `hosts` hosts, and for every app whose name has this prefix a serving deployment with one VM, spread over all
- * hosts. Their workflows wake up in a day, that is, not during a benchmark.
+ * hosts. The workflows of these deployments and VMs wake up in a day, that is, not during a benchmark.
  */
 export async function seedServing(sql: pg.Client, appsNamed: string, hosts: number): Promise<SeededVm[]> {
   await sql.query(

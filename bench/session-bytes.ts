@@ -1,4 +1,4 @@
-/** Throughput of VM sessions through the CLI, compared with a bare TCP connection to the same guest. */
+/** Measures the throughput of VM sessions through the CLI, compared with a bare TCP connection to the same guest. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
@@ -52,7 +52,8 @@ async function cli(guest: Guest, args: readonly string[], input = '/dev/null'): 
 }
 
 /**
- * The host's address for health checks, which the firewall lets through to every port of a guest (net/addresses.ts).
+ * Returns the host's address for health checks. The firewall lets connections from this address reach every port of a
+ * guest (net/addresses.ts).
  */
 function probeOf(address: string): string {
   const [a, b, c = 0] = address.split('.').map(Number)
@@ -73,7 +74,7 @@ async function isListening(address: string): Promise<boolean> {
   }
 }
 
-/** MiB per second from the guest. */
+/** Returns the MiB per second from the guest over the bare connection. */
 async function bareOut({ times }: Guest, to: TcpNetConnectOpts): Promise<number> {
   const began = performance.now()
   const socket = connect(to)
@@ -84,7 +85,7 @@ async function bareOut({ times }: Guest, to: TcpNetConnectOpts): Promise<number>
   return (times * fileMib * 1000) / (performance.now() - began)
 }
 
-/** MiB per second to the guest, until it has counted the last byte. */
+/** Returns the MiB per second to the guest over the bare connection, until the guest has counted the last byte. */
 async function bareIn({ times }: Guest, to: TcpNetConnectOpts): Promise<number> {
   const began = performance.now()
   const socket = connect(to)
@@ -144,7 +145,7 @@ async function compare(report: Report, hypervisor: Hypervisor, times: number): P
   const source = join(guest.cloud.dir, 'source')
   await writeText(source, mib)
   const exec = (...command: string[]) => ['exec', '-i', '--app', 'bytes', '--', 'stream', ...command]
-  /** MiB per second of a command, without the time that the same command takes for no data. */
+  /** Returns the MiB per second of a command, without the time that the same command takes if there is no data. */
   const rate = async (act: (isEmpty: boolean) => Promise<number>) => {
     const idle = await act(true)
     return mib / ((await act(false)) - idle)
@@ -153,7 +154,11 @@ async function compare(report: Report, hypervisor: Hypervisor, times: number): P
   const echoes = await inTurns(rounds, { bare: () => bareEchoes(direct), session: () => sessionEchoes(guest) })
   const bare = report.samples(`${hypervisor}: echo of a byte, bare TCP`, 'ms', echoes.bare.flat())
   const typed = report.samples(`${hypervisor}: echo of a byte in a terminal`, 'ms', echoes.session.flat())
-  report.verdict(`${hypervisor}: echo in a terminal above bare TCP, p50, ms`, typed.median - bare.median, 5)
+  report.verdict(
+    `${hypervisor}: echo of a key in a session minus echo over bare TCP (median), ms`,
+    typed.median - bare.median,
+    5,
+  )
   const found = await inTurns(rounds, {
     bareOut: () => bareOut(guest, direct),
     relayOut: () => bareOut(guest, guest.relay),
@@ -168,8 +173,16 @@ async function compare(report: Report, hypervisor: Hypervisor, times: number): P
   report.samples(`${hypervisor}: into the VM`, 'MiB/s', found.in)
   report.samples(`${hypervisor}: into the VM, bare TCP`, 'MiB/s', found.bareIn)
   report.samples(`${hypervisor}: into the VM, TCP through Node.js`, 'MiB/s', found.relayIn)
-  report.atLeast(`${hypervisor}: out of the VM / bare TCP`, ratioOfRounds(found.out, found.bareOut), 0.5)
-  report.atLeast(`${hypervisor}: into the VM / bare TCP`, ratioOfRounds(found.in, found.bareIn), 0.5)
+  report.atLeast(
+    `${hypervisor}: rate of a session out of the VM / rate of bare TCP`,
+    ratioOfRounds(found.out, found.bareOut),
+    0.5,
+  )
+  report.atLeast(
+    `${hypervisor}: rate of a session into the VM / rate of bare TCP`,
+    ratioOfRounds(found.in, found.bareIn),
+    0.5,
+  )
 }
 
 async function writeText(path: string, mib: number): Promise<void> {
@@ -180,10 +193,10 @@ async function writeText(path: string, mib: number): Promise<void> {
 
 export const sessionBytes: Benchmark = {
   name: 'session-bytes',
-  goal: 'a session moves bytes at half the rate of a bare TCP connection to the same guest, and echoes a key within 5 ms more',
+  goal: 'a session moves bytes at half the rate of a bare TCP connection to the same guest, and echoes a key at most 5 ms later than the connection does',
   how: 'mote exec runs in its own process and connects to mote up in another one: a program in the guest writes a file of 64 MiB to its output several times, or reads its input. This alternates with a TCP connection to a program in the same guest that does the same with a socket. The time of the same command without data is subtracted. A second TCP connection passes through another Node.js process, which only forwards the bytes. The echo is that of cat in a terminal; the API client for this runs in the process of the benchmark.',
   reading:
-    'A byte of a session passes init, the port of the hypervisor, the agent, the control plane, a WebSocket and the CLI; a byte of the connection passes the network of the guest. Agent and control plane share one thread here. The result depends strongly on other load: a session needs the processor in five processes, the connection in two.',
+    'A byte of a session passes init, the port of the hypervisor, the agent, the control plane, a WebSocket and the CLI; a byte of the connection passes the network of the guest. In this benchmark, the agent and the control plane share one thread. The result depends strongly on other load: a session needs the processor in five processes, the connection in two.',
   onlyByName: true,
   unable: missingForVms,
   async run(report) {

@@ -1,4 +1,4 @@
-/** Memory of a control plane for each open but idle VM session. */
+/** Measures the memory that a control plane needs for each open but idle VM session. */
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import WebSocket from 'ws'
@@ -7,12 +7,15 @@ import type { Benchmark } from './benchmark.ts'
 import { type Plane, startPlane } from './plane.ts'
 import { seedApps, seedServing } from './seed.ts'
 
-/** Number of projects with sessions, because a project has at most 200 open sessions. */
+/** Number of projects with sessions. More than one is needed, because a project may have at most 200 open sessions. */
 const projects = 6
 const eachProject = 200
 const points = [0, 250, 500, 1000]
 const warmUp = 150
-/** Longer than a read waits for output, so that each session has begun its second read. */
+/**
+ * Milliseconds to wait before memory is measured: longer than a read waits for output, so that each session has begun
+ * its second read.
+ */
 const settleMs = 30_000
 
 interface Place {
@@ -65,7 +68,7 @@ export const sessions: Benchmark = {
   goal: '1,000 open idle sessions on one control plane, 32 KiB of memory each',
   how: 'Measures the live objects and buffers of a control plane, after a garbage collection, while 1,000 clients are attached to sessions that print nothing: each has a WebSocket, a request that waits for output, and a position. 150 sessions are opened before, so that the code is loaded. The host is simulated in the same process, so its pending replies count as well.',
   reading:
-    'The share of each is the growth from 0 to 1,000 sessions, 30 s after the last one was opened. Resident memory is no measure here: it follows the garbage of the start, and was between 140 and 190 MiB at any number of sessions.',
+    'The memory of a session is the growth from 0 to 1,000 sessions divided by 1,000, 30 s after the last one was opened. Resident memory is not a useful measure: it follows the garbage of the start, and was between 140 and 190 MiB at any number of sessions.',
   async run(report) {
     await using plane = await startPlane()
     const all = await places(plane)
@@ -88,7 +91,7 @@ export const sessions: Benchmark = {
     }
     const open = sockets.filter(socket => socket.readyState === WebSocket.OPEN).length
     for (const socket of sockets) socket.terminate()
-    report.atLeast('sessions that are still open at the end', open, 1000)
+    report.atLeast('idle sessions that are still open at the end', open, 1000)
     const [some, most] = [found.at(0), found.at(-1)]
     const each = (((most?.value ?? NaN) - (some?.value ?? NaN)) * 1024) / ((most?.at ?? NaN) - (some?.at ?? NaN))
     report.verdict('memory of an idle session, KiB', each, 32)

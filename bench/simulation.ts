@@ -1,6 +1,6 @@
 /**
- * Rate at which random histories of the control plane ("lives") are simulated, with every step on a real PostgreSQL and
- * every invariant checked after it.
+ * Measures the rate at which random histories of the control plane ("lives") are simulated. Every step runs on a real
+ * PostgreSQL, and all invariants are checked after it.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,6 +29,6 @@ export const simulation: Benchmark = {
       throw new Error(`the simulation did not say its time:\n${output.slice(-2000)}`)
     const rate = (Number(count) * steps) / Math.max(1, Number(seconds))
     report.samples('steps, with every invariant after each', '/s', [rate])
-    report.atLeast('steps a second', rate, 5000)
+    report.atLeast('simulated steps per second', rate, 5000)
   },
 }

@@ -1,6 +1,6 @@
 /**
- * Time to wake one app among 100, 1,000 and 10,000 suspended ones. Hosts are simulated, so the start of a VM is not
- * included.
+ * Measures the time to wake one app while 100, 1,000 and 10,000 other apps are suspended. Hosts are simulated, so the
+ * time does not include the start of a VM.
  */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,13 +15,13 @@ const sizes = [100, 1000, 10_000] as const
 const name = 'sleeper'
 
 interface Sleeper {
-  /** Milliseconds from the request to the response. */
+  /** Returns the milliseconds from a request to the suspended app to its response. */
   wake(): Promise<number>
 }
 
 /**
- * SQL that adds suspended apps of a hundred other tenants with their routes; their workflows wake up once a minute, as
- * in production.
+ * SQL that adds suspended apps of a hundred other tenants, with their routes. The workflows of their deployments wake
+ * up once a minute, as in production.
  */
 const seed = `
   WITH tenants AS (
@@ -76,9 +76,9 @@ export const sleepers: Benchmark = {
   name: 'sleepers',
   goal: 'waking one app takes as long among 10,000 apps that are scaled to zero as among 100',
   covers: ['B10'],
-  how: 'Three installations (mote up with simulated hosts) with 100, 1,000 and 10,000 apps of other tenants that are scaled to zero, each with a route in the gateway and a workflow. In turn, each one gets a request through the gateway for an app with a snapshot as soon as it is scaled to zero: route, wake-up, placement, agent, health check, route, answer.',
+  how: 'Runs three installations (mote up with simulated hosts) with 100, 1,000 and 10,000 apps of other tenants that are scaled to zero, each app with a route in the gateway and a workflow. In turn, each one gets a request through the gateway for an app with a snapshot as soon as it is scaled to zero: route, wake-up, placement, agent, health check, route, answer.',
   reading:
-    'This does not include the start of the VM, which `wake` measures. The apps belong to a hundred tenants. When a VM starts or ends, the DNS names of its project are read and sent to its hosts: with 10,000 apps of one tenant that costs 80 ms of PostgreSQL. Until 2026-11-21 the names of all projects were read each time (208 ms among 10,000 apps, 102 ms among 100).',
+    'The time does not include the start of the VM, which the benchmark `wake` measures. The apps belong to a hundred tenants. When a VM starts or ends, the DNS names of its project are read and sent to its hosts: with 10,000 apps of one tenant that costs 80 ms of PostgreSQL. Until 2026-11-21 the names of all projects were read each time (208 ms among 10,000 apps, 102 ms among 100).',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const clouds: Sized<Sleeper>[] = []
@@ -89,6 +89,6 @@ export const sleepers: Benchmark = {
     }
     const series = { what: 'request to answer', unit: 'ms', along: 'sleeping apps', law: 'flat' } as const
     const grown = await growthOf(report, series, rounds, clouds, sleeper => sleeper.wake())
-    report.verdict('wake among 10,000 that sleep / among 100', grown, 1.3, 'B10')
+    report.verdict('time of a wake-up among 10,000 apps that are scaled to zero / among 100', grown, 1.3, 'B10')
   },
 }

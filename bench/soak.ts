@@ -4,13 +4,18 @@ import type { Benchmark } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud } from './cloud.ts'
 import { rssMib } from './process.ts'
 
-/** Read at run time, because `--minutes` is parsed after the imports. */
+/**
+ * Returns the duration of the benchmark in minutes. A function, because `--minutes` is parsed after this module is
+ * imported.
+ */
 const chosenMinutes = () => Number(process.env['MOTE_SOAK_MINUTES'] ?? 10)
 const sampleMs = 5000
-/** Share of the run that is not measured, in which code is compiled, caches fill and pools open. */
+/**
+ * Share of the run that is not measured, because code is still being compiled, and caches and pools are being filled.
+ */
 const warmShare = 0.3
 const workers = 4
-/** Pause between two requests of a worker. */
+/** Milliseconds between two requests of a worker. */
 const thinkMs = 20
 
 interface Sample {
@@ -18,7 +23,7 @@ interface Sample {
   readonly mib: number
 }
 
-/** Slope of a linear fit (least squares), MiB per ten minutes. */
+/** Returns the growth of memory in MiB per ten minutes: the slope of a linear fit (least squares). */
 function growthIn10Minutes(samples: readonly Sample[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const x = mean(samples.map(({ minute }) => minute))
@@ -27,7 +32,10 @@ function growthIn10Minutes(samples: readonly Sample[]): number {
   return (over / mean(samples.map(({ minute }) => (minute - x) ** 2))) * 10
 }
 
-/** The cycle of one user: creates an app, deploys, reads, changes and deletes it. */
+/**
+ * Simulates one user: creates an app, deploys it several times, lists apps and deployments, and deletes the app, again
+ * and again.
+ */
 async function work({ client }: BenchCloud, name: string, done: () => boolean): Promise<number> {
   let asked = 0
   const ask = async (request: () => Promise<unknown>) => {
@@ -43,7 +51,7 @@ async function work({ client }: BenchCloud, name: string, done: () => boolean): 
       await ask(() => client.listDeployments({ app_name: name }))
     }
     await ask(() => client.deleteApp({ app_name: name }))
-    // The name is free again once the app is gone.
+    // Wait until the deletion is complete.
     for (const deadline = performance.now() + 30_000; performance.now() < deadline; )
       if (!(await client.listApps()).some(app => app.name === name)) break
       else await pause(50)
@@ -53,8 +61,8 @@ async function work({ client }: BenchCloud, name: string, done: () => boolean): 
 }
 
 /**
- * Log lines are kept for a day, up to this limit. With the default of 64 MiB, a run of half an hour would only measure
- * their accumulation.
+ * Limit in MiB of the stored log lines, which are kept for a day. With the default of 64 MiB, a run of half an hour
+ * would only measure how they accumulate.
  */
 const busMib = '4'
 
@@ -65,7 +73,7 @@ export const soak: Benchmark = {
   onlyByName: true,
   how: 'mote up runs (control plane, gateway and agent with simulated VMs in one process, PostgreSQL as another process, 4 MiB for stored log lines) while four clients create, deploy, list and delete without pauses. Resident memory is read every five seconds; the result is the slope of a linear fit through the samples after the first 30 %.',
   reading:
-    'Resident memory follows the garbage collector: it climbs, levels off, and falls after a full collection (281 MiB after eight minutes, 283 after twelve). Between two of them it creeps: 349 to 360 MiB in the last sixteen minutes and some 50,000 requests, without a full collection.',
+    'Resident memory follows the garbage collector: it climbs, levels off, and falls after a full collection (281 MiB after eight minutes, 283 after twelve). Between two full collections it grows slowly: from 349 to 360 MiB in the last sixteen minutes and some 50,000 requests, without a full collection.',
   async run(report) {
     const minutes = chosenMinutes()
     await using cloud = await startBenchCloud('fake', { MOTE_BUS_MIB: busMib })
@@ -81,7 +89,7 @@ export const soak: Benchmark = {
     )
     await sampling
     const requests = asked.reduce((sum, count) => sum + count, 0)
-    report.note(`${requests} requests in ${minutes} minutes`)
+    report.note(`the clients sent ${requests} requests in ${minutes} minutes`)
     report.growth({
       what: 'resident memory of mote up',
       unit: 'MiB',
@@ -89,6 +97,6 @@ export const soak: Benchmark = {
       points: samples.map(({ minute, mib }) => ({ at: minute, value: mib })),
     })
     const warm = samples.filter(({ minute }) => minute >= minutes * warmShare)
-    report.verdict('growth after the warm-up, MiB in 10 minutes', growthIn10Minutes(warm), 2)
+    report.verdict('growth of the resident memory after the warm-up, MiB in 10 minutes', growthIn10Minutes(warm), 2)
   },
 }

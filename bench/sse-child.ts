@@ -1,6 +1,6 @@
 /**
- * Serves event streams with bare Node, for comparison with the product's streams. Sends events to all clients for each
- * message of the parent.
+ * Serves event streams with bare Node, for comparison with the product's streams. For each message of the parent
+ * process, it sends events to all clients.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

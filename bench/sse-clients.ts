@@ -8,8 +8,8 @@ export interface Readers extends Pick<Arrivals, 'until'> {
 }
 
 /**
- * Opens a stream for each path; resolves once every one has received its first event. Counts `deployment.status`
- * events.
+ * Opens an event stream for each path, and counts `deployment.status` events. Resolves once every stream has received
+ * its first event.
  */
 export async function openReaders(origin: string, paths: readonly string[], token?: string): Promise<Readers> {
   const { take, until } = arrivals(paths.length, Buffer.from('event: deployment.status'))
@@ -26,7 +26,7 @@ export async function openReaders(origin: string, paths: readonly string[], toke
       asked.on('error', reject).end()
       requests.push(asked)
     })
-  // In batches, because a thousand simultaneous connections overflow the listen queue.
+  // Open the streams in batches, because a thousand simultaneous connections overflow the server's listen queue.
   for (let from = 0; from < paths.length; from += 50) {
     await Promise.all(paths.slice(from, from + 50).map((path, n) => open(path, from + n)))
     await pause(1)

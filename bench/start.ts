@@ -1,4 +1,4 @@
-/** Start time of the programs: `mote up` on a directory that it has used before, and `mote --version`. */
+/** Measures the start times of `mote up` on a directory that it has used before, and of `mote --version`. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -64,10 +64,10 @@ export const start: Benchmark = {
       report.samples('mote --version', 'ms', found.version)
       report.samples('bare Node, nothing', 'ms', found.node)
       report.note(
-        `in starts of bare Node: up ${(median(found.up) / median(found.node)).toFixed(1)}, --version ${(median(found.version) / median(found.node)).toFixed(1)}`,
+        `in multiples of the start time of bare Node: mote up ${(median(found.up) / median(found.node)).toFixed(1)}, mote --version ${(median(found.version) / median(found.node)).toFixed(1)}`,
       )
-      report.verdict('mote up, s', median(found.up) / 1000, 1.5)
-      report.verdict('mote --version, ms', median(found.version), 100)
+      report.verdict('time until mote up is ready (median), s', median(found.up) / 1000, 1.5)
+      report.verdict('time of mote --version (median), ms', median(found.version), 100)
     } finally {
       await rm(dir, { recursive: true, force: true })
     }

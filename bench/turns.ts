@@ -1,20 +1,21 @@
 /** Alternates the measurements of a comparison, so that other load affects all of them. */
 
-/** MOTE_BENCH_SCALE=0.2 runs a fifth of the rounds, for a quick look. */
+/** Share of the rounds to run: with MOTE_BENCH_SCALE=0.2, every benchmark runs a fifth of its rounds. */
 const share = Number(process.env['MOTE_BENCH_SCALE'] ?? 1)
 export const scaled = (count: number) => Math.max(1, Math.round(count * share))
 
 export interface Warmth {
-  /** Each act is repeated for this long before the first round; default: once. */
+  /** Milliseconds for which each act is repeated before the first round; default: each act runs once. */
   readonly warmMs?: number
 }
 
-/** Enough for V8 to compile the code of a request; a control plane does not get faster after it. */
+/** Time in which V8 compiles the code of a request: a control plane does not get faster after it. */
 export const warm: Warmth = { warmMs: 2500 }
 
 /**
- * Runs each of `acts` once per round, in rotating order, and collects the results. All are warmed up alike before the
- * first round, and these runs are not counted. Undefined acts (of an unavailable peer) yield no results.
+ * Runs each of `acts` once per round, in alternating order, and returns the results. Before the first round, each act
+ * is run for the same time without counting the results. An undefined act, such as that of an unavailable peer, yields
+ * no results.
  */
 export async function inTurns<K extends string, T>(
   rounds: number,
@@ -37,7 +38,10 @@ export async function inTurns<K extends string, T>(
   return found
 }
 
-/** Median of the ratios of the rounds, because a disturbance slows both parts of a round. */
+/**
+ * Returns the median of the ratios `over` / `under` of all rounds. A disturbance slows both parts of a round, so it
+ * hardly changes their ratio.
+ */
 export function ratioOfRounds(over: readonly number[], under: readonly number[]): number {
   const ratios = over.map((value, round) => value / (under[round] ?? Number.NaN)).toSorted((a, b) => a - b)
   return ratios[Math.floor(ratios.length / 2)] ?? Number.NaN

@@ -1,6 +1,6 @@
 /**
- * Time to pause, resume and remove a VM through the agent, compared with QEMU's own commands, a SIGKILL of the same
- * program, and libvirt.
+ * Measures the time to pause, resume and remove a VM through the agent, compared with QEMU's own commands, with a
+ * SIGKILL of the QEMU process, and with libvirt.
  */
 import { once } from 'node:events'
 import { type TestAgent, testAgent, testSpec } from '../test/support/agent/agent.ts'
@@ -16,7 +16,10 @@ import { inTurns } from './turns.ts'
 const rounds = 15
 const stops = 3
 
-/** Milliseconds from the request until the agent reports the desired state; polled every millisecond. */
+/**
+ * Returns the milliseconds from the request until the agent reports that the VM has reached the desired state. Queries
+ * the agent every millisecond.
+ */
 async function desiredFor(
   host: TestAgent,
   vmId: string,
@@ -89,9 +92,19 @@ async function pauseAndResume(report: Report, host: TestAgent, libvirt: Libvirt 
   })
   const pauses = (values: readonly PauseResume[]) => values.map(({ pauseMs }) => pauseMs)
   const resumes = (values: readonly PauseResume[]) => values.map(({ resumeMs }) => resumeMs)
-  report.verdict('pause, ms', report.samples('pause', 'ms', pauses(found.product)).median, 5, 'B8')
+  report.verdict(
+    'time to pause a VM (median), ms',
+    report.samples('pause', 'ms', pauses(found.product)).median,
+    5,
+    'B8',
+  )
   report.samples('QMP stop', 'ms', pauses(found.raw))
-  report.verdict('resume, ms', report.samples('resume', 'ms', resumes(found.product)).median, 5, 'B8')
+  report.verdict(
+    'time to resume a VM (median), ms',
+    report.samples('resume', 'ms', resumes(found.product)).median,
+    5,
+    'B8',
+  )
   report.samples('QMP cont', 'ms', resumes(found.raw))
   if (!libvirt) return
   report.samples('libvirt, suspend', 'ms', pauses(found.libvirt))
@@ -130,5 +143,5 @@ async function end(report: Report, host: TestAgent, libvirt: Libvirt | undefined
   if (libvirt) report.samples('libvirt, destroy', 'ms', found.destroy)
   const own = report.samples('end of a VM', 'ms', found.end)
   const kill = report.samples('SIGKILL and wait', 'ms', found.kill)
-  report.verdict('end of a VM over SIGKILL (medians), ms', own.median - kill.median, 25, 'B7')
+  report.verdict('time to end a VM minus time of a SIGKILL (medians), ms', own.median - kill.median, 25, 'B7')
 }

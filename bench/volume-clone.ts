@@ -1,4 +1,7 @@
-/** Time to clone a 1 GiB volume with 300 MB of data by the agent, compared with `cp --reflink` of the same file. */
+/**
+ * Measures the time in which the agent clones a volume of 1 GiB with 300 MB of data, compared with `cp --reflink` of
+ * the same file.
+ */
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -47,7 +50,7 @@ export const volumeClone: Benchmark = {
       const times: { readonly clone: number[]; readonly copy: number[] } = { clone: [], copy: [] }
       for (let n = 0; n < rounds; n++) {
         const copy = join(place.path, `copy-${n}`)
-        // With sync, because the agent reports a clone only when it is durable.
+        // Run sync, too, because the agent reports a clone only when it is durable.
         times.copy.push(
           await timed(() => run('cp', ['--reflink=always', source, copy]).then(() => run('sync', [copy, place.path]))),
         )
@@ -56,9 +59,9 @@ export const volumeClone: Benchmark = {
       const copied = report.samples('cp --reflink and sync', 'ms', times.copy)
       const cloned = report.samples('clone', 'ms', times.clone)
       report.note(
-        `space for each of ${2 * rounds} copies: ${Math.round((before - (await pool.freeBytes())) / (2 * rounds * 1024))} KiB`,
+        `disk space for each of ${2 * rounds} clones and copies: ${Math.round((before - (await pool.freeBytes())) / (2 * rounds * 1024))} KiB`,
       )
-      report.verdict('clone / cp, of the medians', cloned.median / copied.median, 1.5)
+      report.verdict('time of a clone / time of cp --reflink and sync (medians)', cloned.median / copied.median, 1.5)
     } finally {
       await rm(dir, { recursive: true, force: true })
     }

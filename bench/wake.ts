@@ -1,4 +1,6 @@
-/** Time from a request to a suspended app to its response, compared with restoring the same VM alone. */
+/**
+ * Measures the time from a request to a suspended app until its response, compared with restoring the same VM alone.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { join } from 'node:path'
 import type { AgentConfig } from '../src/agent/base/config.ts'
@@ -12,9 +14,12 @@ import { machineToPage } from './machine-alone.ts'
 
 const rounds = 12
 const name = 'sleeper'
-/** Pause before each measurement, in which the effects of the previous one end. */
+/** Milliseconds to wait before each measurement, so that the previous one does not affect it. */
 const goneMs = 1500
-/** A static file, because the work of the sample for a page is not part of a wake-up. */
+/**
+ * The page that is requested: a static file, because the time in which the sample app makes a page is not part of a
+ * wake-up.
+ */
 const page = '/health'
 
 async function asleep(cloud: BenchCloud, job: string): Promise<void> {
@@ -44,7 +49,7 @@ async function compare(report: Report, hypervisor: 'qemu' | 'gvisor', config: Pa
     await pause(goneMs)
     total.push(await untilAnswer(cloud, hostname ?? '', () => true, page))
     const { steps } = await cloud.client.getDeployment({ app_name: name, job_id })
-    report.note(steps.map(step => `${step.name} ${step.ms} ms`).join(', '))
+    report.note(`steps of a wake-up on the agent: ${steps.map(step => `${step.name} ${step.ms} ms`).join(', ')}`)
   }
   const restores = async (round: number) => {
     await pause(goneMs)
@@ -58,8 +63,8 @@ async function compare(report: Report, hypervisor: 'qemu' | 'gvisor', config: Pa
   }
   const all = report.samples('request to answer', 'ms', total)
   const own = report.samples('the VM alone, restore to response', 'ms', alone)
-  report.verdict('answer (median), s', all.median / 1000, 0.35)
-  report.verdict('more than the VM alone (medians), ms', all.median - own.median, 50)
+  report.verdict('time from the request to the answer of a sleeping app (median), s', all.median / 1000, 0.35)
+  report.verdict('time to the answer minus time of the VM alone (medians), ms', all.median - own.median, 50)
 }
 
 export const wake: Benchmark = {
@@ -68,7 +73,7 @@ export const wake: Benchmark = {
   covers: ['B10'],
   how: 'Requests an app that is scaled to zero through the gateway until it answers: route, wake-up, placement, agent, QEMU from the snapshot, health check, route, page. This alternates with the VM alone: the same kind of snapshot on an agent without a control plane, measured as process, state, identity and first page at its own address. The notes list the steps of the agent in each wake-up.',
   reading:
-    'Without KVM QEMU emulates the guest, and translates all of its code again after a restore, so the time of the VM alone is the lower limit. The page is a static file. The rest is the transaction of the wake-up (9 ms), tap, disk and directories of the VM (17 ms), the health check and the time until its result is in the route (7 ms), and the share that all of this takes of the cores that emulate the guest; decision 77 has a trace. Earlier versions took 78 to 104 ms more than the VM alone (eleven transactions), and 59 ms (one transaction); when Mote and the VM alone both start on an idle host, it is 25 to 36 ms.',
+    'Without KVM QEMU emulates the guest, and translates all of its code again after a restore, so the time of the VM alone is the lower limit. The requested page is a static file. The time beyond the VM alone consists of the transaction of the wake-up (9 ms), tap, disk and directories of the VM (17 ms), the health check and the time until its result is in the route (7 ms), and the CPU time that these steps take from the cores that emulate the guest; decision 77 has a trace. Earlier versions took 78 to 104 ms more than the VM alone (eleven transactions), and 59 ms (one transaction); when Mote and the VM alone both start on an idle host, Mote takes 25 to 36 ms more.',
   unable: missingForVms,
   run: report => compare(report, 'qemu', { hypervisor: 'qemu', network: process.getuid?.() === 0 ? 'tap' : 'user' }),
 }
@@ -78,7 +83,7 @@ export const gvisorWake: Benchmark = {
   goal: wake.goal,
   how: 'Like the benchmark `wake`, with gVisor instead of emulated QEMU. The time of the VM alone consists of `runsc restore`, the time until the guest responds on its channel, and the first page at its own address. The notes list the steps of the agent in each wake-up.',
   reading:
-    'The rest is route and transaction of the wake-up, network, volumes and files of the VM (12 ms), the health check, and the time until its result is in the route. On the same day, before the programs of a start went through the launcher, it was 66 ms: each of seven forks of the large process blocked it (docs/decisions/0055-launcher-process.md).',
+    'The time beyond the VM alone consists of the route and the transaction of the wake-up, the network, volumes and files of the VM (12 ms), the health check, and the time until its result is in the route. On the same day, before the launcher started the programs that a VM start needs, Mote added 66 ms: each of seven forks blocked the event loop of the large process (docs/decisions/0055-launcher-process.md).',
   unable: gvisorMissing,
   run: async report => compare(report, 'gvisor', (await sandboxCase())?.config ?? {}),
 }

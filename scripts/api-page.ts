@@ -10,11 +10,11 @@ const page = join(import.meta.dirname, '..', 'docs', 'api.md')
 const intro = `# API operations
 
 \`node scripts/api-page.ts\` writes this page from the declared operations; do not edit it. A running control plane serves the OpenAPI document with all fields at
-\`/v1/api-docs/openapi.json\` and an explorer at \`/v1/docs\`. [API contract](contract.md) says what all operations have in common, [API errors](errors.md) lists the codes.
+\`/v1/api-docs/openapi.json\` and an explorer at \`/v1/docs\`. [API contract](contract.md) says what all operations have in common, and [API errors](errors.md) lists the error codes.
 
-**token** is the scope that an access token needs; \`none\` means that the operation needs no credential.`
+In the tables, the column **token** has the scope that an access token needs; \`none\` means that the operation needs no credential.`
 
-/** The text of the page for the current operations. */
+/** Returns the text of docs/api.md for the current operations. */
 export function currentApiPage(): string {
   const groups = Map.groupBy(Object.values<Operation>(allOperations), operation => operation.tag)
   const sections = Object.entries(tagDescriptions).map(([tag, says]) => {

@@ -1,4 +1,4 @@
-/** Writes the list of keys in docs/mote-toml.md from the schema: `node scripts/app-file-docs.ts`. */
+/** Writes the list of keys in docs/mote-toml.md from the schema of mote.toml: `node scripts/app-file-docs.ts`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppFile } from '../src/appfile/schema.ts'
@@ -17,19 +17,19 @@ interface Shape {
   readonly items?: Shape
 }
 
-/** The schema as plain JSON, which is the form that editors get. */
+/** The JSON Schema of mote.toml as plain JSON, as it is published for editors. */
 const schema: Shape = JSON.parse(JSON.stringify(AppFile))
 const page = join(import.meta.dirname, '..', 'docs', 'mote-toml.md')
 const start = '## Keys\n'
 
-/** The page with a current list of keys. */
+/** Returns the text of docs/mote-toml.md with an up-to-date list of keys. */
 export function currentPage(): string {
   const text = readFileSync(page, 'utf8')
   const [before = ''] = text.split(start)
   return `${before}${start}\n${tablesOf(schema, '').join('\n\n')}\n`
 }
 
-/** Markdown tables: one for the keys at this level, then those for nested TOML tables. */
+/** Returns Markdown tables: one for the keys of this TOML table, then one for each nested TOML table. */
 function tablesOf(shape: Shape, path: string): string[] {
   const keys = Object.entries(shape.properties ?? {})
   const rows = keys.map(
@@ -40,14 +40,14 @@ function tablesOf(shape: Shape, path: string): string[] {
     const inner = path === '' ? name : `${path}.${name}`
     if (one.items?.properties) return [`### \`[[${inner}]]\``, ...tablesOf(one.items, inner)]
     if (!one.properties) return namedTables(one, inner)
-    // A TOML table that only contains other tables needs no list of keys.
+    // A TOML table that contains only other tables has no keys to list.
     const groups = Object.values(one.properties).every(each => each.properties)
     return groups ? tablesOf(one, inner).slice(1) : [`### \`[${inner}]\``, ...tablesOf(one, inner)]
   })
   return [`${head}\n${rows.join('\n')}`, ...below, ...namedTables(shape, path)]
 }
 
-/** Markdown tables for nested TOML tables whose names the user chooses. */
+/** Returns Markdown tables for nested TOML tables whose names the user chooses. */
 const namedTables = (shape: Shape, path: string): string[] =>
   Object.values(shape.patternProperties ?? {})
     .filter(one => one.properties)

@@ -11,11 +11,12 @@ import { ensureSite, siteServer } from './site.mjs'
 import { Failure, npmInstall, step } from './step.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
-// Other users run our programs (PostgreSQL, VMs), so installed files must be readable for all even under umask 077.
+// PostgreSQL and VMs run as other users of this computer, so all users must be able to read the installed files, even
+// if the umask is 077.
 process.umask(0o022)
 
 const [verb = 'help', ...rest] = process.argv.slice(2)
-/** A Node that is installed only to run npm, if the system's Node is too old. */
+/** The Node that is installed only to run npm, if the system's Node is too old for npm. */
 const firstNode = join(root, 'node_modules', '.first-node')
 
 try {
@@ -69,7 +70,8 @@ async function main() {
     if (['up', 'control'].includes(verb) && !asksForHelp() && asksForRegistry())
       await ensureSystemPackages(['registry'])
     if (startsRegistry() && !asksForHelp() && !simulates()) await ensureSystemPackages(['registry'], { quiet: true })
-    // A cloud keeps its data in the checkout; other commands refer to the folder in which they are run.
+    // A command that starts a cloud runs in the checkout, where the cloud keeps its data. All other commands run in the
+    // current folder of the user.
     const ofCloud = ['up', 'demo', 'control', 'agent', 'gateway'].includes(verb)
     const flags = ofCloud ? programFlags : []
     const cwd = ofCloud ? root : (process.env.INIT_CWD ?? process.cwd())
@@ -81,7 +83,7 @@ function asksForHelp() {
   return ['help', '--help', '-h', '--version', '-V'].includes(verb) || rest.includes('--help') || rest.includes('-h')
 }
 
-/** Simulated VMs need no system packages. */
+/** Returns whether the VMs are simulated. Then no system packages are needed. */
 function simulates() {
   const at = rest.indexOf('--hypervisor')
   return (
@@ -93,7 +95,7 @@ function asksForRegistry() {
   return Boolean(process.env.MOTE_REGISTRY_PORT) || rest.some(one => one.startsWith('--registry-port'))
 }
 
-/** Whether the command starts or installs a registry by default. */
+/** Returns whether the command starts or installs an image registry unless options say otherwise. */
 function startsRegistry() {
   const { MOTE_REGISTRY, MOTE_REGISTRY_PORT, MOTE_REGISTRY_URL } = process.env
   if (MOTE_REGISTRY || MOTE_REGISTRY_URL || MOTE_REGISTRY_PORT === '') return false
@@ -102,7 +104,10 @@ function startsRegistry() {
   return verb === 'up'
 }
 
-/** The text for `--help` and `--version` while nothing is installed. The help of single commands needs the packages. */
+/**
+ * Returns the output of `--help` or `--version` while no packages are installed. The help of single commands needs the
+ * packages.
+ */
 function helpBeforeInstallation() {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   if (['--version', '-V'].includes(verb)) return `${version}\n`
@@ -139,8 +144,9 @@ function isInstalled() {
 }
 
 /**
- * Installs the packages of the lock file unless it has not changed since the last installation. `npm ci` is not usable:
- * it rejects a lock file if the registry lacks optional packages of other platforms, which partial mirrors leave out.
+ * Installs the packages of the lock file if the lock file has changed since the last installation. `npm ci` is not
+ * usable: it rejects a lock file if the registry lacks optional packages of other platforms, which partial mirrors
+ * leave out.
  */
 async function ensureNodePackages() {
   if (isInstalled()) return
@@ -148,7 +154,7 @@ async function ensureNodePackages() {
   rmSync(firstNode, { recursive: true, force: true })
   writeFileSync(stampFile(), lockHash())
   const node = nodeOrFail()
-  // If the build fails, the sources run instead, which is only slower.
+  // If the build fails, Node runs the sources instead, which start more slowly.
   spawnSync(node, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'ignore' })
 }
 

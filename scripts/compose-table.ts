@@ -1,4 +1,7 @@
-/** Plans the compose files in folders and lists what is not supported: `node scripts/compose-table.ts <folder>...`. */
+/**
+ * Converts the compose files in the folders to Mote's plans and lists what is not supported:
+ * `node scripts/compose-table.ts <folder>...`.
+ */
 import { localFiles } from '../src/cli/compose-files.ts'
 import { Invalid } from '../src/compose/faults.ts'
 import { readStack } from '../src/stack/source.ts'
@@ -19,7 +22,7 @@ async function rowOf({ name, paths, files, environment }: CatalogStack): Promise
   try {
     const { services, findings } = await readStack(source)
     const [refused, other] = [findings.filter(one => one.level === 'unsupported'), findings]
-    // Ignore variables without a value: a template asks the user for them.
+    // Ignore missing values of variables, because the platform of the template asks the user for these values.
     const differ = other.filter(one => one.level === 'differs' && !one.message.startsWith('is not set'))
     return { name, services: services.length, refusals: refused.map(noteOf), differences: differ.map(noteOf) }
   } catch (error) {
@@ -30,7 +33,7 @@ async function rowOf({ name, paths, files, environment }: CatalogStack): Promise
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')
 
-/** The counts, and a Markdown table with a row for each refused stack. */
+/** Returns the numbers of accepted and refused stacks, and a Markdown table with a row for each refused stack. */
 export async function composeTable(root: string): Promise<string> {
   const rows: Row[] = []
   for (const stack of stacksOf(root, localFiles)) rows.push(await rowOf(stack))

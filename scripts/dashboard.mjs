@@ -7,7 +7,7 @@ const shared = ['appfile', 'client', 'compose', 'contract', 'lib/mount-point.ts'
 /**
  * Builds the dashboard unless the build is up to date.
  * @param node the project's own Node
- * @returns whether an up-to-date build exists; failures are reported
+ * @returns whether an up-to-date build exists; if the build fails, prints the reason and returns false
  */
 export const ensureDashboard = node =>
   ensureFolder(

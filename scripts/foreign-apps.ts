@@ -17,7 +17,7 @@ interface Result {
   readonly app: string
   readonly outcome: 'answers' | 'prints' | 'ends' | 'silent' | 'failed'
   readonly buildSeconds: number
-  /** The response, the printed line, or the reason for the failure. */
+  /** The app's HTTP response, the line that it printed, or the reason for the failure. */
   readonly detail: string
 }
 
@@ -25,7 +25,10 @@ const answerMs = 240_000
 const pollMs = 500
 const secondsSince = (ms: number) => Math.round((performance.now() - ms) / 1000)
 
-/** Files that are not given to the build. Railpack ignores Dockerfiles too. */
+/**
+ * Files of an app's folder that are not part of the build's source. Railpack ignores Dockerfiles, so this program
+ * does, too.
+ */
 const left: ReadonlySet<string> = new Set(['Dockerfile', 'test.json'])
 
 async function filesOf(dir: string): Promise<Record<string, Buffer>> {
@@ -39,7 +42,7 @@ async function filesOf(dir: string): Promise<Record<string, Buffer>> {
   )
 }
 
-/** Runs the image until it responds to a request or prints the expected output. */
+/** Runs the image until its program responds to a request or prints the expected output. */
 async function use(host: TestAgent, app: string, image: string, test: ReturnType<typeof testOf>) {
   const spec = testSpec({
     image,

@@ -11,20 +11,23 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const oldestMajor = 24
 
 /**
- * The Node of the npm package `node-<platform>-<arch>`, by its path in the package, because npm 9 does not link
- * programs of optional dependencies into `node_modules/.bin`.
+ * Path of the Node in the npm package `node-<platform>-<arch>`. Not its link in `node_modules/.bin`, because npm 9
+ * makes no such links for optional dependencies.
  */
 const packaged = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
 
-/** Whether the Node of this process can run the sources. */
+/** Returns whether the Node of this process can run the sources. */
 export const isNewEnough = () => Number(process.versions.node.split('.')[0]) >= oldestMajor
 
-/** Whether this Node runs here. The packaged one is built for glibc: on Alpine it exists but does not start. */
+/**
+ * Returns whether the Node at this path starts on this computer. The Node from npm is built for glibc: on Alpine it
+ * exists but does not start.
+ */
 export const starts = node => existsSync(node) && spawnSync(node, ['--version'], { stdio: 'ignore' }).status === 0
 
 /**
  * Finds the Node that runs the sources.
- * @returns the path of a Node that can run the sources: the packaged one, else the one that runs this script
+ * @returns the path of a Node that can run the sources: the Node from npm, else the Node that runs this script
  * @throws Error with one sentence that says what to do
  */
 export function projectNode() {
@@ -35,15 +38,15 @@ export function projectNode() {
   )
 }
 
-/** An environment in which `node` and the installed tools are the project's own. */
+/** Returns environment variables with a PATH in which `node` and the tools are those of the project. */
 export const withProjectTools = node => ({
   ...process.env,
   PATH: [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH ?? '/usr/bin:/bin'].join(':'),
 })
 
 /**
- * Scripts of installed packages, to be run by `projectNode`, because the targets of `.bin` links depend on npm's
- * version.
+ * Paths of the installed tools' scripts, which `projectNode` runs. Not their links in `.bin`, because the targets of
+ * these links depend on npm's version.
  */
 export const tool = {
   vitest: join(root, 'node_modules', 'vitest', 'vitest.mjs'),

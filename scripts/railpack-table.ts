@@ -12,7 +12,7 @@ import { recipeOf } from '../src/agent/build/recipe.ts'
 import { differences } from './railpack/compare.ts'
 import { readExpected } from './railpack/expected.ts'
 
-/** Whether Mote's builds have the toolchain that the plan needs. */
+/** Returns whether Mote's build images have the toolchain that the plan needs. */
 function hasRecipe(plan: BuildPlan): boolean {
   try {
     recipeOf(plan)
@@ -23,7 +23,7 @@ function hasRecipe(plan: BuildPlan): boolean {
   }
 }
 
-/** Railpack ignores Dockerfiles, so the comparison does too. */
+/** Ignore Dockerfiles, because Railpack ignores them. */
 function filesOf(dir: string): ProjectFiles {
   const paths = readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile() && entry.name !== 'Dockerfile')
@@ -65,7 +65,7 @@ function rowOf(root: string, example: string): Row {
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
 
-/** The counts, and a Markdown table with a row for each example. */
+/** Returns the numbers of equal and different plans, and a Markdown table with a row for each example. */
 export function railpackTable(root: string): string {
   const examples = readdirSync(join(root, 'examples')).sort()
   const rows = examples.map(example => rowOf(root, example))

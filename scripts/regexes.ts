@@ -1,7 +1,7 @@
 /**
  * `npm run regexes` checks new regular expressions with recheck (https://makenowjust-labs.github.io/recheck/), which
- * searches for inputs that take more than linear time, and stores the expressions that are linear. The checker has
- * 58 MiB, so it is downloaded into `.cache` only when needed.
+ * searches for inputs that take more than linear time, and stores the expressions that are linear. Recheck has 58 MiB,
+ * so this script downloads it into `.cache` when a new expression must be checked.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ for (const one of regexLiterals()) {
     continue
   }
   if (Object.hasOwn(exceptions, one.file)) continue
-  // The checker does not know the flags d and v.
+  // Recheck does not support the flags d and v.
   const found = checkSync(one.source, one.flags.replace('v', 'u').replace('d', ''), { timeout: 10_000 })
   if (found.status === 'safe') linear.add(text)
   else {

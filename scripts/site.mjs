@@ -8,7 +8,7 @@ const program = 'node_modules/vitepress/bin/vitepress.js'
 /**
  * Builds the site unless the build is up to date.
  * @param node the project's own Node
- * @returns whether an up-to-date build exists; failures are reported
+ * @returns whether an up-to-date build exists; if the build fails, prints the reason and returns false
  */
 export const ensureSite = node =>
   ensureFolder(
@@ -23,13 +23,19 @@ export const ensureSite = node =>
     node,
   )
 
-/** Tags of released versions, whose documentation is part of the site: a new tag makes a build out of date. */
+/**
+ * Returns the tags of released versions. The site contains the documentation of each, so a new tag makes an existing
+ * build out of date.
+ */
 const releases = () =>
   spawnSync('git', ['-C', root, 'for-each-ref', '--format=%(refname) %(objectname)', 'refs/tags/v*'], {
     encoding: 'utf8',
   }).stdout ?? ''
 
-/** Prepares the development server. @returns Node's arguments to serve the site and follow changes, run in `site` */
+/**
+ * Prepares the development server.
+ * @returns the arguments with which Node, run in the folder `site`, serves the site and follows changes of its sources
+ */
 export async function siteServer(node, args) {
   await installFolder('site', node)
   return [program, 'dev', ...args]

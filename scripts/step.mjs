@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from 'node:path'
 
 const tickMs = 5_000
 const keptChars = 20_000
-/** The registry is checked only if an installation takes longer than this. */
+/** An installation that takes longer than this checks whether the npm registry answers. */
 const patienceMs = 20_000
 
 /** An error that the user can fix; printed without a stack trace. */
@@ -15,7 +15,7 @@ export class Failure extends Error {}
 /**
  * Runs `work` and prints the step with its duration.
  * @param label description of the step, without a full stop
- * @param work may return text to append to the line
+ * @param work the step; it may return text to append to the printed line
  */
 export async function step(label, work) {
   const startedMs = Date.now()
@@ -50,7 +50,8 @@ export function program(command, args, options = {}) {
 }
 
 /**
- * Installs packages in a folder of the project, without variables that an outer npm sets for its children.
+ * Installs packages in a folder of the project, without the environment variables that `npm run` sets for this
+ * process.
  * @param node the Node that runs npm. npm skips optional packages that its own Node is too old for, such as the native
  * parts of the bundlers under Debian 12's Node 18, even if another Node will run them.
  * @param wanted packages to install instead of those of the folder
@@ -60,7 +61,8 @@ export function program(command, args, options = {}) {
 export async function npmInstall(cwd, node = process.execPath, wanted = [], askAfterMs = patienceMs) {
   const cli = npmCli()
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
-  // Package scripts use this Node, too; Debian's npm finds its modules only with Debian's Node or with NODE_PATH.
+  // PATH makes the scripts of packages use this Node, too. NODE_PATH is for Debian's npm, which finds its modules only
+  // with it or with Debian's Node.
   env.PATH = [dirname(node), env.PATH].join(delimiter)
   if (cli?.startsWith(debianModules)) env.NODE_PATH = debianModules
   const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error', ...wanted]
@@ -91,7 +93,10 @@ const isUntrusted = output =>
 
 const debianModules = '/usr/share/nodejs'
 
-/** Path of the JavaScript file that `npm` runs; undefined if npm is not installed or not such a file. */
+/**
+ * Returns the path of the JavaScript file that the command `npm` runs; undefined if npm is not installed or is not a
+ * JavaScript file.
+ */
 function npmCli() {
   const onPath = (process.env.PATH ?? '').split(delimiter).map(dir => join(dir, 'npm'))
   const found = onPath.find(path => existsSync(path))
@@ -99,7 +104,7 @@ function npmCli() {
   return script.endsWith('npm-cli.js') ? script : undefined
 }
 
-/** The remedy for a failed installation, derived from its output. */
+/** Returns what the user can do about a failed installation, derived from npm's output. */
 export function reasonOf(output) {
   if (/ENOSPC|no space left on device/i.test(output)) return 'The disk is full: free at least 1.5 GB and try again.'
   if (isUntrusted(output))

@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs'
 import { Failure, program, reasonOf, step } from './step.mjs'
 
 /**
- * `probe`: the package counts as installed if any of these exists. `needed`: virtual machines cannot run without it;
- * the others enable features that name the missing program when used.
+ * `probe`: the package counts as installed if any of these files exists. `needed`: virtual machines cannot run without
+ * the package. The other packages are optional: a feature that needs a missing one fails with an error that names it.
  */
 const packages = [
   {
@@ -22,7 +22,8 @@ const packages = [
   { group: 'vm', name: 'qemu-utils', probe: ['qemu-img'], why: 'encrypted volumes' },
   { group: 'vm', name: 'e2fsprogs', probe: ['mke2fs'], why: 'writable disks of the virtual machines', needed: true },
   { group: 'vm', name: 'gcc', probe: ['gcc'], why: 'compiles the init program of the virtual machines', needed: true },
-  // Named here because gcc and musl-tools only recommend it, although they need it to compile programs.
+  // The C library's headers are listed because gcc and musl-tools only recommend them, although they need them to
+  // compile programs.
   {
     group: 'vm',
     name: 'libc6-dev',
@@ -74,7 +75,8 @@ const packages = [
     name: 'docker-registry',
     probe: ['docker-registry'],
     why: 'the registry of the installation, which images are pushed to',
-    // Masked before the installation: Debian would start it on port 5000, open to everyone and without a password.
+    // Mask the service `docker-registry` before the installation: Debian would start it on port 5000, open to everyone
+    // and without a password.
     service: 'docker-registry.service',
   },
 ]
@@ -86,8 +88,8 @@ const isMissing = ({ probe }) => !probe.some(present)
 
 /**
  * Installs missing packages of the groups. With `mandatory` it fails if virtual machines cannot run without a missing
- * package; otherwise it prints the missing packages and returns. With `quiet` it installs what it can without a word
- * about the rest.
+ * package; otherwise it prints the missing packages and returns. With `quiet` it installs what it can and prints
+ * nothing about packages that it cannot install.
  * @throws Failure that names the packages and the command to run
  */
 export async function ensureSystemPackages(groups, { mandatory = false, quiet = false } = {}) {
@@ -147,7 +149,10 @@ async function install(asRoot, names) {
   return last.status === 0 ? '' : last.output
 }
 
-/** Prints the missing packages. @throws Failure instead if they are mandatory and needed for virtual machines */
+/**
+ * Prints the missing packages.
+ * @throws Failure instead if `mandatory` is set and virtual machines need one of the packages
+ */
 function reportMissing(missing, mandatory, output = '') {
   const needed = missing.filter(one => one.needed)
   const list = missing.map(one => `  ${one.name.padEnd(18)} ${one.why}${one.needed ? ' (needed)' : ''}`).join('\n')

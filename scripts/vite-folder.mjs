@@ -13,7 +13,7 @@ const filesOf = path =>
         .filter(name => !/^(?:node_modules|dist|\.cache)$|\.test\.ts$/.test(name))
         .flatMap(name => filesOf(join(path, name)))
 
-/** Hash of names and contents of the sources, independent of the order in which directories are read. */
+/** Returns a hash of the sources' names and contents, independent of the order in which directories are read. */
 function hashOf(sources) {
   const hash = createHash('sha256')
   const files = sources.flatMap(name => filesOf(join(root, name))).sort()
@@ -21,7 +21,7 @@ function hashOf(sources) {
   return hash.digest('hex')
 }
 
-/** Installs the packages of the folder's lock file, unless it has not changed since the last installation. */
+/** Installs the packages of the folder's lock file if the lock file has changed since the last installation. */
 export async function installFolder(folder, node) {
   const lock = readFileSync(join(root, folder, 'package-lock.json'), 'utf8')
   const from = join(root, folder, 'node_modules', '.installed-from')
@@ -32,13 +32,11 @@ export async function installFolder(folder, node) {
 
 /**
  * Builds the folder unless the build is up to date.
- * @param what
- *   folder: the package; label: name of the step; without: a sentence on what a failure means for the user;
- *   sources: all inputs of the build, as paths in the checkout;
- *   args: the command line for Node, run in the folder;
- *   also: further input of the build that is not a file
+ * @param what folder: the package; label: name of the step; without: a sentence on what the user cannot use without
+ * the build; sources: all inputs of the build, as paths in the checkout; args: the command line for Node, run in the
+ * folder; also: further input of the build that is not a file
  * @param node the project's own Node
- * @returns whether an up-to-date build exists; failures are reported
+ * @returns whether an up-to-date build exists; if the build fails, prints the reason and returns false
  */
 export async function ensureFolder({ folder, label, without, sources, args, also = '' }, node) {
   const stamp = join(root, folder, 'dist', '.built-from')

@@ -1,6 +1,7 @@
 /**
- * Builds the site in `dist`: the documents of this checkout at `/`, and those of each released version at `/v/<version>/`. A release is
- * a tag `v1.2.3`; its pages have the look of today and the order that they had then (site/pages.ts of the tag).
+ * Builds the site in `dist`: the documents of this checkout at `/`, and those of each released version at
+ * `/v/<version>/`. A release is a tag such as `v1.2.3`. The pages of a release get the current theme, and the order in
+ * site/pages.ts of that tag.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +10,7 @@ import { join } from 'node:path'
 const site = import.meta.dirname
 const root = join(site, '..')
 const cache = join(site, '.cache', 'versions')
-/** Increased when the look of released versions changes, so that they are built again. */
+/** Version of the theme, a part of the cache key. Increase it to build the pages of all releases again. */
 const look = 1
 const mostVersions = 10
 
@@ -21,7 +22,7 @@ interface Release {
 
 const git = (...args: string[]) => execFileSync('git', ['-C', root, ...args], { encoding: 'utf8' }).trim()
 
-/** Newest first; empty in a copy without Git. */
+/** Returns the released versions, the newest first; none if the source tree is not a Git checkout. */
 function releases(): Release[] {
   if (!existsSync(join(root, '.git'))) return []
   const lines = git('for-each-ref', '--format=%(refname:short) %(objectname)', 'refs/tags/v*').split('\n')
@@ -43,7 +44,7 @@ function vitepress(env: Readonly<Record<string, string>>): void {
   execFileSync(process.execPath, [program, 'build'], { cwd: site, env: { ...process.env, ...env }, stdio: 'inherit' })
 }
 
-/** @returns the directory with the pages of the release, which is kept: a tag does not change */
+/** Returns the directory with the built pages of a release. It is cached, because a tag does not change. */
 function built({ tag, version, commit }: Release): string {
   const made = join(cache, `${version}-${commit}-${look}`)
   if (existsSync(made)) return made
@@ -66,5 +67,5 @@ for (const release of all) cpSync(built(release), join(dist, 'v', release.versio
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const current = { version: `${version} (current)`, path: '/' }
 const older = all.map(release => ({ version: release.version, path: `/v/${release.version}/` }))
-// Read by the pages, so that those of an old version also offer the newer ones.
+// The pages read this file at runtime, so that the pages of an old version also list newer versions.
 writeFileSync(join(dist, 'versions.json'), `${JSON.stringify([current, ...older], null, 2)}\n`)

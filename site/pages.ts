@@ -6,13 +6,13 @@ const docs = join(import.meta.dirname, '../docs')
 
 export interface Section {
   readonly title: string
-  /** Paths below `docs/`, without `.md`. */
+  /** Paths of the section's pages below `docs/`, without `.md`. */
   readonly pages: readonly string[]
-  /** Whether the section is closed until its reader opens it. */
+  /** Whether the section is collapsed in the sidebar until the reader opens it. */
   readonly isCollapsed?: boolean
 }
 
-/** Every page of `docs/` but the index, in the order of the sidebar. */
+/** All pages of `docs/` except the index page, in the order of the sidebar. */
 export const sections: readonly Section[] = [
   {
     title: 'Tutorials',
@@ -57,7 +57,7 @@ export const sections: readonly Section[] = [
   { title: 'Notes', pages: pagesIn('notes'), isCollapsed: true },
 ]
 
-/** The pages of a folder, its index first. */
+/** Returns the pages of a folder of `docs/`, its index (README.md) first. */
 function pagesIn(folder: string): string[] {
   const names = readdirSync(join(docs, folder)).filter(name => name.endsWith('.md') && name !== 'README.md')
   return ['README', ...names.sort().map(name => name.slice(0, -'.md'.length))].map(name => `${folder}/${name}`)
@@ -65,15 +65,15 @@ function pagesIn(folder: string): string[] {
 
 export const textOf = (page: string): string => readFileSync(join(docs, `${page}.md`), 'utf8')
 
-/** The first heading of a page. */
+/** Returns the title of a page: its first heading. */
 export const titleOf = (page: string): string => /^# (.+)$/m.exec(textOf(page))?.[1] ?? page
 
-/** The address of a page in the site: an index has the address of its folder. */
+/** Returns the address of a page in the site. The address of a README.md is that of its folder. */
 export const addressOf = (page: string): string => `/${page.replace(/(^|\/)README$/, '$1')}`
 
 /**
- * The anchor of a heading as Git hosts make it (lower case, without punctuation, dashes for spaces), so that one link is
- * valid in both places.
+ * Returns the anchor of a heading in the same form as Git hosts (lower case, without punctuation, dashes for spaces),
+ * so that a link is valid on a Git host and in the site.
  */
 export const anchorOf = (heading: string): string =>
   heading
@@ -83,13 +83,13 @@ export const anchorOf = (heading: string): string =>
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
     .replaceAll(' ', '-')
 
-/** The first sentence that says what a page is about, in plain text; of a decision, what was decided. */
+/** Returns a page's first sentence in plain text; for a decision record, the first sentence of the section Decision. */
 export function summaryOf(page: string): string {
   const text = textOf(page).replaceAll(/^```[\s\S]*?^```$/gm, '')
   return sentenceOf(text.split(/^## Decision$/m)[1] ?? '') ?? sentenceOf(text) ?? ''
 }
 
-/** The first sentence of a text that is neither a heading nor a table, and long enough to say something. */
+/** Returns the first sentence of more than 35 characters that is neither in a heading nor in a table. */
 function sentenceOf(text: string): string | undefined {
   const plain = text
     .split(/\n{2,}/)
@@ -105,7 +105,7 @@ function sentenceOf(text: string): string | undefined {
     .replace(/:$/, '.')
 }
 
-/** The overview for language models. https://llmstxt.org */
+/** Returns llms.txt, an overview of the pages for language models. https://llmstxt.org */
 export function llmsText(): string {
   const listOf = (pages: readonly string[]) =>
     pages.map(page => `- [${titleOf(page)}](${rawAddressOf(page)}): ${summaryOf(page)}`).join('\n')
@@ -115,11 +115,11 @@ export function llmsText(): string {
   return [top, ...open, `## Optional\n\n${listOf(optional)}\n`].join('\n')
 }
 
-/** Every page in full, for language models; decisions and notes are left out, because they are history. */
+/** Returns the full text of all pages for language models, without decisions and notes, which are mostly history. */
 export function llmsFullText(): string {
   const pages = sections.filter(one => !one.isCollapsed).flatMap(one => one.pages)
   return ['README', ...pages].map(page => `<!-- ${rawAddressOf(page)} -->\n\n${textOf(page).trim()}\n`).join('\n')
 }
 
-/** The Markdown of a page, which the site serves beside its HTML. */
+/** Returns the address of a page's Markdown source, which the site serves beside its HTML. */
 export const rawAddressOf = (page: string): string => `/${page}.md`

@@ -1,4 +1,4 @@
-/** Not repeated on the distribution's PostgreSQL: no database. */
+/** Not repeated on the distribution's PostgreSQL: this file uses no database. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { currentApiPage } from '../scripts/api-page.ts'

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: measures the control plane, not the database.
+// Not repeated on the distribution's PostgreSQL: this file measures the control plane, not the database.
 /**
  * The fast part of the benchmarks: CPU time of the control plane divided by that of a minimal program for the same
  * work, in short alternating rounds. The limits are three times the measured ratios, so that a busy machine does not
@@ -29,7 +29,10 @@ let api: BenchApi
 let sql: pg.Client
 let projectId = ''
 
-/** For each of the three tests. The file takes 8 s of CPU time: two minutes if 30 processes share two cores. */
+/**
+ * Timeout of each of the three tests. This file takes 8 s of CPU time, which is two minutes if 30 processes share two
+ * cores.
+ */
 const timeoutMs = 90_000
 
 beforeAll(async () => {
@@ -56,8 +59,8 @@ async function cpuOf(act: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Runs the acts in alternating rounds, the first three as warm-up, and returns the minimum CPU time of each, because
- * other load can only add time.
+ * Runs the functions in alternating rounds, the first three as warm-up. Returns the minimum CPU time of each function,
+ * because other load can only increase it.
  */
 async function inTurns<K extends string>(
   acts: Readonly<Record<K, () => Promise<unknown>>>,
@@ -72,7 +75,9 @@ async function inTurns<K extends string>(
   return Object.fromEntries(names.map(name => [name, Math.min(...(found.get(name) ?? []))])) as Record<K, number>
 }
 
-/** Runs `act` 60 times concurrently: other load would lengthen each of 60 sequential waits for PostgreSQL. */
+/**
+ * Runs `act` 60 times concurrently. In sequence, 60 waits for PostgreSQL would take longer the busier the machine is.
+ */
 const each = (act: () => PromiseLike<unknown>) => () => Promise.all(Array.from({ length: 60 }, act))
 
 const get = (url: string, token: string) =>
@@ -82,7 +87,7 @@ const get = (url: string, token: string) =>
   })
 
 it(
-  'reading one app costs a small multiple of a minimal server, and hardly more with an access token than with a JWT',
+  "reading one app takes a small multiple of a minimal server's CPU time, and hardly more with an access token than a JWT",
   async () => {
     const body = (await api.app.inject({ url: '/v1/apps/app-7', headers: { authorization: `Bearer ${api.jwt}` } })).body
     const floor = fastify()
@@ -103,7 +108,7 @@ it(
 )
 
 it(
-  'each row of a list costs a small multiple of parsing and serializing its JSON',
+  'each row of a list takes a small multiple of the CPU time for parsing and serializing its JSON',
   async () => {
     const { body } = await api.app.inject({
       url: '/v1/apps?limit=100',
@@ -125,7 +130,7 @@ it(
 )
 
 it(
-  'sending an event to many readers costs a small multiple of writing the same bytes to as many connections',
+  'sending an event to 40 readers takes a small multiple of the CPU time for writing its bytes to 40 connections',
   async () => {
     const size = 40
     const burst = 30

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests declarations of operations, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests declarations of operations, not the database.
 /** Every declared operation is implemented, and every implemented operation is declared. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -44,7 +44,7 @@ it('every operation in the list of operations has a handler', () => {
     Object.entries(feature.handlers).flatMap(([id, handler]) => (handler ? [id] : [])),
   )
   const catalogue: Readonly<Record<string, Operation>> = allOperations
-  // The framework serves a single item from the handler of its list.
+  // An operation that reads a single item needs no handler: the framework finds the item with the handler of its list.
   const done = new Set(handled.flatMap(id => [id, ...(catalogue[id]?.items ?? []).map(item => item.id)]))
   expect(Object.keys(allOperations).filter(id => !done.has(id))).toEqual([])
 })

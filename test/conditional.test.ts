@@ -38,7 +38,7 @@ describe('If-Match', () => {
     const tries = Array.from({ length: 12 }, (_, n) => change('/v1/apps/web', { port: 6000 + n }, read))
     const answers = await Promise.all([...tries, user.call('PATCH', '/v1/apps/web', { port: 7000 })])
     const statuses = answers.slice(0, -1).map(({ status }) => status)
-    // The change without If-Match may have been first; then every other change is rejected.
+    // If the change without If-Match is applied first, every other change must be rejected.
     expect(statuses.filter(status => status === 200).length).toBeLessThanOrEqual(1)
     expect(statuses.filter(status => status !== 200 && status !== 412)).toEqual([])
     expect(answers.at(-1)?.status).toBe(200)

@@ -281,7 +281,7 @@ export const resources: Readonly<Record<string, Fields>> = {
     metadata: 'free',
     is_read: 'boolean',
     created_at: 'date-time',
-    // Specified without "?", but an unread notification has no such time, so the field is absent until it is read.
+    // In the specification, `read_at` is never null. Mote omits the field for an unread notification.
     read_at: '~date-time',
   },
   AuditLogList: { items: 'AuditLog[]', total: 'int64' },
@@ -570,7 +570,8 @@ export const operations: Readonly<Record<string, Row>> = {
 }
 
 /**
- * Fields that we add to specified resources and request bodies. In bodies they are optional, so that no client breaks.
+ * Fields of resources and request bodies in addition to the specification. In bodies they are optional, so that clients
+ * written for the specification still work.
  */
 export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   Error: ['code', 'request_id', 'details', 'limit', 'used', 'max'],
@@ -654,9 +655,9 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/apps/{app_name}/security-groups': ['direction', 'cidr', 'priority'],
   'POST /v1/volumes': ['pool_name'],
 }
-/** Query parameters that we add to every list. */
+/** Query parameters that every list has in addition to those of the specification. */
 const pageNames = ['limit', 'offset', 'cursor']
-/** Query parameters that we add, besides `project`, which every operation within a project accepts. */
+/** Query parameters in addition to the specification and to `project`, which all operations within a project accept. */
 export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/auth/captcha': ['format'],
   'GET /v1/scm/install': ['confirm'],
@@ -684,7 +685,7 @@ export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/apps/{app_name}/logs/stream': ['tail', 'since', 'text', 'replica', 'deployment', 'source', 'stream'],
   'GET /v1/apps/{app_name}/deployments/{job_id}/logs': ['tail', 'since', 'text', 'replica', 'source', 'stream'],
 }
-/** Operations that we add. */
+/** Operations that Mote has in addition to those of the specification. */
 export const operationAdditions = [
   'GET /v1/api-docs/mote.schema.json',
   'GET /v1/auth/tokens/{token_id}',

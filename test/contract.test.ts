@@ -60,7 +60,7 @@ const served: ReadonlyMap<string, Operation> = new Map(
 afterAll(() => app.close())
 
 describe('the OpenAPI document', () => {
-  it('has the version of the specification with its 106 operations', () => {
+  it('has the version number of the API specification, which has 106 operations', () => {
     expect(Object.keys(specified)).toHaveLength(106)
     expect(Object.values(specified).filter(row => row.auth !== 'none')).toHaveLength(88)
     expect(document.openapi).toBe('3.1.0')

@@ -40,7 +40,7 @@ function faultOf({ line }: Shown): string | undefined {
   const known = command.options.flatMap(({ long, short }) => [long, short])
   const unknown = words
     .filter(word => /^--?[a-z]/.test(word))
-    // -it is -i and -t.
+    // `-it` combines the flags `-i` and `-t`.
     .flatMap(word => (/^-[a-z]+$/.test(word) ? [...word.slice(1)].map(letter => `-${letter}`) : [word]))
     .filter(flag => !known.includes(flag.split('=')[0]))
   return unknown.length > 0 ? `${unknown.join(', ')} is no flag of it: ${line}` : undefined

@@ -17,7 +17,7 @@ const statusOf = (text: string) => /^Status: (accepted|superseded by \d+|rejecte
 describe.each(files)('decision record %s', file => {
   const text = readFileSync(`${dir}/${file}`, 'utf8')
 
-  it('begins with its number as in its file name', () =>
+  it('begins with the number in its file name', () =>
     expect(text.startsWith(`# ${Number(file.slice(0, 4))}. `)).toBe(true))
   it('is accepted, superseded or rejected', () => expect(statusOf(text)).toBeDefined())
   it('fits on a page', () => expect(text.split('\n').length - 1).toBeLessThanOrEqual(mostLines))

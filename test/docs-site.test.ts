@@ -1,6 +1,6 @@
 /**
- * The documentation site: its sidebar, and the output of its build. Not repeated on the distribution's PostgreSQL: no
- * database.
+ * The documentation site: its sidebar, and the output of its build.
+ * Not repeated on the distribution's PostgreSQL: this file uses no database.
  */
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -39,7 +39,7 @@ const skipped = isFresh ? '' : ' (skipped: not built from these documents; build
 
 describe.skipIf(skipped !== '')(`the built site${skipped}`, () => {
   const fileOf = (address: string) => join(dist, address.endsWith('/') ? `${address}index.html` : `${address}.html`)
-  // Empty unless the site is up to date, because vitest runs this function even if the tests are skipped.
+  // The list is empty if the site is outdated: vitest runs this function even if the tests are skipped.
   const html = new Map(
     (isFresh ? ['README', ...pages] : []).map(page => [page, readFileSync(fileOf(addressOf(page)), 'utf8')]),
   )

@@ -1,6 +1,6 @@
 /**
- * The documentation site contains each released version beside the current one. Not repeated on the distribution's
- * PostgreSQL: no database.
+ * The documentation site contains each released version beside the current one.
+ * Not repeated on the distribution's PostgreSQL: this file uses no database.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -62,7 +62,7 @@ it.skipIf(needs !== '')(`older documents remain available below /v/${needs}`, { 
   const old = made('v/0.1.0/guide.html')
   expect(old).toContain('the old command')
   expect(old).toContain('Version 0.1.0')
-  // Old pages link to pages and style sheets of their own version.
+  // Pages of an old version link to pages and style sheets of the same version.
   expect(made('v/0.1.0/index.html')).toContain('href="/v/0.1.0/guide.html"')
   const [, style = ''] = /href="(\/v\/0\.1\.0\/assets\/style[^"]+)"/.exec(old) ?? []
   expect(existsSync(join(dir, 'site/dist', style)), style).toBe(true)

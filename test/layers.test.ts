@@ -45,8 +45,8 @@ const show = ({ from, to }: Import) => `${from} -> ${to}`
 const folderOf = (file: string) => dirname(file).split('/').slice(0, 3).join('/')
 
 /**
- * Returns the subfolders of a top-level folder that import themselves through others. Files directly in the top-level
- * folder are ignored, because they put its parts together.
+ * Returns the subfolders of a top-level folder that are part of an import cycle between its subfolders. Files directly
+ * in the top-level folder are ignored, because they connect the subfolders.
  */
 function foldersInCycles(room: Room): string[] {
   const next = new Map<string, Set<string>>()
@@ -101,7 +101,7 @@ describe('the layers of the source tree', () => {
     expect(bad.filter(({ from, to }) => folderOf(from) !== folderOf(to)).map(show)).toEqual([])
   })
 
-  it('only the programs, the CLI and the starters of child processes read the environment', () => {
+  it('only the programs, the CLI and modules that start child processes read environment variables', () => {
     /** Modules that pass parts of the environment to a child process or search the PATH, but read no settings. */
     const starters = ['src/lib/child-env.ts', 'src/db/embedded/server.ts']
     const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')

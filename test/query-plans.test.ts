@@ -112,7 +112,7 @@ describe('query plans', () => {
     await database[Symbol.asyncDispose]()
   })
 
-  it('are made for the statements of the whole program', () => {
+  it('the statements of the whole program are planned', () => {
     expect(statements.size).toBeGreaterThan(500)
     for (const name of [...Object.keys(wholeTable), ...notPlanned]) expect(statements.has(name), name).toBe(true)
   })

@@ -25,7 +25,7 @@ async function checkoutOf(files: Readonly<Record<string, string>>): Promise<stri
   return root
 }
 
-test('the table has a row for each Railpack example with the differences between both build plans', async () => {
+test("each Railpack example has a row with the differences between Railpack's build plan and Mote's", async () => {
   const own = JSON.stringify({ scripts: { start: 'node a.js' }, dependencies: { a: '1' } })
   const root = await checkoutOf({
     'examples/agrees/package.json': own,

@@ -77,7 +77,7 @@ describe('on a running system', () => {
     ['/v1/notifications', 'id', 'notifications'],
     ['members', 'user_id', 'members'],
     ['members', 'id', 'invitations'],
-  ])('items of %s are returned as in the list, and are 404 for another tenant', async (path, by, within) => {
+  ])('an item of %s is returned as in the list, and is 404 for another tenant', async (path, by, within) => {
     const list = path === 'members' ? `/v1/projects/${user.project}/members` : path
     const { body } = await user.get(list)
     const items: Record<string, string>[] = within ? body[within] : body
@@ -91,7 +91,7 @@ describe('on a running system', () => {
     expect((await user.get(`${single}/nothing`)).status).toBe(404)
   })
 
-  it('a request with ?wait= is answered once the deployment reaches the state', async () => {
+  it('a request with ?wait= is answered once the deployment has the requested status', async () => {
     const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'example/app:1' })).body
     const at = `/v1/apps/web/deployments/${job_id}`
     expect((await user.get(`${at}?wait=running&timeout=20`)).body.status).toBe('running')
@@ -104,7 +104,7 @@ describe('on a running system', () => {
     expect((await user.get(`${at}?wait=runing`)).body.error).toMatch(/^wait must have states/)
   })
 
-  it('a request with ?wait= is answered at once if the deployment can no longer reach the state', async () => {
+  it('a request with ?wait= is answered at once if the deployment can no longer get the requested status', async () => {
     await user.call('PUT', '/v1/apps/web/env/MOTE_FAKE', { value: 'crash' })
     const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'example/app:1' })).body
     const answer = await user.get(`/v1/apps/web/deployments/${job_id}?wait=running&timeout=60`)

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the API, not the database server.
+// Not repeated on the distribution's PostgreSQL: this file tests the API, not the database server.
 /** The statuses that the OpenAPI document lists for each operation are exactly those that requests provoke. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { takesKey } from '../src/control/http/write.ts'
@@ -29,7 +29,7 @@ const provocations = {
   faults: generic.faults,
 }
 
-it.each(Object.entries(journeys))('calls of the journey "%s" get the expected statuses', (_name, journey) =>
+it.each(Object.entries(journeys))('the calls in the group "%s" get the expected statuses', (_name, journey) =>
   journey(world),
 )
 
@@ -53,7 +53,7 @@ it('a repeated Idempotency-Key gets the same response, even if the resource has 
     const again = await world.repeat(id)
     if (again !== 'same answer') others.push(`${id}: ${again}`)
   }
-  // These delete the credential or the project that the second request would need.
+  // These operations delete the credential or the project that a repeated request needs.
   expect(others).toEqual(['deleteMe: 401', 'changePassword: 401', 'revokeSession: 401', 'deleteProject: 404'])
 })
 

@@ -1,4 +1,7 @@
-/** Modules do not use top-level await. Not repeated on the distribution's PostgreSQL: no database. */
+/**
+ * Modules do not use top-level await.
+ * Not repeated on the distribution's PostgreSQL: this file uses no database.
+ */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 

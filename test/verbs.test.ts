@@ -65,6 +65,6 @@ it('every operation that changes a deployment, volume, database or snapshot is t
   expect(known.toSorted()).toEqual(verbs.toSorted())
 })
 
-it.each(Object.entries(tested))('%s is named in its test', (_id, [file, text]) => {
+it.each(Object.entries(tested))('the file that tests %s contains its name', (_id, [file, text]) => {
   expect(readFileSync(file, 'utf8')).toContain(text)
 })

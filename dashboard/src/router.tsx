@@ -197,7 +197,10 @@ const database = createRoute({
   path: '/databases/$id',
   component: lazyRouteComponent(() => import('./pages/databases/page.tsx'), 'DatabasePage'),
 })
-/** Page to which the source host redirects after its integration was installed, see docs/builds.md. */
+/**
+ * Page to which the code host (such as GitHub) redirects after the user has installed Mote's integration there; see
+ * docs/builds.md.
+ */
 const connected = createRoute({
   ...inside,
   path: '/connected',

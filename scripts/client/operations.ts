@@ -18,7 +18,10 @@ interface Described {
   readonly json: Json
 }
 
-/** `export const createOperations = (transport) => ({ listApps: ..., ... })`, in the order of the document. */
+/**
+ * Returns the source of `createOperations`, whose functions have the order of the document:
+ * `export const createOperations = (transport) => ({ listApps: ..., ... })`.
+ */
 export function operationsSource(document: Json): string {
   const described = Object.entries(object(document.paths, 'paths')).flatMap(([path, item]) =>
     Object.entries(object(item, path))
@@ -33,7 +36,10 @@ export function operationsSource(document: Json): string {
   return `export const createOperations = (transport: Transport) => ({\n${described.map(operationSource).join('')}})\n`
 }
 
-/** Query parameters that the client sends as headers: it selects the project, and resumes streams automatically. */
+/**
+ * Query parameters that are not arguments of the generated functions: the client sends the project and the stream
+ * position automatically, as headers.
+ */
 const sentAsHeader: ReadonlySet<string> = new Set(['project', 'last_event_id'])
 
 function operationSource(operation: Described): string {
@@ -96,7 +102,10 @@ function bodyOf(json: Json, where: string): { readonly type: string; readonly re
   return { type, required: required === true }
 }
 
-/** Selects the transport function that reads the response, and its type argument. */
+/**
+ * Returns the source of a reference to the transport function that reads the operation's response, with its type
+ * argument.
+ */
 function answerOf(json: Json, where: string): { readonly call: keyof typeof optionsOf; readonly answer: string } {
   const success = object(object(json.responses, where)['200'], where)
   const [[type, media] = ['', {}]] = Object.entries(object(success.content ?? {}, where))
@@ -106,7 +115,7 @@ function answerOf(json: Json, where: string): { readonly call: keyof typeof opti
   return { call: 'json', answer: `<${typeOf(object(media, where).schema, where)}>` }
 }
 
-/** Types of the data of a stream's events, by event name. */
+/** Returns the TypeScript types of the data of a stream's events, by event name. */
 function eventsOf(media: Json, where: string): string {
   const content = object(object(media.schema, where).contentSchema, where)
   const events = list(content.oneOf).map(branch => {

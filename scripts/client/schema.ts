@@ -1,14 +1,14 @@
 /**
  * Converts JSON Schema to TypeScript types, as far as the OpenAPI document uses it
- * (docs/decisions/0030-openapi-document-and-client.md). Throws for anything else, so that a new construct in a
- * `schema.ts` fails the generation of the client instead of surprising its users.
+ * (docs/decisions/0030-openapi-document-and-client.md). Throws for any other construct of JSON Schema, so that the
+ * generation of the client fails instead of producing a wrong type.
  */
 export type Json = Readonly<Record<string, unknown>>
 
 export const isJson = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns a value that must be a JSON object. @throws Error with the location if it is none */
+/** Returns a value that must be a JSON object. @throws Error with the location if it is another value */
 export function object(value: unknown, where: string): Json {
   if (!isJson(value)) throw new Error(`${where}: expected an object, found ${JSON.stringify(value)}`)
   return value
@@ -25,7 +25,7 @@ const primitives: Readonly<Record<string, string>> = {
   null: 'null',
 }
 
-/** The TypeScript type of a schema. @param where location for the error message */
+/** Returns the TypeScript type of a schema. @param where location of the schema, for error messages */
 export function typeOf(schema: unknown, where: string): string {
   const json = object(schema, where)
   const reference = text(json.$ref)
@@ -52,7 +52,7 @@ function objectType(json: Json, where: string): string {
   return json.properties === undefined ? 'Readonly<Record<string, JsonValue>>' : `{\n${members(json, where)}}`
 }
 
-/** The members of an object schema, one per line, with their descriptions. */
+/** Returns the members of an object schema as TypeScript, one per line, with their descriptions as comments. */
 export function members(json: Json, where: string): string {
   const required = new Set(list(json.required))
   return Object.entries(object(json.properties ?? {}, where))
@@ -65,7 +65,7 @@ export function members(json: Json, where: string): string {
     .join('')
 }
 
-/** Every named schema of the document as an exported interface. */
+/** Returns every named schema of the document as an exported TypeScript type. */
 export function interfaces(schemas: Json): string {
   return Object.entries(schemas)
     .map(([name, schema]) => {

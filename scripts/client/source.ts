@@ -14,7 +14,7 @@ export type JsonValue =
   | { readonly [name: string]: JsonValue }
 `
 
-/** Returns the text of src/client/generated/api.ts for our OpenAPI 3.1 document. */
+/** Returns the text of src/client/generated/api.ts for the OpenAPI 3.1 document of the API. */
 export function clientSource(document: unknown): string {
   const json = object(document, 'document')
   const schemas = object(object(json.components, 'components').schemas, 'schemas')

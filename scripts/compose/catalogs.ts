@@ -1,4 +1,7 @@
-/** Reads the stacks in a folder: compose files, or templates of Dokploy and Coolify with what these platforms add. */
+/**
+ * Reads the stacks in a folder: compose files, or templates of Dokploy and Coolify, with the files, variables and
+ * ports that these platforms add to a compose file.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { parse } from '@decimalturn/toml-patch'
@@ -7,7 +10,7 @@ import { objectOr, stringOr } from '../../src/agent/build/plan/project.ts'
 import type { Files } from '../../src/compose/load.ts'
 
 export interface CatalogStack {
-  /** Path relative to the folder. */
+  /** Path of the stack's file relative to the searched folder. */
   readonly name: string
   readonly paths: readonly string[]
   readonly files: Files
@@ -18,7 +21,7 @@ const homeOnly = (name: string) => (name === 'HOME' ? '/home/someone' : undefine
 
 const composeName = /^(?:docker-)?compose\.ya?ml$/
 
-/** Finds the stacks. If no file has a usual compose file name, every YAML file is a Coolify template. */
+/** Finds the stacks of a folder. If no file has a usual compose file name, every YAML file is a Coolify template. */
 export function stacksOf(root: string, local: Files): CatalogStack[] {
   const paths = readdirSync(root, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
@@ -56,8 +59,8 @@ function inMemory(texts: ReadonlyMap<string, string>): Files {
 }
 
 /**
- * Parses a template.toml; returns an empty object if that fails. Corrects two faults that a strict parser refuses: an
- * empty list followed by tables of the same name, and escapes of characters that need none.
+ * Parses a template.toml; returns an empty object if it is invalid. Corrects two errors that a strict parser refuses:
+ * an empty list followed by tables of the same name, and backslashes before characters that TOML does not escape.
  */
 function tomlOr(path: string): Record<string, unknown> {
   try {
@@ -74,7 +77,7 @@ const listOr = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 
 /**
  * A stack from a Dokploy template, whose template.toml has its ports, variables and files. Dokploy writes the files
- * into a folder beside that of the compose file.
+ * into a sibling of the compose file's folder.
  */
 function ofDokploy(name: string, path: string, template: string): CatalogStack {
   const parsed = tomlOr(template)
@@ -95,7 +98,7 @@ function ofDokploy(name: string, path: string, template: string): CatalogStack {
   const env = new Map(
     [config['env'], parsed['env']].flatMap(variablesOf).map(([key, value]) => [key, answered(value, answers)]),
   )
-  // Dokploy writes the variables into `.env`.
+  // Dokploy writes the template's variables into `.env`.
   texts.set('.env', [...env].map(([key, value]) => `${key}=${JSON.stringify(value).replaceAll('$', '\\$')}\n`).join(''))
   const asked = required(texts.get('compose.yml') ?? '')
   const paths = ports.length > 0 ? ['compose.yml', 'ports.yml'] : ['compose.yml']
@@ -105,7 +108,7 @@ function ofDokploy(name: string, path: string, template: string): CatalogStack {
     files: inMemory(texts),
     environment: variable => {
       const value = env.get(variable)
-      // The user is asked for a required variable that the template leaves empty.
+      // Dokploy asks the user for required variables that the template leaves empty.
       return asked.has(variable) ? value || 'given' : (value ?? homeOnly(variable))
     },
   }
@@ -113,7 +116,10 @@ function ofDokploy(name: string, path: string, template: string): CatalogStack {
 
 const portOf = (port: unknown, answers: ReadonlyMap<string, string>) => answered(String(port), answers)
 
-/** Replaces `${...}` with variables of the template; values that Dokploy would generate are a fixed word or port. */
+/**
+ * Replaces `${...}` with the values of the template's variables. Values that Dokploy would generate, such as passwords
+ * and ports, are replaced with fixed ones.
+ */
 const answered = (value: string, answers: ReadonlyMap<string, string>, depth = 5): string =>
   value.replaceAll(/\$\{(\w+)[^}]*\}/g, (_, name: string) => {
     const answer = answers.get(name)
@@ -132,7 +138,10 @@ function variablesOf(env: unknown): (readonly [string, string])[] {
 }
 
 const volumeName = /^([A-Za-z0-9][\w.-]*)(?=:|$)/
-/** Relative volume sources with slashes. Coolify makes a volume of each, with dashes instead of slashes in its name. */
+/**
+ * Matches volume sources that are relative paths with slashes. Coolify makes a volume of each, with dashes instead of
+ * slashes in its name.
+ */
 const volumePath = /(?<=^\s+- ['"]?)[A-Za-z0-9][\w.-]*\/[\w./-]*(?=:\/)/gm
 
 /** Escapes dollar signs in `content` keys: Coolify writes these contents into files without substitution. */
@@ -150,12 +159,14 @@ function withLiteralContents(text: string): string {
   )
 }
 
-/** Variables that a compose file requires (`${NAME:?}`); a template asks the user for them. */
+/**
+ * Variables that a compose file requires (`${NAME:?}`); the platform of the template asks the user for their values.
+ */
 const required = (text: string): ReadonlySet<string> =>
   new Set([...text.matchAll(/\$\{(\w+):?\?/g)].map(([, name]) => name ?? ''))
 
 /**
- * A stack from a Coolify template, whose ports are in names of variables and in a comment. Coolify generates the
+ * A stack from a Coolify template, in which names of variables and a comment contain the ports. Coolify generates the
  * variables `SERVICE_*` and all volumes.
  */
 function ofCoolify(name: string, path: string): CatalogStack {
@@ -164,7 +175,7 @@ function ofCoolify(name: string, path: string): CatalogStack {
   )
   const main = Number(/^# port: (\d+)/m.exec(text)?.[1] ?? 80)
   const services = Object.entries(objectOr(objectOr(parseYaml(text))['services']))
-  // An address belongs to the first service that mentions it; the others only refer to it.
+  // A public address belongs to the first service that mentions its variable; the other services only use the value.
   const addressed = new Set<string>()
   const ports = services.flatMap(([service, value]) => {
     const environment = objectOr(value)['environment']

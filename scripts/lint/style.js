@@ -1,8 +1,8 @@
 /** Project-specific rules for oxlint. */
 
 /**
- * Forbids `{ ...{ a, b } }`. TypeScript does not check the members of a spread literal against the expected type, so a
- * misspelled optional member compiles.
+ * Forbids `{ ...{ a, b } }`. TypeScript does not check the members of a spread literal against the expected type, so
+ * code with a misspelled optional member compiles.
  */
 const noSpreadLiteral = {
   create: context => ({

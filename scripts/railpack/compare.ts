@@ -1,8 +1,11 @@
-/** Compares a build plan of Mote with the one that Railpack expects. */
+/** Compares a build plan of Mote with the plan that Railpack makes for the same app. */
 import type { BuildPlan, ToolName, ToolVersion } from '../../src/agent/build/plan/types.ts'
 import type { Expected } from './expected.ts'
 
-/** Commands to ignore, because they only prepare Railpack's builder: caches, tool directories, a dependency layer. */
+/**
+ * Commands of Railpack to ignore, because they only prepare Railpack's builder: caches, directories of tools, a
+ * separate layer for dependencies.
+ */
 const scaffolding = [
   /^mkdir /,
   /^pnpm add -g node-gyp$/,
@@ -13,18 +16,21 @@ const scaffolding = [
   /^npm prune /,
   /^caddy fmt /,
   /^chmod \+x start\.sh$/,
-  // Debian's Bundler can read lock files of older versions.
+  // Ignore the installation of a specific Bundler: Mote uses Debian's, which can read lock files of older versions.
   /^gem install -N bundler:/,
-  // Only fetches what the next command would fetch.
+  // Ignore `cargo fetch`: the build command fetches the same crates.
   /^cargo fetch$/,
 ]
 
-/** Replacements for spellings that are equivalent in Mote's builder, which has one directory and always sets PORT. */
+/**
+ * Replacements that make equivalent commands equal. They are equivalent in Mote's builder, which works in one
+ * directory and always sets PORT.
+ */
 const spellings: readonly (readonly [RegExp, string])[] = [
   [/\$\{PORT:-\d+\}/g, '$PORT'],
   [/^sh -c '(.*)'$/, '$1'],
   [/^npm ci$/, 'npm install'],
-  // Environment variables of a step.
+  // Environment variables set in front of a command.
   [/^export \w+='[^']*'; /, ''],
   [/^yarn install --check-cache$/, 'yarn install --immutable'],
   [/\bnpx nx /, 'nx '],
@@ -38,7 +44,7 @@ const spellings: readonly (readonly [RegExp, string])[] = [
   [/^meson compile -C \/build$/, 'meson compile -C build'],
   [/ -DoutputFile=\S+| dependency:list/g, ''],
   [/^(cp target\/release\/\S+) bin\/?$/, '$1 bin'],
-  // Railpack sets the address in the image, Mote in the command.
+  // Railpack sets the address of a Rocket server in the image, Mote in the start command.
   [/^(?:ROCKET_\w+=\S+ )+/, ''],
   [/\s+/g, ' '],
 ]
@@ -56,7 +62,7 @@ const commandsOf = (commands: readonly string[]) =>
 /** Install commands that Mote leaves out if a project has no dependencies. */
 const emptyInstall = /^(?:npm|pnpm|yarn|bun) install\b/
 
-/** Compares the plans. @returns a phrase for each difference; empty if the plans are equivalent */
+/** Compares Mote's plan with Railpack's. @returns a phrase for each difference; empty if the plans are equivalent */
 export function differences(plan: BuildPlan, expected: Expected): string[] {
   const own = commandsOf([...plan.install, ...plan.build])
   const isEmpty = plan.provider === 'node' && plan.install.length === 0
@@ -80,10 +86,13 @@ export function differences(plan: BuildPlan, expected: Expected): string[] {
   ]
 }
 
-/** Tools that Railpack's plans do not list: npm comes with Node, pnpm and yarn with corepack, PHP with its image. */
+/**
+ * Tools that Railpack's plans omit, because they come with another tool: npm comes with Node, pnpm and yarn with
+ * corepack, PHP with its image.
+ */
 const unlisted: readonly ToolName[] = ['npm', 'php', 'pnpm', 'yarn']
 /**
- * For a tool, others that count as the same: Mote runs pdm and pipenv with pip, Railpack with uv; Railpack runs bun
+ * Tools that replace a tool of Railpack's plan: Mote runs pdm and pipenv with pip, Railpack with uv; Railpack runs bun
  * without Node.
  */
 const helpers: Readonly<Partial<Record<ToolName, readonly ToolName[]>>> = {
@@ -108,7 +117,7 @@ function toolDifferences(tools: readonly ToolVersion[], expected: Expected): str
   return [...missing.map(tool => `lacks ${tool}`), ...more.map(tool => `adds ${tool}`), ...versions]
 }
 
-/** Whether the version or range of a plan allows the version that the program prints. */
+/** Returns whether a plan's version or range of a tool includes the version that the built program should print. */
 export function admits(wanted: string, printed: string): boolean {
   if (!/\d/.test(wanted)) return true
   return wanted

@@ -11,11 +11,11 @@ export interface Expected {
   readonly tools: readonly ToolName[]
   /** Versions that the example's program should print, by tool. */
   readonly versions: ReadonlyMap<ToolName, string>
-  /** Commands that install and build, in order. */
+  /** Commands of the plan that install dependencies and build the app, in order. */
   readonly commands: readonly string[]
   readonly start: string
   readonly staticDir: string | null
-  /** The port that the test requests when PORT is not set. */
+  /** The port to which the test sends its request if PORT is not set. */
   readonly port: number | null
 }
 
@@ -60,7 +60,7 @@ export function readExpected(root: string, example: string): Expected {
   }
 }
 
-/** Steps that install tools, PHP extensions or the web server. */
+/** Names of Railpack's steps to skip, because they only install tools, PHP extensions or the web server. */
 const isToolStep = (name = '') => name === 'caddy' || name === 'extensions' || name.startsWith('packages:')
 
 function packagesOf(steps: readonly Record<string, unknown>[]): ReadonlySet<string> {
@@ -80,7 +80,7 @@ function providerOf(
   return found?.[1] ?? (staticDir === null ? 'shell' : 'static')
 }
 
-/** The directory of a static site, from `root * /app/dist` in the web server's configuration. */
+/** Returns the directory of a static site, from `root * /app/dist` in the web server's configuration. */
 function siteOf(steps: readonly Record<string, unknown>[]): string {
   const texts = steps.flatMap(step => Object.values(objectOr(step['assets']))).map(text => stringOr(text) ?? '')
   const dir = texts.map(text => /^\s*root \* (\S+)$/m.exec(text)?.[1]).find(found => found !== undefined)
@@ -103,7 +103,10 @@ const outputs = [
   ['deno', /\bdeno (\d[\d.]*)/i],
 ] as const satisfies readonly (readonly [ToolName, RegExp])[]
 
-/** Whether a test selects versions with variables of Railpack or mise, so that the plan differs from the snapshot. */
+/**
+ * Returns whether a test sets variables of Railpack or mise that select versions. Then the snapshot does not have the
+ * versions that the program prints.
+ */
 const choosesVersion = (test: Record<string, unknown>) =>
   Object.keys(objectOr(test['envs'])).some(name => /^(?:RAILPACK_\w+_VERSION|MISE_)/.test(name))
 
@@ -126,13 +129,13 @@ function portOf(tests: readonly Record<string, unknown>[]): number | null {
 }
 
 export interface AppTest {
-  /** Text that the program should print; undefined if the test does not say. */
+  /** Text that the program should print; undefined if the test expects no text. */
   readonly output: string | undefined
   readonly path: string
   readonly env: Readonly<Record<string, string>>
 }
 
-/** The first test of an app; without a `test.json`, one that requests `/`. */
+/** Returns the first test of an app; if the app has no `test.json`, a test that requests `/`. */
 export function testOf(dir: string): AppTest {
   const file = join(dir, 'test.json')
   const test = objectOr(listOr(existsSync(file) ? read(file) : [])[0])

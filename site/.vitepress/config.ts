@@ -4,7 +4,7 @@ import { dirname, join, posix } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type DefaultTheme, defineConfigWithTheme } from 'vitepress'
 
-/** The files of a released version (build.ts), or this checkout. */
+/** Root directory of the files to build from: those of a released version (set by build.ts), or this checkout. */
 const source = process.env.MOTE_SITE_SOURCE ?? join(import.meta.dirname, '../..')
 const isRelease = process.env.MOTE_SITE_SOURCE !== undefined
 const { version } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'))
@@ -15,21 +15,21 @@ export default defineConfigWithTheme<DefaultTheme.Config & { readonly version: s
   title: 'Mote',
   description: 'A microVM cloud you can run yourself',
   lang: 'en',
-  // Without it, browsers ask for an icon that does not exist.
+  // Without an icon in the page, browsers request /favicon.ico, which does not exist.
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   base: process.env.MOTE_SITE_BASE ?? '/',
   srcDir: join(source, 'docs'),
   outDir: process.env.MOTE_SITE_OUT ?? join(import.meta.dirname, '../dist'),
   cacheDir: './.cache',
-  // The documents name the address of a cloud on the reader's computer.
+  // The documents link to http://localhost, where the reader's own cloud runs.
   ignoreDeadLinks: 'localhostLinks',
   rewrites: path => path.replace(/(^|\/)README\.md$/, '$1index.md'),
   markdown: {
     anchor: { slugify: anchorOf },
     config: md => {
-      // Documents may not bring HTML: `<app>` in a sentence is text, and so are two braces.
+      // Do not interpret HTML in documents: `<app>` in a sentence is text, and so is `{{`.
       md.set({ html: false })
-      // A comment on a line of its own marks text that a program writes.
+      // Remove comments on their own lines; they mark text that a program generates.
       md.core.ruler.before('block', 'comments', state => {
         state.src = state.src.replaceAll(/^<!--.*-->$/gm, '')
       })
@@ -41,12 +41,12 @@ export default defineConfigWithTheme<DefaultTheme.Config & { readonly version: s
   vite: {
     plugins: [
       {
-        // The pages lie outside of this package, which has the libraries that VitePress makes them import.
+        // VitePress makes pages import Vue. The pages are outside of this package, so Vue is resolved from here.
         name: 'libraries-of-pages',
         enforce: 'pre',
         resolveId(id, importer, { ssr }) {
           if (!/^vue(?:\/|$)/.test(id)) return
-          // What is rendered here is written below `site` first, where Node finds the libraries itself.
+          // Code for server-side rendering is written below `site`, where Node finds Vue by itself.
           if (ssr) return { id, external: true }
           if (importer?.includes('/docs/'))
             return this.resolve(id, join(import.meta.dirname, 'config.ts'), { skipSelf: true })
@@ -65,7 +65,7 @@ export default defineConfigWithTheme<DefaultTheme.Config & { readonly version: s
     search: { provider: 'local' },
   },
   buildEnd: ({ outDir }) => {
-    // Its addresses are those of the current version.
+    // Write llms.txt only for the current version, because its addresses have no version prefix.
     if (!isRelease) {
       writeFileSync(join(outDir, 'llms.txt'), llmsText())
       writeFileSync(join(outDir, 'llms-full.txt'), llmsFullText())
@@ -85,8 +85,8 @@ interface Token {
 }
 
 /**
- * Links are written for a Git host. One to an index leads to its folder here; one to a file outside of `docs/`, which
- * the site does not have, becomes its text.
+ * Changes links, which are written for Git hosts, for the site: a link to a README.md becomes a link to its folder, and
+ * a link to a file outside of `docs/`, which the site does not contain, becomes plain text.
  */
 function mendLinks(tokens: Token[], page: string): void {
   let isOutside = false

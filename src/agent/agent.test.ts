@@ -19,7 +19,7 @@ const desired = (vmId: string, generation: number, want: 'running' | 'stopped' |
   spec,
 })
 
-test('a second agent on the same data directory is refused, and may start after the first', async () => {
+test('a second agent on the same data directory is refused, and may start once the first has stopped', async () => {
   await using dir = await testDir()
   const config = { hypervisor: 'fake', dataDir: dir.path } as const
   {
@@ -65,7 +65,7 @@ test.each([
   expect(lines).toEqual(code === 0 ? [line] : [line, `crashed: The program exited with code ${code}.`])
 })
 
-test('faults during the preparation are retried, and two failed boots crash the VM', async () => {
+test('faults while a VM is prepared are retried, and two failed boots crash the VM', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   fake.fail('prepare', 'a', 'registry is down', 2)
@@ -82,7 +82,7 @@ test('faults during the preparation are retried, and two failed boots crash the 
   expect(lines, 'each reason is said once').toEqual(['hung; it will be retried', 'crashed: hung'])
 })
 
-test('a VM that dies is booted again up to maxRestarts times', async () => {
+test('a VM whose VMM dies is booted again up to maxRestarts times', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put({ ...desired('a', 1), spec: { ...spec, maxRestarts: 1 } })
@@ -93,7 +93,7 @@ test('a VM that dies is booted again up to maxRestarts times', async () => {
   expect((await host.until('a', 'crashed', vm => vm.state === 'crashed')).error?.code).toBe('vm_died')
 })
 
-test('a VM whose guest violates the protocol is killed, and runs again under a newer generation', async () => {
+test('a VM whose guest violates the protocol is killed, and a newer generation starts the VM again', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put(desired('a', 1))
@@ -111,7 +111,7 @@ test('a VM whose guest violates the protocol is killed, and runs again under a n
   await host.until('a', 'healthy again', vm => vm.healthy && vm.error === null)
 })
 
-test('a newer generation aborts a boot, and an increased restart counter boots again', async () => {
+test('a newer generation of the desired state aborts a boot, and a higher restart counter reboots the VM', async () => {
   const fake = createFakeHost({ ...instant, bootMs: 60_000 })
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put(desired('a', 1))
@@ -151,7 +151,7 @@ test('the first heartbeat lists all of 200 concurrent VMs, later heartbeats list
   expect(heartbeats[1]?.stats).toHaveLength(200)
 })
 
-test('a request that does not match the contract is refused with a code', async () => {
+test('a request that does not match its schema is refused with an error code', async () => {
   await using host = await testAgent({ hypervisor: 'fake' })
   await expect(host.request('vm.put', { vmId: 'a' })).rejects.toMatchObject({ remoteCode: 'invalid_request' })
   for (const vmId of ['../x', 'a/b', '', '.', 'x'.repeat(80)]) {
@@ -186,7 +186,7 @@ test('a VM whose hypervisor is not configured is neither forgotten nor reported 
 
 test.skipIf(!hasQemu)(
   'a guest that does not start in time is retried once, then crashes, and leaves nothing behind (needs qemu)',
-  // On a new host the kernel is fetched first.
+  // On a new host the guest kernel is fetched first, which may take minutes.
   { timeout: 240_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', bootLimitMs: 60 })

@@ -65,19 +65,19 @@ const check = (environ: string, more: readonly string[] = []) => {
 }
 
 describe('a short-lived program', () => {
-  test('has no secret and no proxy settings', async () => {
+  test('has no secret and no proxy settings in its environment', async () => {
     const environ = await run('cat', ['/proc/self/environ'])
     check(environ)
     expect(namesIn(environ)).toEqual(expect.arrayContaining(['HOME', 'LC_ALL', 'PATH', 'TZ']))
   })
 
-  test('that uses the network has the proxy and the certificates of the host', async () => {
+  test('that uses the network has the proxy settings and the certificates of the host', async () => {
     const environ = await run('cat', ['/proc/self/environ'], { network: true, env: { OWN: '1' } })
     check(environ, [...ofNetwork, 'OWN'])
     for (const [name, value] of Object.entries(forNetwork)) expect(environ.split('\0')).toContain(`${name}=${value}`)
   })
 
-  test('that git runs under resource limits has the proxy, but no secret', async () => {
+  test('that git runs under resource limits has the proxy settings, but no secret', async () => {
     const limits = { maxBytes: 1 << 20, timeoutMs: 10_000, signal: AbortSignal.timeout(10_000) }
     using worker = await openWorker({ program: undefined, reason: '' }, '/', { signal: limits.signal })
     check(await limited(worker, ['cat', '/proc/self/environ'], limits, { GIT_TERMINAL_PROMPT: '0' }), [
@@ -89,7 +89,7 @@ describe('a short-lived program', () => {
     expect(environ.split('\0')).toContain(`HTTPS_PROXY=${forNetwork.HTTPS_PROXY}`)
   })
 
-  test.skipIf(!launcher)('of the launcher has no secret, nor has the launcher (needs a compiler)', async () => {
+  test.skipIf(!launcher)('of the launcher has no secret, and neither has the launcher (needs a compiler)', async () => {
     const environ = await launcher?.run('sh', [
       '-c',
       'cat /proc/self/environ; echo; tr "\\0" "\\n" < /proc/$PPID/environ',
@@ -111,7 +111,7 @@ describe('a VMM', () => {
   })
 
   const nothing = ['-M', 'none', '-nodefaults', '-display', 'none', '-S']
-  test.skipIf(!hasQemu)('that is QEMU has no secret, whether started by the launcher or not (needs qemu)', async () => {
+  test.skipIf(!hasQemu)('that is QEMU has no secret, with and without the launcher (needs qemu)', async () => {
     await using dir = await testDir()
     for (const starter of [noLauncher, ...(launcher ? [launcher] : [])]) {
       const vmm = await spawnQemu(starter, { dir: dir.path, args: nothing, env: { LD_BIND_NOW: '1' } })
@@ -122,7 +122,7 @@ describe('a VMM', () => {
   })
 })
 
-test('variables set for one program take precedence', async () => {
+test("an environment variable set for one program overrides the agent's variable of the same name", async () => {
   await using dir = await testDir()
   const environ = await run('cat', ['/proc/self/environ'], { env: { HOME: join(dir.path, 'own') } })
   expect(environ.split('\0')).toContain(`HOME=${join(dir.path, 'own')}`)

@@ -48,7 +48,7 @@ export async function inspectHost(
   return [...findings, ...(await vmmFindings(config, kernel))]
 }
 
-/** Checks the VMMs that are faster than QEMU where they work. They are optional. */
+/** Checks the VMMs that are faster than QEMU on hosts where they work. They are optional. */
 async function vmmFindings(
   config: Pick<AgentConfig, 'cacheDir' | 'kernel' | 'dataDir' | 'programs'>,
   kernel: () => Promise<GuestKernel>,
@@ -119,7 +119,7 @@ async function toolchainFinding({
   return { name: 'toolchains', ok: 'yes', detail, fix: null }
 }
 
-/** Checks that skopeo can contact registries named by users without access to the host itself (image/way-out.ts). */
+/** Checks that skopeo can reach registries chosen by users, but not the host itself (image/way-out.ts). */
 async function wayOutFinding(cacheDir: string): Promise<Finding> {
   const found = await findOneWay(cacheDir)
   if (found.program !== undefined)
@@ -129,7 +129,7 @@ async function wayOutFinding(cacheDir: string): Promise<Finding> {
 }
 
 /**
- * Checks that users' images and repositories are unpacked by programs without privileges on this host
+ * Checks that this host can unpack users' images and repositories with programs that have no privileges
  * (worker/worker.ts).
  */
 async function workerFinding(cacheDir: string): Promise<Finding> {
@@ -154,7 +154,7 @@ async function workerFinding(cacheDir: string): Promise<Finding> {
   }
 }
 
-/** Tests reflinks in the directory of the disks: the file system type does not show whether they are enabled. */
+/** Tests whether the disks' directory supports reflinks: the file system type does not show if they are enabled. */
 async function reflinkFinding(dir: string): Promise<Finding> {
   await mkdir(dir, { recursive: true })
   const probe = await mkdtemp(join(dir, 'reflink-'))

@@ -70,8 +70,8 @@ export async function createDrivers(
 }
 
 /**
- * Returns the program that starts VMMs in their own network namespace; undefined if it cannot be compiled. VMMs then
- * run in the host's namespace, where the firewall drops packets of their users.
+ * Returns the program that starts a VMM in its own network namespace; undefined if it cannot be compiled. VMMs then run
+ * in the host's namespace, where the firewall drops the packets of their users.
  */
 async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line: string) => void) {
   if (mode !== 'tap') return undefined
@@ -82,8 +82,8 @@ async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line
 }
 
 /**
- * Returns the address for arriving VMs. In a mesh, transfers go through the mesh; the default, loopback, would not
- * reach this host.
+ * Returns the address on which this host receives VMs. In a mesh, it is an address that the mesh routes to this host,
+ * because other hosts cannot reach the default, loopback.
  */
 export function arrivalHost({ migrationHost, meshEndpoint }: AgentConfig, { ipv4 }: Network): string {
   return meshEndpoint !== null && ipv4 && migrationHost === '127.0.0.1' ? ipv4.gateway : migrationHost
@@ -118,7 +118,7 @@ export async function runscOf({
   return installedRunsc(resolve(cacheDir)) ?? (await findProgram('runsc'))
 }
 
-/** Wraps the network so that it is closed once: the drivers share it, and each of them closes it. */
+/** Makes `close` of the network take effect only once: all drivers share the network, and each of them closes it. */
 function closedOnce(network: Network): Network {
   let closing: Promise<void> | undefined
   return {
@@ -136,7 +136,7 @@ function closedOnce(network: Network): Network {
   }
 }
 
-/** Shares one result among all callers. After a failure the next caller tries again. */
+/** Returns a function that calls `make` once and shares its result. After a failure, the next call tries again. */
 function retriable(make: () => Promise<GuestKernel>): () => Promise<GuestKernel> {
   let made: Promise<GuestKernel> | undefined
   return () => {

@@ -14,11 +14,11 @@ export interface Heartbeats {
   readonly version: string
   readonly network: string
   readonly config: AgentConfig
-  /** The offers known now; a driver that is still being probed is unavailable. */
+  /** The state of each hypervisor on this host, as known now; one whose probe has not ended is unavailable. */
   readonly offers: () => HypervisorOffer[]
   readonly pools: () => readonly PoolOffer[]
   readonly privateNetwork: () => Promise<NetworkObserved>
-  /** The database images on this host; undefined if its VMs use no images. */
+  /** The database images that this host has; undefined if its VMs use no images. */
   readonly databaseImages: () => Promise<string[]> | undefined
   readonly reconciler: Reconciler
   readonly bus: Bus
@@ -33,10 +33,10 @@ const statsLimitMs = 500
 export function startHeartbeats(heartbeats: Heartbeats, onError: (error: unknown) => void, signal: AbortSignal): void {
   let count = 0
   let busy = false
-  // Measured once: free space shrinks as VMs use the offered capacity, and must not be counted twice.
+  // Measure the capacity only once: later the disks of VMs occupy free space, which the placement already subtracts.
   let capacity: Capacity | undefined
   const heartbeat = async () => {
-    if (busy) return // the previous round is still running
+    if (busy) return // the previous heartbeat is still being published
     busy = true
     try {
       capacity ??= await hostCapacity(heartbeats.config)
@@ -77,7 +77,7 @@ async function publishHeartbeat(
   await bus.publish(subjects.heartbeat(heartbeats.hostId), message)
 }
 
-/** Reads the statistics of all VMs. Leaves out a VM that does not answer in time. */
+/** Reads the statistics of all VMs. The result omits a VM that does not answer in time. */
 async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
   const nowMs = Date.now()
   const limit = AbortSignal.timeout(statsLimitMs)
@@ -88,7 +88,7 @@ async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
 
 type Capacity = Pick<HostHeartbeat, 'vcpus' | 'memoryMib' | 'diskMib'>
 
-/** The host's capacity for guests: a tenth of the memory is reserved for the host. */
+/** Returns the host's capacity for guests. A tenth of the memory is reserved for the host. */
 async function hostCapacity({ capacity, dataDir }: AgentConfig): Promise<Capacity> {
   const { bavail, bsize } = await statfs(dataDir)
   return {

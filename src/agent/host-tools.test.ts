@@ -8,7 +8,7 @@ test.each([
   ['ip utility, iproute2-6.15.0, libbpf 1.5.0', '6.15.0'],
   ['skopeo version 1.18.0', '1.18.0'],
   ['no number', undefined],
-])('the version is found in "%s"', (text, version) => {
+])('the version number of a program is found in its output "%s"', (text, version) => {
   expect(versionIn(text)).toBe(version)
 })
 
@@ -19,7 +19,7 @@ test('a version outside the tested range is reported as older or newer', () => {
   expect(rangeDetail('2.0', '1.0', '1.1')).toBe('2.0, newer than the tested 1.0 to 1.1')
 })
 
-test('every program is either found with its version or names the package to install', async () => {
+test('every program of the host is either found with its version or reported with the package to install', async () => {
   for (const { name, ok, detail, fix } of await inspectTools()) {
     expect(detail, name).not.toBe('')
     expect(fix === null, name).toBe(ok === 'yes')

@@ -6,21 +6,21 @@ import { ageOf } from './hypervisor/vmm/version.ts'
 /** The result of checking one requirement or optional feature of a host. */
 export interface Finding {
   readonly name: string
-  /** `missing` prevents real VMs; `limited` only removes a feature, which `detail` names. */
+  /** `missing`: the host cannot run real VMs. `limited`: the host only lacks the feature that `detail` names. */
   readonly ok: 'yes' | 'limited' | 'missing'
   readonly detail: string
-  /** A command to run or a thing to change; null when nothing has to be done. */
+  /** A command to run or a setting to change; null when nothing has to be done. */
   readonly fix: string | null
 }
 
 interface Tool {
   readonly name: string
-  /** Alternatives: one of them is enough. */
+  /** Names of the program; the host needs only one of them. */
   readonly programs: readonly string[]
   readonly package: string
   readonly without: string
   readonly ok: 'limited' | 'missing'
-  /** How to print its version, and the tested range: Debian 12 to Debian 13. */
+  /** Arguments that print the program's version, and the range of tested versions, from Debian 12's to Debian 13's. */
   readonly version?: { readonly args: readonly string[]; readonly oldest: string; readonly newest: string }
 }
 
@@ -146,10 +146,10 @@ async function versionDetail(path: string, { args, oldest, newest }: NonNullable
   return found === undefined ? `unknown version (tested: ${oldest} to ${newest})` : rangeDetail(found, oldest, newest)
 }
 
-/** Returns the first number with a dot in a program's output. */
+/** Returns the first number that contains a dot in a program's output. */
 export const versionIn = (text: string): string | undefined => /\d+\.\d+(?:\.\d+)*/.exec(text)?.[0]
 
-/** Describes a version, and whether it is older or newer than the tested range. */
+/** Returns the version, and whether it is older or newer than the tested range. */
 export function rangeDetail(found: string, oldest: string, newest: string): string {
   if (ageOf(found, oldest) === 'older') return `${found}, older than the tested ${oldest} to ${newest}`
   if (ageOf(found, newest) === 'newer') return `${found}, newer than the tested ${oldest} to ${newest}`

@@ -37,17 +37,17 @@ import { loginsFrom } from './image/logins.ts'
 export interface AgentDeps {
   readonly bus: Bus
   readonly log: Logger
-  /** The simulated host under the fake driver, for tests that control it. */
+  /** The simulated host that the fake driver uses; tests create it to control it. */
   readonly fake?: FakeHost
-  /** Counts refused packets and queries of guests, by kind, for the metrics of the process. */
+  /** Counts refused packets and DNS queries of guests, by kind, for the agent's metrics. */
   readonly refused?: Tally
-  /** Stops the agent; VMs keep running. */
+  /** Aborting this signal stops the agent; VMs keep running. */
   readonly signal?: AbortSignal
 }
 
 export interface Agent {
   readonly hostId: string
-  /** Resolves once the host's offers are known: the guest kernel is available, and the KVM test has ended. */
+  /** Resolves once the state of each hypervisor is known: the guest kernel is available, and the KVM test has ended. */
   readonly probed: Promise<readonly HypervisorOffer[]>
   /** Stops the agent. VMs keep running unless `stopVms`. Idempotent. */
   stop(options?: { readonly stopVms?: boolean }): Promise<void>
@@ -71,7 +71,7 @@ export async function startAgent(config: AgentConfig, { signal, ...deps }: Agent
   const reconciler = () => parts.reconciler
   const onRefused = createOnRefused(ground, refused, reconciler)
   const openedNetwork = openHostNetwork(ground, vmUsers(dataDir), onRefused, reconciler)
-  // In parallel, because loading the rules takes the kernel a while.
+  // In parallel, because the kernel needs some time to load the firewall rules.
   const [network, stored] = await Promise.all([openedNetwork, state.load()])
   const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), {
     fake: deps.fake,
@@ -95,7 +95,7 @@ export async function startAgent(config: AgentConfig, { signal, ...deps }: Agent
   await resumeParts(parts, stored.vms)
   const builds = await createHostBuilds(host)
   starting.defer(() => builds.stop())
-  // Aborted first, so that no new work starts while the other parts stop.
+  // Abort this signal first, so that no new work starts while the other parts stop.
   starting.defer(() => end.abort())
   const id = { hostId: state.hostId, incarnation }
   await serveHost(host.bus, id, { ...parts, builds, privateNetwork, retainedLogs: ground.retainedLogs }, end.signal)
@@ -116,7 +116,7 @@ export async function startAgent(config: AgentConfig, { signal, ...deps }: Agent
   }
 }
 
-/** Takes the lock of the data directory and opens its state. `starting` releases both. */
+/** Locks the data directory and opens the state in it. Disposing `starting` releases both. */
 async function openGround(
   config: AgentConfig,
   { bus, log }: Pick<AgentDeps, 'bus' | 'log'>,
@@ -147,7 +147,7 @@ function pruneHourly(logs: RetainedLogs, log: Logger, signal: AbortSignal): void
   signal.addEventListener('abort', () => clearInterval(timer), { once: true })
 }
 
-/** Loads snapshots and volumes before the VMs that use them, and continues their unfinished work afterwards. */
+/** Loads snapshots and volumes before the VMs that use them. Their unfinished work continues after that. */
 async function resumeParts({ reconciler, snapshots, storage }: VmParts, vms: readonly StoredVm[]): Promise<void> {
   await snapshots.load()
   await storage.load()
@@ -178,7 +178,7 @@ function startHostHeartbeats(
   startHeartbeats(heartbeats, err => log[levelOf(err)]({ err }, 'cannot publish the heartbeat'), signal)
 }
 
-/** Opens the launcher. A fake host needs none, because it starts no programs. */
+/** Opens the launcher. An agent with only the fake hypervisor needs none, because it starts no programs. */
 async function launcherFor({ hypervisor, cacheDir }: AgentConfig, log: Logger): Promise<Launcher> {
   if (hypervisor === 'fake') return noLauncher
   return openLauncher(resolve(cacheDir)).catch((err: unknown) => {

@@ -28,7 +28,7 @@ import type { StateDir } from './state.ts'
 import { healthTiming } from './vm/health.ts'
 import { createStorage, type Storage } from './volume/service.ts'
 
-/** The dependencies that all parts share. */
+/** What all parts of the agent depend on. */
 export interface Ground {
   readonly config: AgentConfig
   readonly bus: Bus
@@ -41,7 +41,7 @@ export interface Ground {
   readonly signal: AbortSignal
 }
 
-/** `Ground` with the network and the hypervisors. */
+/** `Ground`, and in addition the network and the hypervisors. */
 export interface HostGround extends Ground {
   readonly network: Network
   readonly drivers: ReadonlyMap<HypervisorName, Driver>
@@ -50,7 +50,7 @@ export interface HostGround extends Ground {
   readonly bootSlots: Semaphore
 }
 
-/** Parts that use one another, and are therefore created together. */
+/** Parts that use one another, so they are created together. */
 export interface VmParts {
   readonly snapshots: Snapshots
   readonly storage: Storage
@@ -59,7 +59,7 @@ export interface VmParts {
 
 export const bootSlotsOf = ({ maxBoots }: AgentConfig): Semaphore => semaphore(maxBoots ?? cpus().length * 2)
 
-/** Returns a function that counts refused packets and queries of guests, and reports them in the logs of the VMs. */
+/** Returns a function that counts refused packets and DNS queries of guests, and reports them in the VMs' logs. */
 export const createOnRefused = (
   { config, log }: Ground,
   refused: Tally | undefined,
@@ -197,7 +197,7 @@ export const createHostBuilds = (ground: HostGround): Promise<Builds> =>
     logLimits: ground.config.log,
   })
 
-/** Returns the mesh settings; undefined for a fake host, which has no real guests that need a tunnel. */
+/** Returns the settings of the mesh; undefined for a fake host, whose simulated guests need no tunnel. */
 function meshOptions({ hypervisor, meshEndpoint, meshKeyDays }: AgentConfig) {
   if (meshEndpoint === null || hypervisor === 'fake') return undefined
   return { device: meshDevice, endpoint: meshEndpoint, rotateAfterMs: meshKeyDays * 24 * 3_600_000 }

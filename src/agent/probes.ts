@@ -3,15 +3,15 @@ import type { Driver } from './hypervisor/driver.ts'
 import { featuresOf } from './hypervisor/features.ts'
 
 export interface Probes {
-  /** The offers known now; a driver that is still being probed is unavailable. */
+  /** The state of each hypervisor on this host, as known now; one whose probe has not ended is unavailable. */
   readonly offers: () => HypervisorOffer[]
   /** Resolves when all drivers have been probed. */
   readonly done: Promise<void>
 }
 
 /**
- * Probes the drivers. The first probe takes seconds (the kernel is fetched, KVM is tested); during that
- * time, the agent already serves requests.
+ * Probes all hypervisors. The first probe takes seconds (the kernel is fetched, KVM is tested); meanwhile the agent
+ * already serves requests.
  */
 export function probeAll(drivers: Iterable<Driver>, signal: AbortSignal): Probes {
   const offers = new Map<Driver, HypervisorOffer>()
@@ -28,8 +28,8 @@ export function probeAll(drivers: Iterable<Driver>, signal: AbortSignal): Probes
 }
 
 /**
- * Returns the `madeBy` values of snapshots created on this host now, for drivers whose snapshots can move between
- * hosts.
+ * Returns the `madeBy` values of snapshots that would be taken on this host now, by drivers whose snapshots can move
+ * between hosts.
  */
 export async function kindsOf(drivers: Iterable<Driver>): Promise<string[]> {
   const movable = [...drivers].filter(driver => driver.movesSnapshots)

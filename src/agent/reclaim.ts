@@ -19,8 +19,9 @@ export interface ReclaimInput {
 }
 
 /**
- * Removes leftovers of a crashed agent, in an order in which nothing that is removed is still in use: processes without
- * a record, then taps and addresses, then incomplete directories and old records, then incomplete bases.
+ * Removes leftovers of a crashed agent, in an order in which nothing that is still in use is removed: processes without
+ * a record, then taps and addresses, then incomplete directories and expired tombstones, then incomplete files in the
+ * cache.
  */
 export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }: ReclaimInput): Promise<void> {
   const drivers = [...input.drivers]
@@ -36,8 +37,8 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
 }
 
 /**
- * Removes the least recently used bases (unpacked images) beyond the limit. Registers this agent before, so that the
- * others keep the bases of its VMs and snapshots.
+ * Removes the least recently used bases (unpacked images) beyond the limit. Before that, registers this agent, so that
+ * other agents keep the bases of its VMs and snapshots.
  */
 export async function reclaimBases(
   { cacheDir, baseMib }: Pick<AgentConfig, 'cacheDir' | 'baseMib'>,
@@ -49,7 +50,7 @@ export async function reclaimBases(
   if (removed.length > 0) log.info({ bases: removed.length }, 'removed the least recently used unpacked images')
 }
 
-/** Finds processes whose working directory is a VM directory: only VMMs are started there. */
+/** Finds VMMs without a record: processes whose working directory is in a VM's directory; only VMMs start there. */
 async function strays(vmsDir: string, known: readonly ProcessIdentity[]): Promise<ProcessIdentity[]> {
   const root = (await realpath(vmsDir)) + sep
   const found: ProcessIdentity[] = []
@@ -68,7 +69,7 @@ async function end(identity: ProcessIdentity): Promise<void> {
   while (isRunning(identity)) await sleep(5)
 }
 
-/** Removes incomplete files, except for those that another agent is building in the shared cache under a lock. */
+/** Removes incomplete files from the cache, except for files that another agent is building under a lock. */
 async function removePartials(cacheDir: string): Promise<void> {
   for (const dir of ['bases', 'initrd', 'init', 'templates', 'toolchains', '.']) {
     const names = await readdir(join(cacheDir, dir)).catch(() => [])

@@ -24,47 +24,47 @@ import { StepError } from './base/step-error.ts'
 import { notRunning } from './vm/jobs.ts'
 import { forgetVm, openVm, putVm, type ReconcilerDeps, refuseUntouchable, type VmTable } from './vm-table.ts'
 
-/** All VMs of this host. */
+/** Manages all VMs of this host. */
 export interface Reconciler {
-  /** Starts an actor for each stored VM and adopts running VMs. */
+  /** Starts an actor for each stored VM, which adopts the VM if it runs. */
   resume(vms: readonly StoredVm[]): Promise<void>
-  /** Stores a desired state. @throws StepError `stale_generation`, `unsupported_by_hypervisor`, `invalid_vm` */
+  /** Stores a VM's desired state. @throws StepError `stale_generation`, `unsupported_by_hypervisor`, `invalid_vm` */
   put(desired: VmPut): Promise<VmObserved>
   /** Removes a VM of which the control plane has no record. @throws StepError `stale_generation` */
   forget(request: VmForget): Promise<VmObserved>
   get(vmId: string): Promise<VmObserved>
   list(): VmObserved[]
-  /** The desired state of the VM, if it is on this host. */
+  /** Returns the desired state of the VM, if the VM is on this host. */
   desiredOf(vmId: string): VmPut | undefined
-  /** Publishes the observed state of the VM, if it is on this host. */
+  /** Publishes the observed state of the VM, if the VM is on this host. */
   report(vmId: string): void
   /** Adds a line of the host to the VM's log, if the VM is on this host. */
   say(vmId: string, line: string): void
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
-  /** Returns the log files of a VM, also of a removed one. All lines so far have been written to them. */
+  /** Returns the log files of a VM, which may be removed already, after writing all its log lines to them. */
   logFiles(vmId: string): Promise<LogFiles>
   /** Runs a program in a VM. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>
-  /** Serves a request about a session. @throws StepError as `exec` */
+  /** Serves a request about a VM session. @throws StepError as `exec` */
   session(vmId: string, request: SessionRequest | SessionInput): Promise<SessionAnswer | Uint8Array>
   /**
-   * @throws StepError `unsupported_by_hypervisor` when the VM is on this host and its hypervisor does not support
-   * snapshots
+   * Checks that the VM's hypervisor supports snapshots, if the VM is on this host.
+   * @throws StepError `unsupported_by_hypervisor`
    */
   checkSnapshot(vmId: string): void
   /**
-   * Writes a snapshot into the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`,
-   * `volumes_attached`
+   * Writes a snapshot of the VM into the directory.
+   * @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached`
    */
   takeSnapshot(desired: SnapshotPut, dir: string): Promise<SnapshotMade>
-  /** Reconciles the VM after a snapshot that it may depend on was created or removed. */
+  /** Reconciles the VM after a snapshot was created or removed that it may depend on. */
   poke(vmId: string): void
-  /** Runs `act` while the VM is paused. Returns the duration of the pause, ms. @throws StepError `vm_not_running` */
+  /** Runs `act` while the VM is paused. Returns how long the VM was paused, ms. @throws StepError `vm_not_running` */
   quiesce(vmId: string, volumeId: string, act: () => Promise<void>): Promise<number>
-  /** Lets the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
+  /** Grows the volume in the running VM to its new size. @throws StepError `vm_not_running`, `vm_paused` */
   growVolume(vmId: string, volumeId: string, sizeMib: number): Promise<void>
-  /** Whether a VM on this host was, or will be, started from this snapshot. */
+  /** True if a VM on this host was started from this snapshot, or will be. */
   usesSnapshot(snapshotId: string): boolean
   stop(stopVms: boolean): Promise<void>
 }
@@ -136,7 +136,7 @@ async function logFiles({ deps, entries, untouchable }: VmTable, vmId: string): 
   return { open: isHere ? logPaths(deps.state.vmDir(vmId)) : [], closed: deps.retainedLogs.segments(vmId) }
 }
 
-/** @throws StepError `vm_not_running` */
+/** Returns the actor of the VM. @throws StepError `vm_not_running` if the VM is not on this host */
 function runningActor({ entries }: VmTable, vmId: string): VmActor {
   const actor = entries.get(vmId)?.actor
   if (actor) return actor

@@ -39,10 +39,10 @@ const VmRef = Type.Object({ vmId: Type.String() })
 const VolumeRef = Type.Object({ volumeId: Type.String() })
 const SnapshotRef = Type.Object({ snapshotId: Type.String() })
 
-/** Compiled, because it validates each read of a session. */
+/** Compiled, because this schema validates every request of a VM session. */
 const vmSession = Compile(VmSession)
 
-/** Maximum number of concurrent log searches, because each takes processor time from the VMs. */
+/** Maximum number of concurrent log searches: each of them takes processor time that VMs could use. */
 const mostSearches = 2
 
 /** Serves requests to this host on the bus until the signal is aborted. */

@@ -11,7 +11,7 @@ import { testDir } from '../../test/support/agent/agent.ts'
 import { newRecord } from './vm/record.ts'
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a directory that cannot be removed is reported, and retried with the next removed VM and at startup (needs root)',
+  'a VM directory that cannot be removed is reported, and retried at the next removal and at startup (needs root)',
   async () => {
     await using dir = await testDir()
     const errors: unknown[] = []
@@ -23,7 +23,7 @@ test.skipIf(process.getuid?.() !== 0)(
     }
     const left = () => readdir(join(dir.path, 'leaving'))
     await make('vm-1')
-    // A file system that is a process's working directory cannot be unmounted.
+    // A file system that contains the working directory of a process cannot be unmounted.
     const busy = join(state.vmDir('vm-1'), 'busy')
     await run('mount', ['-t', 'tmpfs', 'none', busy])
     const user = spawn('sleep', ['600'], { cwd: busy })
@@ -52,7 +52,7 @@ test.skipIf(process.getuid?.() !== 0)(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a volume still mounted in the directory of a removed VM is unmounted without losing content (needs root)',
+  "a volume that is still mounted in a removed VM's directory is unmounted and keeps its content (needs root)",
   async () => {
     await using dir = await testDir()
     const link = join(dir.path, 'link')
@@ -78,7 +78,7 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 )
 
-test('a record that could not be read back is not written, because its VM would be forgotten', async () => {
+test('a VM record that could not be read back is not written, because the next agent would forget the VM', async () => {
   await using dir = await testDir()
   const state = await openStateDir(dir.path, null, () => undefined)
   await mkdir(state.vmDir('vm-1'), { recursive: true })

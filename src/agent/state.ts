@@ -14,38 +14,37 @@ export interface StoredVm {
   readonly record: VmRecord
 }
 
-/**
- * The agent's data directory: one directory per VM, and tombstones of removed VMs.
- */
+/** The agent's data directory: it has one directory per VM, and tombstones of removed VMs. */
 export interface StateDir {
   readonly hostId: string
   vmDir(vmId: string): string
-  /** Loads every VM with a readable desired state, and the names of directories without one. */
+  /** Loads every VM with a readable desired state, and the names of directories without one (`rubbish`). */
   load(): Promise<{ vms: StoredVm[]; rubbish: string[] }>
   /** Resolves once the desired state survives a power failure. */
   saveDesired(desired: VmPut): Promise<void>
-  /** Survives a crash of the agent, but not a power failure. */
+  /** Stores the VM record. It survives a crash of the agent, but not a power failure. */
   saveRecord(vmId: string, record: VmRecord): Promise<void>
-  /** Returns the generation at which the VM was removed; 0 if this host never had it. */
+  /** Returns the generation at which the VM was removed; 0 if it was never removed from this host. */
   buriedGeneration(vmId: string): Promise<number>
   /**
-   * Writes the tombstone, and moves the VM's directory away. Its files are deleted soon, or else with the next removal
-   * or at the next start.
+   * Writes the VM's tombstone, and moves the VM's directory away. Its files are deleted soon, or else with the next
+   * removal or at the agent's next start.
    */
   bury(vmId: string, generation: number): Promise<void>
-  /** Removes expired tombstones and incomplete directories. */
+  /** Removes expired tombstones, and the incomplete directories in `rubbish`. */
   prune(rubbish: readonly string[]): Promise<void>
-  /** Resolves when no directory is being removed. */
+  /** Resolves when no directory of a removed VM is being deleted. */
   settled(): Promise<void>
 }
 
-/** How long a tombstone is kept: far longer than any message about the VM can be delayed. */
+/** How long a tombstone is kept: far longer than a message about the VM can be delayed. */
 const tombstoneMs = 30 * 24 * 3_600_000
 
 /**
+ * Opens the data directory.
  * @param wantedId the id assigned to this host; fixed at the first start
  * @param onLeft called with the error when the directory of a removed VM cannot be deleted
- * @throws Error when the directory belongs to another host
+ * @throws Error when the data directory belongs to another host
  */
 export async function openStateDir(
   dataDir: string,
@@ -70,13 +69,13 @@ export async function openStateDir(
       await mkdir(vmDir(desired.vmId), { recursive: true, mode: 0o700 })
       await writeFileAtomic(join(vmDir(desired.vmId), 'wish.json'), JSON.stringify(desired))
     },
-    // Not durable, which saves 2 ms at each step of a boot: a power failure stops the VMs, too, and the desired state
-    // is enough to restart them.
+    // Not durable, which saves 2 ms at each step of a boot. A power failure stops the VMs, too, and the desired state
+    // is enough to start them again.
     async saveRecord(vmId, record) {
-      // An unreadable record would make the next agent forget a running VM.
+      // The next agent would forget a running VM whose record it cannot read.
       if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is invalid')
-      // After a power failure no VM runs, and most of the record is determined again. These two fields are durable,
-      // because they keep volumes from being attached to the wrong guest.
+      // After a power failure no VM runs, and most of the record is determined again. But the fields `origin` and
+      // `keptFor` must be durable, because they keep volumes from being attached to the wrong guest.
       const durable = record.origin !== undefined || record.keptFor !== undefined
       return writeFileAtomic(join(vmDir(vmId), 'record.json'), JSON.stringify(record), { durable })
     },
@@ -93,7 +92,7 @@ export async function openStateDir(
     async prune(rubbish) {
       for (const name of rubbish) await removeTree(join(dirs.vms, name))
       await clearLeaving()
-      // Files of earlier versions, which retained only the last log lines of a VM.
+      // Earlier versions stored the last log lines of each removed VM in this directory.
       await rm(join(dataDir, 'tails'), { recursive: true, force: true })
       await removeOlder(dirs.gone, tombstoneMs)
     },
@@ -101,13 +100,13 @@ export async function openStateDir(
   }
 }
 
-/** Removes a directory, and only reports a failure: it must delay neither other removals nor the agent's start. */
+/** Removes all directories in `dir`. A failure is only reported: it must delay neither other removals nor the start. */
 async function clear(dir: string, onLeft: (error: unknown) => void): Promise<void> {
   const names = await readdir(dir).catch((error: unknown) => onLeft(error))
   await Promise.all((names ?? []).map(name => removeTree(join(dir, name)).catch(onLeft)))
 }
 
-/** Unmounts first: a volume may have been bind-mounted below the VM's directory, and moved along with it. */
+/** Unmounts first: a volume may be bind-mounted below the VM's directory, and was moved along with it. */
 async function removeTree(path: string): Promise<void> {
   await unbindBelow(path)
   await rm(path, { recursive: true, force: true })
@@ -119,8 +118,8 @@ async function loadAll(dir: string): Promise<{ vms: StoredVm[]; rubbish: string[
   for (const name of await readdir(dir)) {
     const desired = parse(VmPut, await readIfExists(join(dir, name, 'wish.json')))
     const record = parse(VmRecord, await readIfExists(join(dir, name, 'record.json')))
-    // Without a desired state, the directory is left over from a crash during the first put, which was never
-    // acknowledged.
+    // A directory without a desired state is left over from a crash while the VM's first desired state was stored,
+    // which was never acknowledged.
     if (desired?.vmId === name) vms.push({ desired, record: record ?? newRecord })
     else rubbish.push(name)
   }
@@ -132,7 +131,7 @@ function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T
     const value: unknown = JSON.parse(text ?? '')
     return Value.Check(schema, value) ? value : undefined
   } catch {
-    return undefined // empty or truncated by a power failure
+    return undefined // the file is empty or truncated, as after a power failure
   }
 }
 

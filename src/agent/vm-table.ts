@@ -40,10 +40,10 @@ export interface ReconcilerDeps {
   readonly ready: Promise<void>
   readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'learn' | 'copy' | 'rewind' | 'leaving' | 'arriving'>
   readonly guard: Guard
-  /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
+  /** Returns a stored snapshot by its id. @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
   readonly hasSnapshot: (snapshotId: string) => boolean
-  /** Called when a VM was removed, or its source snapshot has changed. */
+  /** Called when a VM was removed, or when it no longer depends on the same snapshot. */
   readonly onRelease: () => void
 }
 
@@ -57,15 +57,19 @@ export interface VmEntry {
 export interface VmTable {
   readonly deps: ReconcilerDeps
   readonly entries: Map<string, VmEntry>
-  /** VMs whose hypervisor is not configured. They may still run, so they are left alone and not reported as absent. */
+  /**
+   * VMs whose hypervisor is not configured on this agent. They may still run, so the agent does not touch them, and
+   * does not report them as absent.
+   */
   readonly untouchable: Map<string, HypervisorName>
   /**
-   * Serializes puts and the removal of one VM: a desired state stored during the removal would recreate the directory.
+   * Runs changes and the removal of one VM one after the other: a desired state that is stored during the removal would
+   * recreate the VM's directory.
    */
   readonly mutex: Map<string, Promise<unknown>>
 }
 
-/** Creates the actor, the log and the reporter of a VM, and adds them to the table. */
+/** Creates the actor, the log and the reporter of a VM, and adds the VM to the table. */
 export function openVm(table: VmTable, { desired, record }: StoredVm, driver: Driver): VmEntry {
   const { deps, entries } = table
   const { vmId } = desired
@@ -101,26 +105,26 @@ export function openVm(table: VmTable, { desired, record }: StoredVm, driver: Dr
   return entry
 }
 
-/** @throws StepError as `Reconciler.put` */
+/** Implements `Reconciler.put`, with its errors. */
 export const putVm = (table: VmTable, desired: VmPut): Promise<VmObserved> =>
   changed(table, desired.vmId, () => accept(table, withoutKeys(table.deps, desired)))
 
-/** @throws StepError as `Reconciler.forget` */
+/** Implements `Reconciler.forget`, with its errors. */
 export const forgetVm = (table: VmTable, request: VmForget): Promise<VmObserved> =>
   changed(table, request.vmId, () => forget(table, request))
 
-/** @throws StepError `unsupported_by_hypervisor` */
+/** Refuses a request about a VM whose hypervisor is not configured. @throws StepError `unsupported_by_hypervisor` */
 export function refuseUntouchable({ untouchable }: VmTable, vmId: string): void {
   const hypervisor = untouchable.get(vmId)
   if (hypervisor) throw new StepError('unsupported_by_hypervisor', cannotTouch(hypervisor))
 }
 
-/** Removes the VM from the table and from disk. Returns false if the VM is desired again. */
+/** Removes the VM from the table and from the disk. Returns false, without removing it, if the VM is desired again. */
 async function bury({ deps, entries }: VmTable, { actor, vmLog: log }: VmEntry): Promise<boolean> {
   const { vmId, generation, want, spec } = actor.desired
   if (want !== 'absent') return false
   await log.flush()
-  // Oldest file first, like the lines in each file.
+  // Pass the older log file first, because the lines in each file are ordered in the same way.
   await deps.retainedLogs.take({ vmId, appId: spec.appId }, logPaths(deps.state.vmDir(vmId)).toReversed())
   await deps.state.bury(vmId, generation)
   entries.delete(vmId)
@@ -138,7 +142,8 @@ async function accept(table: VmTable, desired: VmPut): Promise<VmObserved> {
     await deps.state.bury(desired.vmId, desired.generation)
     return absentVm(desired.vmId, desired.generation)
   }
-  if (desired.generation === known) return absentVm(desired.vmId, known) // a delayed message after the VM was removed
+  // the message was delayed, and the VM is already removed
+  if (desired.generation === known) return absentVm(desired.vmId, known)
   const driver = driverOf(deps, desired)
   await deps.state.saveDesired(desired)
   const { actor } = openVm(table, { desired, record: newRecord }, driver)
@@ -147,7 +152,7 @@ async function accept(table: VmTable, desired: VmPut): Promise<VmObserved> {
   return actor.observed()
 }
 
-/** Removes the VM. Accepts an equal generation, too: the control plane has no record of this VM any more. */
+/** Removes a VM of which the control plane has no record. The request may have the VM's generation or a newer one. */
 async function forget({ deps, entries }: VmTable, { vmId, generation }: VmForget): Promise<VmObserved> {
   const actor = entries.get(vmId)?.actor
   if (!actor) return absentVm(vmId, await deps.state.buriedGeneration(vmId))
@@ -170,7 +175,7 @@ function inTurn<T>({ mutex }: VmTable, vmId: string, act: () => Promise<T>): Pro
   return turn.finally(() => mutex.get(vmId) === turn && mutex.delete(vmId))
 }
 
-/** Moves the keys of volumes to memory: the desired state is stored on disk, and keys must not be. */
+/** Keeps the keys of volumes in memory and removes them from the desired state, which is stored on disk. */
 function withoutKeys({ volumes }: ReconcilerDeps, desired: VmPut): VmPut {
   const disks = desired.spec.disks.map(({ key, ...disk }) => {
     if (key) volumes.learn(disk.volumeId, key)
@@ -205,7 +210,7 @@ function driverOf(deps: ReconcilerDeps, { spec }: VmPut): Driver {
   throw new StepError('unsupported_by_hypervisor', `this host does not offer ${spec.hypervisor}`)
 }
 
-/** Returns a logger whose lines carry the trace id of the request that created the VM. */
+/** Returns a logger that adds the trace id of the request that created the VM. */
 function logOf(log: Logger, { traceparent }: VmPut): Logger {
   const traceId = traceparent?.split('-')[1]
   return traceId === undefined ? log : log.child({ trace_id: traceId })

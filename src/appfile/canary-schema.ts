@@ -1,4 +1,6 @@
-/** The part of the schema of `mote.toml` for canaries, and helpers that the other parts use, too. */
+/**
+ * The part of the schema of `mote.toml` for canaries, and schema helpers that the other `*-schema.ts` files use, too.
+ */
 import { type TProperties, type TSchema, Type } from 'typebox'
 
 export const table = <P extends TProperties>(properties: P, description: string) =>

@@ -12,7 +12,7 @@ import {
 import { filesOf } from './files.ts'
 import type { AppFile } from './schema.ts'
 
-/** Returns the file with the defaults of the schema. */
+/** Returns the file with the schema's defaults for keys that it leaves out. */
 export function effectiveFile(file: AppFile): EffectiveFile {
   const web = file.processes?.web ?? {}
   return {
@@ -22,7 +22,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
     build: sourceOf(file.build ?? {}),
     ...inputsOf(file.build ?? {}),
     ...(file.release ? { release: { command: file.release.command } } : {}),
-    // Copied, because the parser's objects have no prototype.
+    // Copies `env`, because objects of the TOML parser have no prototype.
     env: Object.fromEntries(Object.entries(file.env ?? {})),
     processes: {
       web: {
@@ -78,7 +78,7 @@ function canaryOf({ canary }: Web): Pick<WebProcess, 'canary'> {
   return { canary: { percent, seconds, max_error_percent, min_requests } }
 }
 
-/** Copies the labels, because the parser's objects have no prototype. */
+/** Copies the labels, because objects of the TOML parser have no prototype. */
 function hostsOf({ hosts }: Web): Pick<Worker, 'hosts'> {
   const require = Object.fromEntries(Object.entries(hosts?.require ?? {}))
   const prefer = Object.fromEntries(Object.entries(hosts?.prefer ?? {}))
@@ -105,7 +105,7 @@ function workerOf(process: Web): Worker {
 
 function inputsOf(build: NonNullable<AppFile['build']>): Pick<EffectiveFile, 'inputs'> {
   const { dockerfile = '', args = {}, env = [], secrets = [] } = build
-  // Copied, because the parser's objects have no prototype.
+  // Copies the build arguments, because objects of the TOML parser have no prototype.
   const inputs = anyInputs({ dockerfile, args: Object.fromEntries(Object.entries(args)), env, secrets })
   return inputs ? { inputs } : {}
 }

@@ -9,7 +9,7 @@ export type BuildSource =
   | { readonly repository: string; readonly branch: string; readonly submodules: boolean }
   | { readonly root: string }
 
-/** Inputs of a build besides its source. */
+/** What a build needs besides its source: Dockerfile, arguments, variables and secrets. */
 export interface BuildInputs {
   /** Path of the Dockerfile; empty: the build method is detected from the source. */
   readonly dockerfile: string
@@ -19,19 +19,22 @@ export interface BuildInputs {
 }
 
 export interface Worker {
-  /** Command of the process; empty: the image's own command. */
+  /** Command that the process runs; empty: the command of the image. */
   readonly command: readonly string[]
-  /** Replaces the arguments of the image's command, but not its entrypoint. Can only be set by compose files. */
+  /**
+   * Replaces the arguments of the image's command, but not its entrypoint. Only compose files can set this, not
+   * `mote.toml`.
+   */
   readonly arguments?: readonly string[]
   readonly vcpus: 1 | 2 | 3 | 4
   readonly memory_mib: 512 | 1024 | 2048 | 4096
   readonly disk_mib: number
   readonly replicas: number
-  /** When the program is restarted after it has exited; absent: always. */
+  /** After which exits the program is restarted; absent: after each exit. */
   readonly restart?: 'on-failure' | 'never'
-  /** Absent: the default of the installation. */
+  /** How often the program may be restarted before its VM counts as crashed; absent: the installation's default. */
   readonly max_restarts?: number
-  /** How a new version replaces the active one; absent: rolling. */
+  /** How VMs of a new version replace those of the active one; absent: rolling. */
   readonly strategy?: 'one-at-a-time'
   /** Labels that hosts must or should have; absent: any host. */
   readonly hosts?: {
@@ -79,22 +82,28 @@ export interface EffectiveFile {
   readonly project?: string
   readonly domains: readonly string[]
   readonly build: BuildSource
-  /** Inputs of the build; absent if it only has its source. */
+  /** What the build needs besides its source; absent: nothing. */
   readonly inputs?: BuildInputs
   readonly release?: { readonly command: readonly string[] }
   readonly env: Readonly<Record<string, string>>
-  /** Attached environment groups, in order. Absent: the file does not mention them, and the app keeps its groups. */
+  /**
+   * Names of the attached environment groups, in order. Absent: the file does not mention any, and the app keeps its
+   * groups.
+   */
   readonly envGroups?: readonly string[]
   /** Names of variables whose values are never shown. */
   readonly secrets?: readonly string[]
-  /** Kind of a new app; absent: `web`. Only services of compose files may be workers by themselves. */
+  /**
+   * Kind of an app that is created; absent: `web`. An app of kind `worker` without a web app comes from a compose file
+   * only.
+   */
   readonly kind?: 'web' | 'worker'
   readonly stack?: string
   readonly processes: { readonly web: WebProcess }
   /** The processes besides `web`, by name. */
   readonly workers: Readonly<Record<string, Worker>>
   readonly volumes: readonly FileVolume[]
-  /** Files in the VMs; absent: none. */
+  /** Files that the app gets in its VMs; absent: none. */
   readonly files?: readonly GivenFile[]
   /** Jobs by name. Absent: the file does not mention them, and the app keeps its jobs. */
   readonly jobs?: Readonly<Record<string, FileJob>>
@@ -137,7 +146,7 @@ export function flatInputs(inputs: BuildInputs | undefined): ReadonlyMap<string,
   return pairs
 }
 
-/** Returns the inputs; undefined if all of them are empty. */
+/** Returns the build inputs; undefined if all of them are empty. */
 export const anyInputs = (inputs: BuildInputs): BuildInputs | undefined =>
   flatInputs(inputs).size === 0 ? undefined : inputs
 

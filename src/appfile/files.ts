@@ -4,14 +4,14 @@ import type { AppFile } from './schema.ts'
 
 export interface GivenFile {
   readonly path: string
-  /** Mode in four octal digits. */
+  /** File mode in four octal digits. */
   readonly mode: string
-  /** Name of the variable whose value is the content. */
+  /** Name of the app's variable whose value is the content of the file. */
   readonly variable?: string
-  /** Path of the file with the content; set before that is read. */
+  /** Path of the local file with the content; only set until the local file has been read. */
   readonly source?: string
   readonly content?: Uint8Array<ArrayBuffer>
-  /** Digest of the content. */
+  /** SHA-256 digest of the content. */
   readonly sha256?: string
   /** Whether the content is secret: never shown, and not replaced once the app has the file. */
   readonly isSecret?: boolean
@@ -32,13 +32,14 @@ const contentText = ({ variable, sha256, source, isSecret }: GivenFile) => {
   return isSecret === true ? 'secret' : sha256 === undefined ? `content of ${source}` : `sha256:${sha256}`
 }
 
-/** Returns the files as pairs of path and text, which a plan compares and shows. */
+/** Returns a text for the path of each file, with its mode and content, which a plan compares and shows. */
 export const flatFiles = (files: readonly GivenFile[] = []): ReadonlyMap<string, string> =>
   new Map(files.map(file => [file.path, `${file.mode} ${contentText(file)}`]))
 
 /**
- * Returns the files that a plan compares. Contents of secret files cannot be read, so a secret file is kept if the
- * configuration does not mention it, and not set again if it does.
+ * Returns the files of the configuration and of the app that a plan compares. The API does not return the contents of
+ * secret files, so a secret file of the app is kept if the configuration does not mention it, and not set again if it
+ * does.
  */
 export function comparedFiles(
   wanted: readonly GivenFile[] = [],
@@ -53,15 +54,17 @@ export function comparedFiles(
 }
 
 /**
- * Returns a file with this content and its digest, by which changes are detected. Works in the command line and in
- * browsers.
+ * Returns a file with this content and its digest, by which a plan detects changes. Works in Node.js and in browsers.
  */
 export async function contentFile(path: string, mode: string, content: Uint8Array<ArrayBuffer>): Promise<GivenFile> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
   return { path, mode, content, sha256: [...digest].map(byte => byte.toString(16).padStart(2, '0')).join('') }
 }
 
-/** Virtual file systems of the kernel, in which no files can be stored. */
+/**
+ * Virtual file systems of the kernel, and the directory of the guest's own files: the app's files cannot be stored
+ * there.
+ */
 const kernelTrees = ['/proc', '/sys', '/dev', '/.mote']
 
 /** Returns why a file cannot have this path in a VM; undefined if it can. */
@@ -73,7 +76,7 @@ export function filePathFault(path: string): string | undefined {
   return undefined
 }
 
-/** Returns the errors in `[[files]]`. Fields are written as by `describeFaults`. */
+/** Returns the errors in `[[files]]`. The field of an error is a path with slashes, such as `files/0/path`. */
 export function brokenFiles({ files = [] }: AppFile): FieldFault[] {
   const faults: FieldFault[] = []
   for (const [at, { path, source, secret }] of files.entries()) {
@@ -90,8 +93,8 @@ export function brokenFiles({ files = [] }: AppFile): FieldFault[] {
 }
 
 /**
- * Returns the `[[files]]` tables for a pulled app. A file with a content is only included if the configuration had it
- * before, because there is no local source for it otherwise.
+ * Returns the `[[files]]` tables for the state of an app. A file with a content is only included if `mote.toml` had it
+ * before, because otherwise there is no local file to take the content from.
  */
 export function filesWith(
   given: NonNullable<AppFile['files']>,

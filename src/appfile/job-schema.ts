@@ -47,7 +47,7 @@ const Job = table(
       }),
     ),
   },
-  'A command that runs on a schedule, each time in a separate VM, with the image and environment of the active deployment.',
+  'A job is a command that runs on a schedule, each time in a separate VM, with the image and environment of the active deployment.',
 )
 
 export const Jobs = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }), Job, {

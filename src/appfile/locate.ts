@@ -6,8 +6,8 @@ export interface Position {
 }
 
 /**
- * Matches strings and comments. All strings of a valid document are terminated; the alternatives for others keep the
- * time linear.
+ * Matches strings and comments. All strings of a valid document are terminated. The alternatives for unterminated ones
+ * keep the matching time linear.
  */
 const opaque = /"""(?:\\[\s\S]|[^\\])*?(?:"""+|\\?$)|'''[\s\S]*?(?:'''+|$)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*/g
 const bareKey = /[A-Za-z0-9_-]+/g
@@ -56,7 +56,7 @@ const pathOf = (dotted: string) => (dotted.match(bareKey) ?? []).join('/')
 
 /** Records the position of a path and of the tables around it, unless they occurred before. */
 function note(found: Map<string, Position>, path: string, at: Position): void {
-  // No key in the schema is deeper.
+  // No key in the schema of `mote.toml` has more than eight parts.
   const parts = path.split('/').slice(0, 8)
   for (let length = 1; length <= parts.length; length++) {
     const above = parts.slice(0, length).join('/')

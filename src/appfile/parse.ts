@@ -33,7 +33,10 @@ export function parseAppFile(text: string, name: string = appFileName): AppFile 
 
 const mostFaults = 20
 
-/** Returns the errors in a file. Unknown keys come first, because the schema would report them without a suggestion. */
+/**
+ * Returns the errors in a file, unknown keys first. These are found separately, because the schema's own errors have no
+ * suggestions.
+ */
 function faultsOf(value: unknown): readonly FieldFault[] {
   const unknown = unknownKeys(AppFile, value)
   const known = new Set(unknown.map(({ field }) => field))
@@ -46,8 +49,8 @@ function faultsOf(value: unknown): readonly FieldFault[] {
 }
 
 /**
- * Limit on errors from the validator, several of which may have one cause. With typebox's default of 8, errors at the
- * end of a file would be missing.
+ * Maximum number of errors that are requested from the validator, several of which may have one cause. With typebox's
+ * default of 8, errors at the end of a file would be missing.
  */
 const mostErrors = 10 * mostFaults
 

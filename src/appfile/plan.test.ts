@@ -72,7 +72,7 @@ describe('variables that a build or a file uses', () => {
     expect(keys(plan('', text, { secrets: ['KEY'] }))).toEqual(['create files./run/key'])
   })
 
-  it('cause a new build after a secret was changed, which only shows in the time of the last change', () => {
+  it("cause a new build after a secret was changed, which the plan only knows from the time of the app's last change", () => {
     const text = '[build]\nsecrets = ["TOKEN"]'
     const made = plan(text, text, { secrets: ['TOKEN'], isBehind: true })
     expect(made.deploys).toEqual(['settings were changed after the active deployment'])
@@ -214,7 +214,7 @@ describe('a plan for an app', () => {
     expect(plan(repository, repository).deploys).toEqual(['a repository is built at its newest commit'])
   })
 
-  it('deploys a new version if settings are newer than it, if there is none, or if --force is given', () => {
+  it('deploys a new version if settings were changed after the active one was created, if there is none, or if --force is given', () => {
     expect(plan(image, image, { isBehind: true }).deploys).toHaveLength(1)
     expect(plan(image, image, { isDeployed: false }).deploys).toEqual(['the app has no version yet'])
     expect(plan(image, image, {}, { asked: '--force' }).deploys).toEqual(['--force is given'])
@@ -228,7 +228,7 @@ describe('a plan for an app', () => {
     expect(removes(made)).toBe(false)
   })
 
-  it('deploys new versions of workers together with the app, or alone if only they change', () => {
+  it('deploys new versions of workers after that of the app, or alone if only workers change', () => {
     const worker = (more: string) => `${image}[processes.mails]\ncommand = ["node", "mails.js"]\n${more}`
     const added = plan(image, worker(''))
     expect([added.deploys, added.workers, keys(added)]).toEqual([

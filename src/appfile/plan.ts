@@ -13,7 +13,7 @@ import { comparedFiles, flatFiles } from './files.ts'
 
 export interface Change {
   readonly kind: 'create' | 'change' | 'remove'
-  /** Path of the setting, such as `processes.web.port`, `env.LEVEL` or `volumes.data`. */
+  /** Path of the changed setting, such as `processes.web.port`, `env.LEVEL` or `volumes.data`. */
   readonly key: string
   readonly from?: Value
   readonly to?: Value
@@ -21,35 +21,35 @@ export interface Change {
 
 /** The state of an app in an installation. */
 export interface AppState {
-  /** The app's settings as a file. Before the first deployment, sizes and source are those of the given file. */
+  /** The app's settings as a file. Before the first deployment, sizes and source are those of `mote.toml`. */
   readonly file: EffectiveFile
   /** Names of secret variables, whose values cannot be read. */
   readonly secrets: readonly string[]
-  /** Variables of the environment groups that the file names or, if it names none, of those that the app has. */
+  /** Variables of the environment groups in `mote.toml` or, if it has none, of the groups of the app. */
   readonly groupVariables?: readonly { readonly name: string; readonly isSecret: boolean }[]
   /** Size in MiB of each volume in the project, by name. */
   readonly volumeSizes: ReadonlyMap<string, number>
-  /** Whether the app has an active deployment, which may be asleep. */
+  /** Whether the app has an active deployment, even if the app is asleep. */
   readonly isDeployed: boolean
   /** Whether settings were changed after the active deployment was created. */
   readonly isBehind: boolean
-  /** Source from which the active deployment was built, as identified by the upload's response. */
+  /** Id of the uploaded source from which the active deployment was built. */
   readonly uploaded: string | undefined
-  /** Workers whose active deployment is missing, has another image than the app's, or is older than a setting. */
+  /** Workers without an active deployment, or whose active one has another image than the app, or older settings. */
   readonly staleWorkers: readonly string[]
 }
 
 export interface Plan {
   readonly app: string
   readonly changes: readonly Change[]
-  /** Reasons for deploying a new version; empty if none is deployed. */
+  /** Reasons for deploying a new version; empty: no new version is deployed. */
   readonly deploys: readonly string[]
-  /** Workers that get a new version after the app. */
+  /** Names of the workers that get a new version after the app. */
   readonly workers: readonly string[]
 }
 
 export interface PlanOptions {
-  /** The folder's source, as identified by the upload's response; absent if it was not uploaded. */
+  /** Id of the uploaded folder; absent if it was not uploaded. */
   readonly uploaded?: string | undefined
   /** The flag with which the user requested a new version, such as `--force`. */
   readonly asked?: string | undefined
@@ -114,7 +114,7 @@ function fileChanges(file: EffectiveFile, now: EffectiveFile): Change[] {
   return differences('files', flatFiles(compared.now), flatFiles(compared.wanted))
 }
 
-/** If the file does not mention groups, the app keeps its groups. */
+/** If `mote.toml` does not mention groups, the app keeps its groups. */
 const groupChanges = (wanted: readonly string[] | undefined, now: readonly string[]): Change[] =>
   wanted && !isSame(now, wanted) ? [{ kind: 'change', key: 'env_groups', from: now, to: wanted }] : []
 
@@ -124,7 +124,7 @@ const twice = (name: string) => [name, name] as const
 
 const isSame = (one: Value, other: Value) => JSON.stringify(one) === JSON.stringify(other)
 
-/** Returns the added and changed pairs in the order of the file, and then the removed ones. */
+/** Returns the differences of two sets of pairs: added and changed ones first, then removed ones. */
 function differences(path: string, before: ReadonlyMap<string, Value>, after: ReadonlyMap<string, Value>): Change[] {
   const keyOf = (name: string) => (path === '' ? name : `${path}.${name}`)
   const given = [...after].flatMap(([name, to]): Change[] => {
@@ -151,7 +151,7 @@ function jobChanges(before: Readonly<Record<string, FileJob>>, after: Readonly<R
 }
 
 const serviceChanges = (before: EffectiveFile['services'], after: EffectiveFile['services']): Change[] =>
-  // An app can have only one service with TLS by server name, so the old one is removed first.
+  // An app can have only one service with TLS by server name, so the removed one must go before the new one is added.
   after
     ? differences('services', flatServices(before ?? {}), flatServices(after)).toSorted(
         (a, b) => Number(takesName(a)) - Number(takesName(b)),
@@ -200,9 +200,9 @@ function refuseSecrets({ env }: EffectiveFile, secrets: readonly string[]): void
     )
 }
 
-/** Refuses a build or a file that uses a variable which the app does not have, because it would fail. */
+/** Refuses a build or a file that needs a variable which the app does not have, because it would fail later. */
 function refuseUnknown({ app, env, envGroups, inputs, files = [] }: EffectiveFile, state: AppState | undefined): void {
-  // The groups of a new app are not read here. The API refuses the deployment if a variable is missing.
+  // The groups of an app that does not exist yet are not read here; the API refuses a missing variable at the deploy.
   if (!state && envGroups && envGroups.length > 0) return
   const shared = state?.groupVariables ?? []
   const secrets = [...(state?.secrets ?? []), ...shared.flatMap(({ name, isSecret }) => (isSecret ? [name] : []))]
@@ -233,14 +233,14 @@ function refuseShrinking({ volumes }: EffectiveFile, sizes: ReadonlyMap<string, 
   }
 }
 
-/** Settings whose changes apply without a new version. */
+/** Paths of settings whose changes apply to running VMs, without a new version. */
 const live = [
   /^processes\.[^.]+\.(replicas|strategy|scale_to_zero|drain_seconds|autoscaling\..*|canary\..*)$/,
   /^domains\./,
   /^volumes\.[^/]+\.size_mib$/,
 ]
 
-/** Returns a function that tells whether a change at or below the path needs a new version. */
+/** Returns a function that returns whether a change at or below the path needs a new version. */
 const needsVersion = (path: string) => (change: Change) =>
   (change.key === path || change.key.startsWith(`${path}.`)) &&
   !(change.kind === 'remove' && (change.key.startsWith('volumes.') || change.key === path)) &&
@@ -264,7 +264,7 @@ function reasonsOf(
   return reasons
 }
 
-/** Whether the plan removes something, such as a variable, volume, domain or worker. This needs the user's consent. */
+/** Whether the plan removes something, such as a variable or volume. Such a plan needs the consent of the user. */
 export const removes = ({ changes }: Plan) =>
   changes.some(
     ({ kind, key, from, to }) =>

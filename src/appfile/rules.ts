@@ -5,7 +5,10 @@ import { workerApp } from './effective.ts'
 import { brokenFiles } from './files.ts'
 import type { AppFile } from './schema.ts'
 
-/** Returns an error for each rule that the file breaks. Fields are written as by `describeFaults`. */
+/**
+ * Returns an error for each rule that the file breaks. The field of an error is a path with slashes, such as
+ * `volumes/0/name`.
+ */
 export const brokenRules = (file: AppFile): FieldFault[] => [
   ...ofBuild(file.build ?? {}),
   ...Object.entries(file.processes ?? {}).flatMap(([name, process]) => ofScale(name, process ?? {})),
@@ -62,7 +65,7 @@ function ofWorkers({ app, processes = {} }: AppFile): FieldFault[] {
         ? [
             {
               field,
-              message: `is the app ${workerApp(app, name)}, whose name must have at most 40 characters and no "--"`,
+              message: `becomes the app ${workerApp(app, name)}, whose name must have at most 40 characters and no "--"`,
             },
           ]
         : []),
@@ -88,7 +91,7 @@ function ofJobs({ jobs = {} }: AppFile): FieldFault[] {
   })
 }
 
-/** A canary needs the active version next to it, which the strategy one-at-a-time stops first. */
+/** A canary needs the active version next to it. The strategy `one-at-a-time` stops VMs of the active version first. */
 function ofStrategy({ processes }: AppFile): FieldFault[] {
   if (processes?.web?.strategy !== 'one-at-a-time' || !processes.web.canary) return []
   return [{ field: 'processes/web/strategy', message: 'cannot be one-at-a-time with a canary; leave one of them out' }]

@@ -11,10 +11,10 @@ import { GivenFiles } from './file-schema.ts'
 import { Jobs } from './job-schema.ts'
 import { Services } from './service-schema.ts'
 
-/** A text with a pattern, and the explanation of the pattern for error messages (lib/faults.ts). */
+/** A string with a pattern, and the explanation of the pattern for error messages (lib/faults.ts). */
 const shaped = (pattern: string, form: string, options: Readonly<Record<string, unknown>>) =>
   Type.String({ pattern, 'x-mote-pattern': form, ...options })
-/** One of several numbers. */
+/** A number that must be one of a few values. */
 const oneOf = <const T extends readonly number[]>(values: T, options: Readonly<Record<string, unknown>>) =>
   Type.Unsafe<T[number]>({ type: 'integer', enum: [...values], ...options })
 const percent = (what: string) =>
@@ -64,7 +64,7 @@ const Health = table(
 const command = (description: string) =>
   Type.Array(Type.String({ maxLength: 4096 }), { maxItems: 64, description, examples: [['node', 'server.js']] })
 
-/** Keys that all processes have. */
+/** Keys that every process can have. */
 const size = {
   vcpus: maybe(oneOf([1, 2, 3, 4], { default: 1, description: 'Virtual CPUs of each VM.' })),
   memory_mib: maybe(oneOf([512, 1024, 2048, 4096], { default: 512, description: 'Memory of each VM in MiB.' })),
@@ -131,7 +131,7 @@ const Web = table(
 
 const Worker = table(
   { command: command('Program and arguments, run without a shell.'), ...size },
-  'A process that gets no requests, with the image and environment of `web`. It is deployed as the app `<app>-<name>`, and counts as healthy once its program has run for two seconds.',
+  'A worker is a process that gets no requests and has the image and environment of `web`. It is deployed as the app `<app>-<name>`, and counts as healthy once its program has run for two seconds.',
 )
 type Process = Static<typeof Web>
 

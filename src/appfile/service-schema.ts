@@ -18,7 +18,7 @@ const Service = table(
       }),
     ),
   },
-  'Forwarding of TCP connections from outside to a port of the app.',
+  'A TCP service forwards TCP connections from outside to a port of the app.',
 )
 
 export const Services = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }), Service, {

@@ -2,12 +2,12 @@
 import { parse, TomlError } from 'smol-toml'
 import type { Position } from './locate.ts'
 
-/** Limit on the file size. A file with 200 variables has a tenth of it. */
+/** Maximum size of the file: ten times that of a file with 200 variables. */
 const mostFileBytes = 65_536
 
 /** An error in a file, with its position. */
 export interface FileFault extends Position {
-  /** Path of the key, such as `processes.web.port`; empty for a syntax error. */
+  /** Path of the key with the error, such as `processes.web.port`; empty for a syntax error. */
   readonly field: string
   readonly message: string
 }
@@ -47,7 +47,7 @@ export function readToml(text: string, name: string): Readonly<Record<string, un
   }
 }
 
-/** Matches the parser's messages for a string without a closing quotation mark. */
+/** Matches messages of the TOML parser for a string without a closing quotation mark. */
 const unclosed = /^(?:control characters|newlines) are not allowed in strings$/
 
 const isEndOfLine = (text: string, { line, column }: Position) => (text.split(/\r?\n/)[line - 1] ?? '').length < column

@@ -1,4 +1,4 @@
-/** Finds keys that the schema does not have. */
+/** Finds keys in `mote.toml` that its schema does not have. */
 import type { FieldFault } from '../lib/faults.ts'
 import { closestTo } from '../lib/closest.ts'
 
@@ -7,13 +7,13 @@ interface Shape {
   readonly properties?: Readonly<Record<string, object>>
   readonly patternProperties?: Readonly<Record<string, object>>
   readonly items?: object
-  /** Explains the patterns of `patternProperties`. */
+  /** Explains the patterns of `patternProperties` in error messages. */
   readonly 'x-mote-names'?: string
 }
 
 /**
- * Returns an error for each unknown key, with the key that was probably meant. Fields are written as by
- * `describeFaults`.
+ * Returns an error for each unknown key, with the key that was probably meant. The field of an error is a path with
+ * slashes, such as `processes/web/port`.
  */
 export function unknownKeys(schema: object, value: unknown, path = ''): FieldFault[] {
   const shape: Shape = schema

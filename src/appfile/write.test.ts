@@ -75,15 +75,18 @@ const states: Readonly<Record<string, EffectiveFile>> = {
 }
 
 describe('pulling the state of an app into mote.toml', () => {
-  it.each(Object.entries(states))('with %s writes what the app has, and keeps comments', async (name, state) => {
-    const pulled = await pulledText(text, state)
-    expect(effectiveFile(parseAppFile(pulled.text))).toEqual(state)
-    expect(pulled.isRewritten).toBe(false)
-    expect(pulled.text).toContain('# The shop.\napp = "shop" # its name\n')
-    expect(pulled.text).toContain('# as in the Dockerfile')
-    expect(pulled.text === text).toBe(name === 'the same')
-    expect((await pulledText(pulled.text, state)).text, 'a second pull changes nothing').toBe(pulled.text)
-  })
+  it.each(Object.entries(states))(
+    "with %s writes the app's settings into the file, and keeps comments",
+    async (name, state) => {
+      const pulled = await pulledText(text, state)
+      expect(effectiveFile(parseAppFile(pulled.text))).toEqual(state)
+      expect(pulled.isRewritten).toBe(false)
+      expect(pulled.text).toContain('# The shop.\napp = "shop" # its name\n')
+      expect(pulled.text).toContain('# as in the Dockerfile')
+      expect(pulled.text === text).toBe(name === 'the same')
+      expect((await pulledText(pulled.text, state)).text, 'a second pull changes nothing').toBe(pulled.text)
+    },
+  )
 
   it('adds tables with headers to a new file, and keeps its first lines', async () => {
     const { text: made } = await pulledText(newFileText({ app: 'shop' }, 'http://x'), states['autoscaling'] ?? now)

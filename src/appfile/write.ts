@@ -52,19 +52,20 @@ const shownFile = ({ path, mode, source, variable }: GivenFile) => ({
 export interface Pulled {
   readonly text: string
   /**
-   * Whether the file could not be edited in place. Then it was rewritten, and only the comments at its start were kept.
+   * Whether the file was rewritten because it could not be edited in place. A rewritten file keeps only the comments at
+   * its start.
    */
   readonly isRewritten: boolean
 }
 
-/** Returns the file's text with the state of the app. Keys whose values are the same are not changed. */
+/** Returns the text of the file, changed to the state of the app. Keys whose values are the same keep their text. */
 export async function pulledText(text: string, state: EffectiveFile): Promise<Pulled> {
   const given = parseAppFile(text)
   const file = withState(given, state)
   const { patch } = await import('@decimalturn/toml-patch')
-  // New tables get a header down to [processes.web.autoscaling], instead of being written in one line.
+  // A new table gets a header, down to [processes.web.autoscaling], instead of being written inline on one line.
   const edited = textSaying(file, () => {
-    // The library cannot add the first table of an array, so `files` are added as text.
+    // The library cannot add the first table of an array, so `files` are appended as text.
     const { files, ...others } = file
     const isNew = files !== undefined && given.files === undefined
     const changed = patch(text, isNew ? others : file, { inlineTableStart: 3 })
@@ -75,7 +76,8 @@ export async function pulledText(text: string, state: EffectiveFile): Promise<Pu
 }
 
 /**
- * Returns the edited text if it parses to the wanted file, otherwise undefined: the library fails for some documents.
+ * Returns the edited text if it parses to the wanted file, otherwise undefined, because the library fails for some
+ * documents.
  */
 function textSaying(file: AppFile, edit: () => string): string | undefined {
   try {
@@ -89,7 +91,7 @@ function textSaying(file: AppFile, edit: () => string): string | undefined {
 /** Returns the comments at the start of the file. */
 const headOf = (text: string) => /^(?:#.*\n|[ \t\r]*\n)*/.exec(text)?.[0] ?? ''
 
-/** Returns the file with the state of the app. Only keys with another value are changed. */
+/** Returns the file with the values of the app's state. Keys with the same value are not changed. */
 export function withState(file: AppFile, state: EffectiveFile): AppFile {
   const before = effectiveFile(file)
   const next = structuredClone(file)
@@ -135,7 +137,7 @@ function buildOf({ build }: EffectiveFile): NonNullable<AppFile['build']> {
   }
 }
 
-/** Returns the keys of the build inputs that have a value. */
+/** Returns the keys of `[build]` that have a value. */
 function givenInputs({ inputs }: EffectiveFile): NonNullable<AppFile['build']> {
   if (!inputs) return {}
   const { dockerfile, args, env, secrets } = inputs
@@ -160,7 +162,7 @@ function processesWith(file: AppFile, before: EffectiveFile, state: EffectiveFil
   return next
 }
 
-/** Returns the process with those keys replaced whose values differ. */
+/** Returns the table of a process, in which keys whose values differ from the app's state are replaced. */
 function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Worker & Partial<WebProcess>): Web {
   const known = flatProcess(before)
   const changed = [...flatProcess(now)].filter(([key, value]) => !isDeepStrictEqual(known.get(key), value))
@@ -170,7 +172,8 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
   return {
     ...(now.command.length > 0 && command ? { command } : {}),
     ...rest,
-    // The default policy is represented by a missing key: if the app has no policy, it was set back to the default.
+    // The policy "always" is represented by a missing key. If the app's policy differs from that in the file, leave the
+    // key out here; `inner` adds it again for another policy.
     ...(restart && (now.restart ?? 'always') === (before.restart ?? 'always') ? { restart } : {}),
     ...(strategy && now.strategy === before.strategy ? { strategy } : {}),
     ...(max_restarts !== undefined && now.max_restarts !== undefined ? { max_restarts } : {}),
@@ -186,13 +189,13 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
   }
 }
 
-/** Returns only those of the two tables that have labels. */
+/** Returns the tables `require` and `prefer`, without an empty one. */
 function givenHosts({ require, prefer }: NonNullable<Worker['hosts']>): NonNullable<Web['hosts']> {
   const has = (labels: object) => Object.keys(labels).length > 0
   return { ...(has(require) ? { require: { ...require } } : {}), ...(has(prefer) ? { prefer: { ...prefer } } : {}) }
 }
 
-/** Returns the keys of a job that the file has or that differ from the default. */
+/** Returns the keys of a job that `mote.toml` already has, or whose values differ from the default. */
 function jobWith(given: FileJobKeys | undefined, { command, ...job }: FileJob): FileJobKeys {
   const { command: _, ...kept } = given ?? {}
   const plain = { schedule: '', time_zone: 'UTC', overlap: 'skip', retries: 0, timeout_seconds: 3600 }

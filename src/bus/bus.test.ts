@@ -10,7 +10,7 @@ import { streams } from './streams.ts'
 
 const log = pino({ level: 'silent' })
 
-/** A bus implementation under test. Every implementation must pass all tests of this file. */
+/** A bus implementation to test. Every implementation must pass all tests of this file. */
 interface Kind {
   readonly name: string
   setUp(): Promise<{ open(): Promise<Bus>; tearDown(): Promise<void> }>
@@ -19,7 +19,7 @@ interface Kind {
 const memory: Kind = {
   name: 'memory',
   async setUp() {
-    // In memory, all programs share one bus.
+    // Without a server, all programs share one bus in memory.
     let shared: Bus | undefined
     return {
       open: async () => (shared?.connected() ? shared : (shared = createMemoryBus({ log }))),

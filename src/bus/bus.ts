@@ -12,27 +12,27 @@ export interface Message {
   readonly data: unknown
   /** Sequence number in the stream that retains the subject: from 1, strictly increasing. 0 on other subjects. */
   readonly seq: number
-  /** When the bus accepted the message, ms since the epoch. */
+  /** Time at which the bus accepted the message, in ms since the epoch. */
   readonly atMs: number
 }
 
 export interface SubscribeOptions {
   /**
-   * Where to start on a retained subject. `new` (default): only later messages. A number N: all retained messages with
-   * seq > N, then live ones, without a gap in between. `{ last: n }`: the newest n retained messages that match, then
-   * live ones. Must be absent or `new` on other subjects.
+   * Position at which a subscription to a retained subject starts. `new` (default): only later messages. A number N:
+   * all retained messages with seq > N, then live ones, without a gap in between. `{ last: n }`: the newest n retained
+   * messages that match, then live ones. On subjects that are not retained, it must be absent or `new`.
    */
   readonly from?: 'new' | number | { readonly last: number }
   /** Called once, before the first message, if retention has already dropped messages after `from`. */
   readonly onGap?: (gap: { readonly after: number; readonly firstKept: number }) => void
-  /** Each message goes to only one member of a group. Not for retained subjects. */
+  /** Name of a group of subscribers; each message goes to only one member of the group. Not for retained subjects. */
   readonly group?: string
-  /** Ends the subscription when it aborts. */
+  /** The subscription ends when this signal aborts. */
   readonly signal?: AbortSignal
 }
 
 export interface RequestOptions {
-  /** Fails with BusError `timeout` after this many ms. */
+  /** The request fails with BusError `timeout` after this many ms. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
 }
@@ -49,15 +49,15 @@ export type MessageHandler = (message: Message) => void | Promise<void>
 export type RequestHandler = (data: unknown, subject: string) => unknown | Promise<unknown>
 
 export interface Subscription {
-  /** Idempotent. Resolves once no handler will be called any more. */
+  /** Stops the subscription or server. Idempotent. Resolves once the handler will not be called any more. */
   stop(): Promise<void>
 }
 
 export interface Bus {
   /**
    * Publishes data that can be encoded as JSON. On a retained subject: resolves with the sequence once the stream has
-   * stored the message. Elsewhere: resolves with 0 at once. `id`: a second publish of the same id within two minutes is
-   * dropped and returns the first sequence (retained subjects only).
+   * stored the message. On other subjects: resolves with 0 at once. `id`: a second publish of the same id within two
+   * minutes is dropped and returns the first sequence (retained subjects only).
    */
   publish(subject: string, data: unknown, options?: { readonly id?: string }): Promise<number>
   subscribe(subject: string, handler: MessageHandler, options?: SubscribeOptions): Promise<Subscription>
@@ -72,10 +72,10 @@ export interface Bus {
     handler: RequestHandler,
     options?: { readonly group?: string; readonly signal?: AbortSignal },
   ): Promise<Subscription>
-  /** False while the connection is known to be down (always true in memory). */
+  /** Returns false while the connection is known to be down. In memory, always returns true. */
   connected(): boolean
   /**
-   * Makes a round trip to the server, which may hang although the connection seems intact. For health checks.
+   * Makes a round trip to the bus server, for health checks: a server may hang although the connection seems intact.
    * @throws BusError `timeout`, `closed`
    */
   ping(timeoutMs: number): Promise<void>
@@ -88,7 +88,7 @@ export type BusErrorCode = 'no_responder' | 'timeout' | 'remote' | 'closed' | 'a
 export class BusError extends Error implements Outage {
   readonly code: BusErrorCode
   readonly isOutage: boolean
-  /** For `remote`: the `code` property of the handler's error, if any. */
+  /** The `code` property of the error that a remote handler threw, if it had one. Only for BusErrors `remote`. */
   readonly remoteCode: string | undefined
   constructor(code: BusErrorCode, message: string, options?: ErrorOptions & { remoteCode?: string }) {
     super(message, options)

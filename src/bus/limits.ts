@@ -4,7 +4,7 @@ export interface Limits {
   readonly subject: string
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
-  /** Aborts when the bus closes. */
+  /** Signal that aborts when the bus closes. */
   readonly closing: AbortSignal
 }
 

@@ -16,7 +16,7 @@ type Gap = { readonly after: number; readonly firstKept: number }
 export class MemoryStream {
   readonly #policy: StreamPolicy
   readonly #now: () => number
-  /** Ordered by sequence, because a Map keeps the insertion order. */
+  /** Retained messages, ordered by sequence, because a Map keeps the insertion order. */
   readonly #messages = new Map<number, Kept>()
   readonly #bySubject = new Map<string, Set<number>>()
   readonly #ids = new Map<string, { readonly seq: number; readonly atMs: number }>()
@@ -37,8 +37,8 @@ export class MemoryStream {
   }
 
   /**
-   * Appends a message. For an id that is already known, appends nothing: `fresh` is false and `seq` that of the first
-   * message.
+   * Appends a message. If there is already a message with the same id, appends nothing: `fresh` is false, and `seq` is
+   * the sequence of that message.
    */
   append(subject: string, text: string, id: string | undefined): { readonly seq: number; readonly fresh: boolean } {
     const atMs = this.#now()
@@ -57,7 +57,8 @@ export class MemoryStream {
   }
 
   /**
-   * Returns the sequences of the retained messages that a subscription starts with, and the gap before them, if any.
+   * Returns the sequences of the retained messages that a new subscription gets first, and the gap before them, if
+   * there is one.
    */
   replay(
     pattern: string,
@@ -67,7 +68,8 @@ export class MemoryStream {
     if (from === 'new') return { seqs: [], gap: undefined }
     if (typeof from === 'object')
       return { seqs: from.last > 0 ? this.#matching(pattern, 0).slice(-from.last) : [], gap: undefined }
-    // Such a sequence is from before the stream was recreated, so all messages of the stream are new to the reader.
+    // A sequence after the stream's last one is from before the stream was recreated, so all messages are new to the
+    // reader.
     const restarted = from > this.#lastSeq
     const seqs = this.#matching(pattern, restarted ? 0 : from)
     const gap = { after: from, firstKept: seqs[0] ?? this.#lastSeq + 1 }
@@ -83,8 +85,8 @@ export class MemoryStream {
   }
 
   /**
-   * Returns true if messages after this sequence may have been dropped. Messages dropped from the front of the stream
-   * count whatever their subject, which is no longer known.
+   * Returns true if messages after this sequence may have been dropped. The subjects of messages dropped from the front
+   * of the stream are not stored, so each of them counts as a match.
    */
   #droppedAfter(pattern: string, after: number): boolean {
     const oldest = this.#messages.size > 0 ? first(this.#messages.keys()) : this.#lastSeq + 1

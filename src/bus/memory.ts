@@ -34,9 +34,9 @@ import {
 } from './wire.ts'
 
 export interface MemoryBusOptions {
-  /** Receives the errors of handlers. */
+  /** Logger for errors of handlers. */
   readonly log?: Logger
-  /** Maximum size of each stream in memory; the limits in `streams.ts` are for a disk. Default 64 MiB. */
+  /** Maximum size of each stream in memory; the larger limits in `streams.ts` are for a disk. Default 64 MiB. */
   readonly maxStreamBytes?: number
   readonly nowMs?: () => number
 }
@@ -211,7 +211,7 @@ function oneOfEachGroup<T extends { readonly group: string | undefined }>(all: r
 }
 
 async function answerOf(handler: RequestHandler, subject: string, wire: WireRequest): Promise<WireAnswer> {
-  // Deferred, so that a handler never runs synchronously inside its caller.
+  // Defer the call, so that a handler never runs synchronously inside the code that sent the request.
   await new Promise(resolve => setImmediate(resolve))
   try {
     return encodeAnswer(await handler(decodeRequest(wire), subject))

@@ -9,7 +9,7 @@ const burst = 64
 
 export interface MessageQueue<T> {
   push(item: T): void
-  /** Keeps only the waiting items for which `keep` returns true. */
+  /** Removes the waiting items for which `keep` returns false. */
   prune(keep: (item: T) => boolean): void
   readonly waiting: number
   /** Stops the delivery. A running handler finishes. */

@@ -6,15 +6,18 @@ import { BusError } from './bus.ts'
 import { inboxPrefixOf } from './permissions.ts'
 
 export interface NatsBusOptions {
-  /** `nats://host:port`; `nats://user:password@host:port` sets user and password. */
+  /**
+   * Addresses of the NATS servers, such as `nats://host:port`, or `nats://user:password@host:port` with user and
+   * password.
+   */
   readonly servers: string | readonly string[]
-  /** Name in the server's list of connections. */
+  /** Name of this connection in the server's list of connections. */
   readonly name: string
   readonly log: Logger
   readonly user?: string
   readonly password?: string
   readonly token?: string
-  /** Path of a `.creds` file (JWT and nkey). */
+  /** Path of a NATS credentials file (`.creds`, with JWT and nkey). */
   readonly credsFile?: string
   readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string }
   /**
@@ -23,7 +26,7 @@ export interface NatsBusOptions {
    */
   readonly inboxPrefix?: string
   /**
-   * If true (the default), creates and updates the streams. Only the control plane has the permission; hosts and
+   * Whether to create and update the streams; default: true. Only the control plane has the permission; hosts and
    * gateways do not.
    */
   readonly manageStreams?: boolean

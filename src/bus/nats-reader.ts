@@ -12,7 +12,7 @@ export interface ReaderOptions {
   readonly signal: AbortSignal
   /** Registers a callback for reconnects; returns a function that removes it. */
   readonly onReconnect: (callback: () => void) => () => void
-  /** Processes one message. Must not throw. */
+  /** Processes one message of the subject. Must not throw. */
   readonly deliver: (message: JsMsg) => Promise<void>
 }
 
@@ -60,7 +60,7 @@ async function readUntilFault(options: ReaderOptions, place: { after: number; sk
   } finally {
     unhook()
     signal.removeEventListener('abort', stop)
-    // Best effort: the server removes idle consumers by itself.
+    // Delete the consumer, ignoring errors: the server removes idle consumers by itself.
     void consumer.delete().catch(() => undefined)
   }
 }

@@ -23,7 +23,7 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
     max_msgs_per_subject: policy.maxPerSubject,
     duplicate_window: duplicateWindowMs * nanosPerMs,
     discard: DiscardPolicy.Old,
-    // Required by `firstKept`, which gets messages by subject.
+    // `firstKept` gets messages by subject, for which JetStream requires `allow_direct`.
     allow_direct: true,
   }
   const exists = await manager.streams.info(policy.name).then(
@@ -34,7 +34,7 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
     },
   )
   if (exists) await manager.streams.update(policy.name, limits)
-  // Adding a stream that another process has just added with the same limits succeeds.
+  // Succeeds even if another process has just added the stream with the same limits.
   else
     await manager.streams.add({
       name: policy.name,
@@ -45,16 +45,16 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
 }
 
 export interface Start {
-  /** Sequence of the last message before the start. */
+  /** Sequence of the last message before the position at which the reader starts. */
   readonly after: number
-  /** Number of matching messages after `after` that the reader must skip, because `after` is an estimate. */
+  /** `after` is an estimate: the reader must skip this many matching messages that follow it. */
   readonly skip: number
   readonly gap: { readonly after: number; readonly firstKept: number } | undefined
 }
 
 type From = 'new' | number | { readonly last: number }
 
-/** Converts `from` to a sequence, from which the reader can also resume after a reconnect. */
+/** Converts the option `from` to a sequence, so that the reader can resume from a sequence after a reconnect. */
 export async function findStart(
   manager: JetStreamManager,
   policy: StreamPolicy,
@@ -65,7 +65,8 @@ export async function findStart(
   if (from === 'new') return { after: state.last_seq, skip: 0, gap: undefined }
   if (typeof from === 'object')
     return { ...(await lastMessages(manager, policy, pattern, from.last, state.last_seq)), gap: undefined }
-  // Such a sequence is from before the stream was recreated, so all messages of the stream are new to the reader.
+  // A sequence after the stream's last one is from before the stream was recreated, so all messages are new to the
+  // reader.
   const restarted = from > state.last_seq
   const after = restarted ? 0 : from
   if (!restarted && !(await droppedAfter(manager, policy, pattern, from, state.first_seq)))

@@ -42,7 +42,7 @@ import { decode, encode, encodeAnswer, encodeRequest, failure, plan, unwrap } fr
 
 export type { NatsBusOptions }
 
-/** Timeout of `close` for a server that may hang. */
+/** How long `close` waits for a server that may hang. */
 const drainMs = 2_000
 
 /**
@@ -109,8 +109,8 @@ class NatsBus implements Bus {
   async request(subject: string, data: unknown, { timeoutMs, signal }: RequestOptions): Promise<unknown> {
     this.#assertOpen()
     assertSubject(subject)
-    // The timeout of `withinLimits` applies; the client library's own timeout, a second later, only frees its table of
-    // requests.
+    // The request fails with the timeout of `withinLimits`. The client library's own timeout, a second later, only
+    // removes the request from the library's table.
     const wire = encodeRequest(data)
     const asked = this.#connection.request(subject, wire, {
       timeout: timeoutMs + 1_000,
@@ -146,7 +146,7 @@ class NatsBus implements Bus {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
     this.#connected = false
-    // Flushes published messages if the server still responds.
+    // Sends published messages that are still buffered, if the server responds.
     const drained = withinLimits(this.#connection.drain(), {
       subject: 'the NATS server',
       timeoutMs: drainMs,
@@ -201,7 +201,7 @@ class NatsBus implements Bus {
     })
     const end = () => {
       onStop()
-      // While the bus closes, draining the connection ends the subscription.
+      // While the bus closes, the drain of the connection ends the subscription.
       if (!this.#closing.signal.aborted) subscription.unsubscribe()
     }
     const unhook = onFirstAbort([signal, this.#closing.signal], end)
@@ -222,7 +222,7 @@ class NatsBus implements Bus {
     const queue = createMessageQueue<Msg & { atMs: number }>(message =>
       this.#call(handler, { subject: message.subject, seq: 0, atMs: message.atMs }, message.string()),
     )
-    // Ignores messages with a reply subject: they are requests, which only servers handle.
+    // Ignores messages with a reply subject: such messages are requests, which only `serve` handles.
     const onMessage = (message: Msg) => {
       if (!message.reply) queue.push(Object.assign(message, { atMs: Date.now() }))
     }

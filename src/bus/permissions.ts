@@ -9,7 +9,7 @@ import { streams } from './streams.ts'
 export type BusRole = { readonly kind: 'host' | 'gateway'; readonly id: string } | { readonly kind: 'control' }
 
 export interface BusPermissions {
-  /** User name on the server; also determines the inbox prefix. */
+  /** User name on the NATS server; also determines the user's inbox prefix. */
   readonly user: string
   readonly inboxPrefix: string
   readonly publish: readonly string[]
@@ -18,7 +18,7 @@ export interface BusPermissions {
 
 export interface BusUser {
   readonly role: BusRole
-  /** A bcrypt hash (`$2a$...`, from `nats server passwd`) or the password itself. */
+  /** The password itself, or its bcrypt hash (`$2a$...`, from `nats server passwd`). */
   readonly password: string
 }
 
@@ -55,7 +55,10 @@ export function permissionsFor(role: BusRole): BusPermissions {
   }
 }
 
-/** Returns the subjects of the JetStream calls in `nats-streams.ts` and `nats-reader.ts`, for our streams only. */
+/**
+ * Returns the subjects of the JetStream calls in `nats-streams.ts` and `nats-reader.ts`, for the streams in
+ * `streams.ts` only.
+ */
 function jetStreamApi(): string[] {
   const perStream = streams.flatMap(({ name }) => [
     `$JS.API.STREAM.*.${name}`,
@@ -78,7 +81,7 @@ export const natsUsers = (users: readonly BusUser[]): string =>
         `    { user: ${quote(user)}, password: ${quote(password)}, permissions: {`,
         `        publish: { allow: [${publish.map(quote).join(', ')}] }`,
         `        subscribe: { allow: [${subscribe.map(quote).join(', ')}] }`,
-        // One response per request, within the time that the longest request may take.
+        // The responder may send one response to each request, within the time that the longest request may take.
         '        allow_responses: { max: 1, expires: "2m" }',
         '    } }',
       ].join('\n')

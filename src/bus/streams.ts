@@ -4,7 +4,7 @@ export interface StreamPolicy {
   readonly subjects: readonly string[]
   readonly maxAgeSeconds: number
   readonly maxBytes: number
-  /** Number of newest messages retained for each subject. */
+  /** Number of newest messages of each subject that the stream retains. */
   readonly maxPerSubject: number
 }
 

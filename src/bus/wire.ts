@@ -12,7 +12,7 @@ export function decode(text: string): unknown {
   return JSON.parse(text)
 }
 
-/** The encoded data of a request: JSON, or the caller's bytes. */
+/** The encoded data of a request: JSON, or bytes that the caller passed. */
 export type WireRequest = string | Uint8Array
 
 export const encodeRequest = (data: unknown): WireRequest => (data instanceof Uint8Array ? data : encode(data))
@@ -32,7 +32,7 @@ export function failure(error: unknown): Answer {
   return code === undefined ? { error: message } : { error: message, code }
 }
 
-/** Returns the data of a response, or throws the handler's error for the caller. */
+/** Returns the data of a response, or throws the error that the remote handler threw. */
 export function unwrap(wire: WireAnswer): unknown {
   if (typeof wire !== 'string') return wire
   const answer = JSON.parse(wire) as Answer

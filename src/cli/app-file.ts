@@ -8,7 +8,7 @@ import { parseAppFile } from '../appfile/parse.ts'
 import { withContents } from './file-contents.ts'
 import { text, type Flags } from './verb.ts'
 
-/** The text of the folder's `mote.toml`; undefined if there is none. */
+/** Returns the text of the folder's `mote.toml`; undefined if the folder has none. */
 export const appFileText = (dir = process.cwd()): Promise<string | undefined> =>
   readFile(join(dir, appFileName), 'utf8').catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return undefined
@@ -16,7 +16,7 @@ export const appFileText = (dir = process.cwd()): Promise<string | undefined> =>
   })
 
 /**
- * Parses the folder's `mote.toml`. Returns undefined if there is none, or if `--app` names another app.
+ * Parses the folder's `mote.toml`. Returns undefined if there is no such file, or if `--app` names another app.
  * @throws AppFileInvalid
  */
 export async function fileOfFolder(flags: Flags): Promise<EffectiveFile | undefined> {
@@ -27,7 +27,7 @@ export async function fileOfFolder(flags: Flags): Promise<EffectiveFile | undefi
   return app === undefined || app === file.app ? withContents(file) : undefined
 }
 
-/** Like `fileOfFolder`, for commands that need the file. @throws Error if it returns undefined */
+/** Like `fileOfFolder`, for commands that need a `mote.toml`. @throws Error if there is none */
 export async function requiredFile(flags: Flags): Promise<EffectiveFile> {
   const file = await fileOfFolder(flags)
   if (file) return file

@@ -6,7 +6,7 @@ import { err, out } from './terminal.ts'
 
 export const appLogFlags = [
   ['-f, --follow', 'follow the log until Ctrl-C, including new deployments'],
-  ['-n, --tail <lines>', 'number of past lines, at most 10000 (100; with --since and -f, all)'],
+  ['-n, --tail <lines>', 'number of past lines, at most 10000 (default 100; with --since and -f, all)'],
   ['--since <time>', 'only later lines: 15m, 1h, 7d or a time such as 2026-03-14T09:26:53Z'],
   ['--until <time>', 'only earlier lines, as in --since'],
   ['-g, --grep <text>', 'only lines that contain this text, ignoring case'],
@@ -26,7 +26,7 @@ interface Filter {
   readonly source?: 'app' | 'platform'
 }
 
-/** Prints the lines that the flags select. @throws Interrupted on Ctrl-C */
+/** Prints the log lines that the command's flags select. @throws Interrupted on Ctrl-C */
 export async function showLogs(call: Call, app_name: string): Promise<Answer> {
   const { flags } = call
   const tail = wholeNumber(flags, 'tail')
@@ -88,7 +88,7 @@ function print(line: LogLine, isJson: boolean): void {
 
 const colors = [pc.cyan, pc.yellow, pc.green, pc.magenta, pc.blue]
 
-/** Formats a line: local time, the end of the VM's id in a color that depends on the id, and the text. */
+/** Formats a log line: local time, the end of the VM's id in a color that depends on the id, and the text. */
 export function logRow({ at, vm_id, source, stream, line }: LogLine): string {
   const vm = vm_id.slice(-6)
   const color = colors[[...vm].reduce((sum, char) => sum + char.charCodeAt(0), 0) % colors.length] ?? pc.cyan
@@ -98,6 +98,6 @@ export function logRow({ at, vm_id, source, stream, line }: LogLine): string {
 
 const two = (value: number) => String(value).padStart(2, '0')
 
-/** `2026-03-14 10:26:53.589` */
+/** Formats a time in the local time zone, as in `2026-03-14 10:26:53.589`. */
 export const localTime = (at: Date): string =>
   `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`

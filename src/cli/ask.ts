@@ -11,7 +11,10 @@ const needTerminal = (question: string, flag: string) => {
 
 const prompts = () => import('@clack/prompts')
 
-/** Returns the user's answer. @throws Interrupted if the prompt was canceled, for which the library returns a symbol */
+/**
+ * Returns the user's answer.
+ * @throws Interrupted if the user canceled the prompt, for which the library returns a symbol
+ */
 function answered<T extends string | boolean>(answer: T | symbol): T {
   if (typeof answer === 'symbol') throw new Interrupted()
   return answer
@@ -60,7 +63,7 @@ export async function agree(message: string, flag = '--yes'): Promise<boolean> {
 }
 
 /**
- * Confirms a destructive command by asking for the resource's name; `--yes` skips the prompt.
+ * Confirms a destructive command by asking the user to type the resource's name; `--yes` skips the prompt.
  * @throws Error if another name was entered
  */
 export async function confirmByName(what: string, name: string, yes: boolean): Promise<void> {

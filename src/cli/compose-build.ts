@@ -8,7 +8,7 @@ import { sendFolder } from './upload.ts'
 import type { Call } from './verb.ts'
 
 /**
- * Uploads the folder. Target and arguments of the service's build are written into its Dockerfile first.
+ * Uploads the build folder. Target and arguments of the service's build are written into its Dockerfile first.
  * @throws Error if the folder or the Dockerfile cannot be read
  */
 export async function sendBuild(call: Call, { name, app, build }: StackService): Promise<AppSource> {

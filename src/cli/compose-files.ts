@@ -9,11 +9,14 @@ import type { Flags } from './verb.ts'
 
 const composeNames = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
 
-/** The compose file of a folder, by the order of the Compose Specification. */
+/**
+ * Returns the compose file of a folder. If there are several, the first one in the order of the Compose Specification
+ * wins.
+ */
 export const composeFileIn = (dir: string): string | undefined =>
   composeNames.find(name => existsSync(resolve(dir, name)))
 
-/** Reads files of this computer, by paths relative to the current directory. */
+/** Reads files of this computer. Relative paths start at the current directory. */
 export const localFiles: Files = {
   async read(path) {
     try {
@@ -36,7 +39,7 @@ export const localFiles: Files = {
     if (found?.isFile() === true)
       return { isFolder: false, entries: [{ path: '', isExecutable: isExecutable(found.mode) }] }
     if (found?.isDirectory() !== true) return undefined
-    // Links are not followed: they could lead anywhere on this computer.
+    // Do not follow symbolic links, because they could lead anywhere on this computer.
     const names = await readdir(path, { withFileTypes: true, recursive: true })
     const files = names.filter(one => one.isFile()).slice(0, mostListed)
     const entries = files.map(async one => {
@@ -47,9 +50,12 @@ export const localFiles: Files = {
   },
 }
 
-/** Larger files count as missing. The API accepts less, so a file slightly above its limit gets the API's error. */
+/**
+ * Limit above which a file counts as missing. The API's limit is lower, so that a file between the two limits gets the
+ * API's error.
+ */
 const mostGivenBytes = 64 << 20
-/** Maximum number of files to list in a mounted folder: more than an app can have. */
+/** Maximum number of files that are listed in a mounted folder. An app can have fewer. */
 const mostListed = 100
 
 /**

@@ -6,7 +6,7 @@ import { isEmpty, type Plan, planText } from '../appfile/plan.ts'
 import type { StackPlan } from '../stack/plan.ts'
 import type { Call } from './verb.ts'
 
-/** The plan as text. Values of secrets are not part of it. */
+/** Formats the plan as text, without the values of secrets. */
 export function stackText(planned: StackPlan, prune: boolean): string {
   const { stack, services, left } = planned
   const removed = prune ? left : []

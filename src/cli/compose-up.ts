@@ -64,11 +64,15 @@ async function readyText(call: Call, { name, services }: Stack): Promise<string>
   return [`The stack ${name} runs:`, ...lines].join('\n')
 }
 
-/** Deletes the apps of the stack, and with `--volumes` its volumes. @param volumeNames volumes in its compose files */
+/**
+ * Deletes the apps of the stack, and with `--volumes` its volumes.
+ * @param volumeNames volumes that the stack's compose files name
+ */
 export async function downStack(call: Call, name: string, volumeNames: readonly string[]): Promise<Answer> {
   const apps = (await appsOf(call.client)).filter(app => app.stack === name).map(app => app.name)
   const all = await Array.fromAsync(everyItem(query => call.client.listVolumes({ query })))
-  // Without a compose file: volumes that are attached to an app of the stack and whose name begins with the stack's.
+  // A volume that no compose file names belongs to the stack if its name begins with the stack's and an app of the
+  // stack has it attached.
   const isOwn = (volume: (typeof all)[number]) =>
     volumeNames.includes(volume.name) ||
     (volume.name.startsWith(`${name}-`) && volume.attachments.some(one => apps.includes(one.app_name ?? '')))

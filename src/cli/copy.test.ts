@@ -23,26 +23,26 @@ async function unpack(fill: (to: ReturnType<typeof pack>) => void, topName?: str
   await takeEntries(reader, join(dir, 'in'), topName)
 }
 
-it('a copy from a VM writes files, directories and links, with their modes and under the new name', async () => {
+it('a copy from a VM writes files, directories and links with their modes, and gives the top directory the new name', async () => {
   await unpack(to => {
     to.entry({ name: 'tree/', type: 'directory', mode: 0o755 })
     to.entry({ name: 'tree/run', mode: 0o4755 }, 'x')
     to.entry({ name: 'tree/link', type: 'symlink', linkname: '/etc/passwd' })
   }, 'renamed')
   expect((await readdir(join(dir, 'in/renamed'))).sort()).toEqual(['link', 'run'])
-  // The set-user-ID bit is dropped.
+  // The set-user-ID bit of the archive's entry is dropped.
   expect((await lstat(join(dir, 'in/renamed/run'))).mode & 0o7777).toBe(0o755)
 })
 
 it.each(['../outside', '/outside', 'a/../../outside', 'a//b', '.', '..', './x', 'a/./b'])(
-  'refuses an archive entry with the name %s',
+  'a copy from a VM refuses an archive entry with the name %s',
   async name => {
     await expect(unpack(to => void to.entry({ name }, 'bad'))).rejects.toThrow('invalid name')
     expect(await readFile(join(dir, 'outside'), 'utf8')).toBe('untouched')
   },
 )
 
-it('does not write through a symbolic link in the archive or on this computer', async () => {
+it('a copy from a VM does not write through a symbolic link in the archive or on this computer', async () => {
   await mkdir(join(dir, 'target'))
   const through = unpack(to => {
     to.entry({ name: 'door', type: 'symlink', linkname: join(dir, 'target') })
@@ -57,7 +57,7 @@ it('does not write through a symbolic link in the archive or on this computer', 
   expect(await readFile(join(dir, 'outside'), 'utf8')).toBe('untouched')
 })
 
-it('keeps the existing file if the archive is truncated', async () => {
+it('a copy from a VM keeps the existing local file if the archive is truncated', async () => {
   await writeFile(join(dir, 'in/file'), 'old')
   const archive = pack()
   archive.entry({ name: 'file' }, 'x'.repeat(2000))

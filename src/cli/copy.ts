@@ -14,7 +14,7 @@ type Entry = Unpacker extends AsyncIterable<infer Item> ? Item : never
 
 interface Local {
   readonly path: string
-  /** Path in the archive. */
+  /** Path of the entry in the archive. */
   readonly name: string
   readonly stats: Awaited<ReturnType<typeof lstat>>
 }
@@ -53,7 +53,8 @@ async function fill(archive: Pack, files: readonly Local[]): Promise<void> {
     const header = { name, mode: Number(stats.mode) & 0o7777, mtime: stats.mtime }
     if (stats.isDirectory()) archive.entry({ ...header, type: 'directory' })
     else if (stats.isSymbolicLink()) archive.entry({ ...header, type: 'symlink', linkname: await readlink(path) })
-    // Read at most the announced size, in case the file grows. An empty file is not read at all.
+    // Read at most the size announced in the archive's header, in case the file grows. An empty file is not read at
+    // all.
     else if (stats.size === 0) archive.entry({ ...header, size: 0 })
     else {
       const size = Number(stats.size)
@@ -85,7 +86,7 @@ export async function copyOut(call: Call, at: VmPlace, from: string, to: string)
   const onOutput = (data: Uint8Array): void | Promise<void> => {
     count(data.length)
     if (reader.write(data)) return
-    // Wait for `written` too: after a failed write, the reader does not drain.
+    // Also wait for `written`, which rejects if a file cannot be written: the archive reader then emits no `drain`.
     return Promise.race([once(reader, 'drain').then(() => undefined), written])
   }
   await onFiles(call, at, { action: 'pack', path: from }, { onOutput })
@@ -95,7 +96,7 @@ export async function copyOut(call: Call, at: VmPlace, from: string, to: string)
 
 /** Writes the entries of an archive into a directory. @param topName replaces the first part of each name */
 export async function takeEntries(reader: Unpacker, into: string, topName: string | undefined): Promise<void> {
-  // If the archive is truncated, the stream of the current entry never ends, so abort it.
+  // Abort the stream of the current entry, because it never ends if the archive is truncated.
   const failed = new AbortController()
   reader.once('error', error => failed.abort(error))
   for await (const entry of reader) await take(entry, { into, topName, signal: failed.signal })
@@ -107,7 +108,10 @@ interface Destination {
   readonly signal: AbortSignal
 }
 
-/** Writes one entry. The VM controls names and links, so nothing is written outside of `into` or through a link. */
+/**
+ * Writes one entry. The VM controls names and links, so the function writes nothing outside of `into` and follows no
+ * link.
+ */
 async function take(entry: Entry, { into, topName, signal }: Destination): Promise<void> {
   const { name, type, mode = 0o644, linkname } = entry.header
   const parts = name.replace(/\/$/, '').split('/')
@@ -134,7 +138,10 @@ async function makeParents(into: string, parts: readonly string[]): Promise<void
   }
 }
 
-/** Returns false if nothing exists. @throws Error for anything but a directory, including a link to one */
+/**
+ * Returns true for a directory, and false if nothing has this path.
+ * @throws Error for anything else, including a link to a directory
+ */
 async function isRealDirectory(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => undefined)
   if (found && !found.isDirectory()) throw new Error(`${path} exists and is not a directory.`)
@@ -160,7 +167,7 @@ async function writeWhole(
 
 const reportMs = 5_000
 
-/** Reports progress every five seconds. @param total bytes; 0 if unknown */
+/** Reports the progress of a copy every five seconds. @param total bytes to copy; 0 if unknown */
 function progress({ terminal }: Pick<Call, 'terminal'>, total: number): (count: number) => void {
   const began = performance.now()
   let done = 0

@@ -1,4 +1,7 @@
-/** Deploys the app of a `mote.toml`: shows the plan, asks, applies it, and deploys a new version if one is needed. */
+/**
+ * Deploys the app of a `mote.toml`: shows the plan, asks for confirmation, applies the plan, and deploys a new version
+ * if one is needed.
+ */
 import { join } from 'node:path'
 import { type EffectiveFile, type WebProcess, workerApp } from '../appfile/effective.ts'
 import { isEmpty, type Plan, planOf, planText, removes } from '../appfile/plan.ts'
@@ -11,10 +14,10 @@ import { stackContext } from './stack-context.ts'
 import { sendFolder } from './upload.ts'
 import { type Answer, type Call, type Flags, said } from './verb.ts'
 
-/** Values of flags that replace keys of the file for this deployment. */
+/** Settings from flags that replace the file's keys for this deployment only. */
 export type Replaced = Pick<DeployAppRequest, 'image' | 'memory_mib' | 'vcpus' | 'disk_mib' | 'port' | 'hypervisor'>
 
-/** Returns the file with the keys that flags replace. */
+/** Returns the contents of `mote.toml`, with the keys that flags replace. */
 export function withFlags(file: EffectiveFile, { image, ...given }: Replaced, isUpload: boolean): EffectiveFile {
   const { web } = file.processes
   const sizes = {
@@ -30,7 +33,7 @@ export function withFlags(file: EffectiveFile, { image, ...given }: Replaced, is
 
 interface Planned {
   readonly plan: Plan
-  /** Id of the uploaded folder; undefined if the app does not exist yet, or is not built from a folder. */
+  /** Id of the uploaded folder; undefined if the app does not exist yet, or if it is not built from a folder. */
   readonly source: string | undefined
 }
 
@@ -41,11 +44,17 @@ export async function planFile(call: Call, file: EffectiveFile): Promise<Planned
   return { plan: planOf(file, state, { uploaded: source, asked: askedBy(call.flags) }), source }
 }
 
-/** The flag that forces a new version, if one is given. `--image` does, because an image can change under its name. */
+/**
+ * Returns the flag that requests a new version even without changes; undefined if there is none. `--image` does,
+ * because the image behind a name can change.
+ */
 const askedBy = ({ force, image }: Flags): string | undefined =>
   force === true ? '--force' : image === undefined ? undefined : '--image'
 
-/** Uploads the folder that the app is built from. @returns its source id; undefined if it is not built from a folder */
+/**
+ * Uploads the folder that the app is built from.
+ * @returns the id of the uploaded source; undefined if the app is not built from a folder
+ */
 async function sourceOf(call: Call, { app, build }: EffectiveFile): Promise<string | undefined> {
   return 'root' in build ? (await sendFolder(call, app, join(process.cwd(), build.root))).source : undefined
 }
@@ -95,7 +104,7 @@ async function deployWeb(
 
 /**
  * Deploys a worker with the image that the app runs now.
- * @throws Error if the worker does not start; the app is not affected
+ * @throws Error if the worker does not start; the app's web process is not affected
  */
 async function deployWorker(call: Call, { app, workers }: EffectiveFile, name: string): Promise<void> {
   const { client } = call

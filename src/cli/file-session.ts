@@ -10,18 +10,18 @@ export interface VmPlace {
 }
 
 export interface FileStreams {
-  /** Input of the operation. */
+  /** Data that the file operation reads, such as an archive to unpack. */
   readonly input?: AsyncIterable<Uint8Array> | undefined
-  /** Called with each chunk of output; the next chunk is delivered once the promise is settled. */
+  /** Called with each chunk of output; the next chunk is delivered once the returned promise is settled. */
   readonly onOutput?: (data: Uint8Array) => void | Promise<void>
   /** Called if the VM dropped output while this client was not connected. */
   readonly onLost?: () => void
 }
 
-/** The VM ends a session this long after its client is gone: this client never comes back. */
+/** Time after a lost connection until the VM ends the session. Short, because this client does not reconnect. */
 const idleSeconds = 60
 
-/** Runs the operation until it is done. @throws Error with the message of the tool in the VM */
+/** Runs a file operation until it is done. @throws Error with the message of the tool in the VM */
 export async function onFiles(
   call: Call,
   { app_name, job_id, vm_id, user }: VmPlace,
@@ -54,7 +54,7 @@ export async function onFiles(
       connection.closeInput()
     })()
     sent.catch(() => undefined)
-    // A tool that fails exits before it has read its whole input, so do not wait for `sent`.
+    // A tool that fails exits before it has read its whole input, so do not wait until all input is sent.
     const { reason, code } = await Promise.race([connection.ended, failureOf(sent), abandoned])
     if (reason === 'exited' && code === 0) return
     const said = Buffer.concat(errors).toString().trim()
@@ -102,8 +102,8 @@ export async function listFiles(call: Call, at: VmPlace, path: string, depth: nu
 
 export interface FileChange {
   /**
-   * `watching`: the number of watched `directories`. `limit`: there are more, which are not watched. `overflow`: some
-   * changes before the next event are missing.
+   * `watching`: the watch has begun; `directories` is their number. `limit`: there are more directories, which are not
+   * watched. `overflow`: some changes before the next event are missing.
    */
   readonly event: 'watching' | 'limit' | 'overflow' | 'created' | 'changed' | 'removed' | 'moved'
   readonly path?: string
@@ -112,7 +112,7 @@ export interface FileChange {
   readonly directories?: number
 }
 
-/** Reports changes until the path is removed. @throws Error if it does not exist */
+/** Watches a path in the VM and reports changes until the path is removed. @throws Error if the path does not exist */
 export async function watchFiles(
   call: Call,
   at: VmPlace,
@@ -150,7 +150,8 @@ function changeOf(line: string): FileChange {
       return { event, path: unescape(path) }
     case 'moved':
       return { event, path: unescape(path), to: unescape(to ?? '') }
-    // The rest of a line whose beginning was dropped, or an event of a later version: report missing changes.
+    // Report missing changes for an incomplete line, whose beginning was dropped, and for an event that only later
+    // versions know.
     default:
       return { event: 'overflow' }
   }

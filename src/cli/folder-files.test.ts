@@ -19,8 +19,8 @@ const put = async (files: Readonly<Record<string, string>>) => {
 }
 const paths = async (below = '') => (await sourceFiles(join(dir, below))).map(({ path }) => path)
 
-describe('the source files of a folder', () => {
-  it('exclude build output, secrets and machine-specific files', async () => {
+describe('the list of source files of a folder', () => {
+  it('excludes build output, secrets and machine-specific files', async () => {
     await put({
       'package.json': '{}',
       'src/index.js': '1',
@@ -36,7 +36,7 @@ describe('the source files of a folder', () => {
     expect(await paths()).toEqual(['.env.example', 'package.json', 'src/index.js'])
   })
 
-  it('have executable bits and link targets', async () => {
+  it('contains executable bits and link targets', async () => {
     await put({ 'run.sh': '#!/bin/sh\n' })
     await chmod(join(dir, 'run.sh'), 0o755)
     await symlink('run.sh', join(dir, 'start'))
@@ -46,7 +46,7 @@ describe('the source files of a folder', () => {
     ])
   })
 
-  it('respect .gitignore files in, below and above the folder', async () => {
+  it('respects .gitignore files in, below and above the folder', async () => {
     await put({
       '.gitignore': '*.log\n/build\n!keep.log\nshop/secret.txt\n',
       'shop/.gitignore': 'tmp/\n!important.log\n',
@@ -66,7 +66,7 @@ describe('the source files of a folder', () => {
     expect(await paths('shop')).toContain('important.log')
   })
 
-  it('respect .dockerignore beside a Dockerfile, but always include both files', async () => {
+  it('respects the .dockerignore beside a Dockerfile, but always includes both files', async () => {
     await put({
       Dockerfile: 'FROM scratch',
       '.dockerignore': '# not needed\nDocker*\ndocs\n**/*.md\n',
@@ -81,7 +81,7 @@ describe('the source files of a folder', () => {
     expect(await paths(), 'the builder reads exceptions itself').toContain('a.md')
   })
 
-  it('include .env if a .gitignore re-includes it', async () => {
+  it('includes .env if a .gitignore re-includes it', async () => {
     await put({ '.env': 'PUBLIC=1', '.gitignore': '!.env\n' })
     expect(await paths()).toEqual(['.env', '.gitignore'])
   })

@@ -14,21 +14,21 @@ export interface FolderFile {
 }
 
 interface Rules {
-  /** The directory that the rules apply to. */
+  /** The directory that the ignore rules apply to. */
   readonly base: string
   readonly matcher: Ignore
 }
 
 /**
- * Excluded by default: `mote.toml` (a change of settings needs no build), build output, machine-specific files, and
- * secrets (set those with `mote env`).
+ * Files excluded by default: `mote.toml` (a change of settings needs no build), build output, machine-specific files,
+ * and secrets (set those with `mote env`).
  */
 const usual = ['/mote.toml', '.git', 'node_modules/', '.venv/', '__pycache__/', '.DS_Store', '.env', '.env.local']
 
 /**
  * Returns the source files, sorted by name. The rules come from `.gitignore` files (gitignore(5)) in the folder, below
  * it, and above it up to the top of its repository; if there is a Dockerfile, also from `.dockerignore`. `!.env` in a
- * `.gitignore` includes that file.
+ * `.gitignore` includes `.env`, which is excluded by default.
  */
 export async function sourceFiles(dir: string): Promise<FolderFile[]> {
   const above = ancestors(dir)
@@ -59,7 +59,7 @@ async function described(top: string, file: string, entry: Dirent): Promise<Fold
   return [{ path, sizeBytes: size, isExecutable: (mode & 0o111) !== 0 }]
 }
 
-/** Whether a file is excluded: the innermost matching rule decides. */
+/** Returns whether a file is excluded. The innermost directory with a matching rule decides. */
 function isIgnored(rules: readonly Rules[], file: string, isDirectory: boolean): boolean {
   let ignored = false
   for (const { base, matcher } of rules) {
@@ -69,7 +69,7 @@ function isIgnored(rules: readonly Rules[], file: string, isDirectory: boolean):
   return ignored
 }
 
-/** Parent directories up to the top of the repository, outermost first; empty outside of a repository. */
+/** Returns the parent directories up to the top of the repository, outermost first; empty outside of a repository. */
 function ancestors(dir: string): string[] {
   const found: string[] = []
   for (let at = dir; !existsSync(join(at, '.git')); at = dirname(at)) {
@@ -85,8 +85,8 @@ async function gitRules(dir: string): Promise<Rules[]> {
 }
 
 /**
- * Rules of the `.dockerignore` beside a Dockerfile; its patterns are relative to its directory. A file with exceptions
- * (`!`) is left to the builder, which applies `.dockerignore` anyway.
+ * Returns the rules of the `.dockerignore` beside a Dockerfile, relative to its directory. If the file has exceptions
+ * (`!`), returns none: the builder applies `.dockerignore` anyway.
  */
 async function dockerRules(dir: string): Promise<Rules[]> {
   if (!existsSync(join(dir, 'Dockerfile'))) return []

@@ -16,7 +16,7 @@ async function kindOf(files: Readonly<Record<string, string>>) {
   return inspectFolder(dir)
 }
 
-describe('the kind of a folder', () => {
+describe('the kind of project in a folder', () => {
   test.each(providerNames)('is detected for a minimal %s project', async name => {
     const [file = ''] = Object.keys(smallestProjects[name])
     const { what } = (await kindOf(smallestProjects[name])) ?? {}
@@ -36,10 +36,10 @@ describe('the kind of a folder', () => {
     ['a site in public', { 'public/index.html': '' }, 'a static site (public/index.html)', 8080],
     ['a Dockerfile beside a Node app', { Dockerfile: 'EXPOSE 9000', 'package.json': '{}' }, 'a Dockerfile', 9000],
     ['a Containerfile', { Containerfile: 'EXPOSE 90' }, 'a Dockerfile', 90],
-  ])('is the same as in a build: %s', async (_, files, what, port) =>
+  ])('is the same as the one that a build detects: %s', async (_, files, what, port) =>
     expect(await kindOf(files)).toEqual({ what, port }),
   )
 
-  test('is undefined if a build could not detect it either', async () =>
+  test('is undefined if a build could not detect a kind either', async () =>
     expect(await kindOf({ 'README.md': '' })).toBeUndefined())
 })

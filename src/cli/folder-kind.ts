@@ -6,13 +6,13 @@ import { providers } from '../agent/build/plan/index.ts'
 import { openProject } from '../agent/build/plan/project.ts'
 import type { Provider, ProviderName } from '../agent/build/plan/types.ts'
 
-/** Detected kind of a folder, as a build would treat it. */
+/** Kind of project in a folder, as a build would detect it. */
 export interface FolderKind {
   readonly what: string
   readonly port: number
 }
 
-/** For each kind of project: its name in a sentence, and the port that such programs usually listen on. */
+/** For each kind of project: its name as part of a sentence, and the port on which such programs usually listen. */
 const kinds = {
   dockerfile: { what: 'a Dockerfile', port: 8080 },
   php: { what: 'a PHP app', port: 8080 },
@@ -31,7 +31,7 @@ const kinds = {
   shell: { what: 'a shell script', port: 8080 },
 } as const satisfies Record<ProviderName, FolderKind>
 
-/** The only file in a subdirectory that the detection considers. */
+/** The only file in a subdirectory that the detection of a project's kind considers. */
 const nestedPage = 'public/index.html'
 
 /**
@@ -53,7 +53,7 @@ export async function inspectFolder(dir: string): Promise<FolderKind | undefined
   return { what, port: exposed === undefined ? port : Number(exposed) }
 }
 
-/** Whether this file alone is enough for the provider (the builder of one kind of project) to accept a folder. */
+/** Returns whether a folder with only this file is accepted by the provider (the builder for one kind of project). */
 const decides = ({ detect }: Provider, path: string) =>
   detect(openProject({ paths: new Set([path]), texts: new Map([[path, '{}']]) }))
 

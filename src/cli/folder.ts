@@ -7,14 +7,15 @@ import type { Call } from './verb.ts'
 export interface Linked {
   readonly app: string
   readonly project?: string
-  /** Deployments are built from the folder itself, not from a repository. */
+  /** Set if deployments are built from the folder itself, not from a repository. */
   readonly source?: 'folder'
 }
 
 const linkFile = 'mote.json'
 
 /**
- * Reads the app that the folder belongs to; undefined if there is neither file. Other keys are not checked.
+ * Reads the app that the folder belongs to; undefined if the folder has neither `mote.toml` nor `mote.json`. Checks no
+ * other keys.
  * @throws AppFileInvalid if `mote.toml` is not TOML
  */
 export async function readLink(dir = process.cwd()): Promise<Linked | undefined> {
@@ -37,7 +38,10 @@ async function readOlderLink(dir: string): Promise<Linked | undefined> {
   return { app, ...(typeof project === 'string' ? { project } : {}), ...(source === 'folder' ? { source } : {}) }
 }
 
-/** The app that a command applies to: `--app`, else the folder's app. @throws Error if there is neither */
+/**
+ * Returns the app that a command applies to: the one given with `--app`, else the folder's app.
+ * @throws Error if there is neither
+ */
 export async function appOf({ flags }: Pick<Call, 'flags'>): Promise<string> {
   if (typeof flags.app === 'string') return flags.app
   const link = await readLink()
@@ -47,7 +51,7 @@ export async function appOf({ flags }: Pick<Call, 'flags'>): Promise<string> {
 
 export const appFlag = ['-a, --app <name>', 'the app; by default that of this folder (mote.toml)'] as const
 
-/** Derives an app name, a DNS label of at most 40 characters, from the folder's name. */
+/** Derives the name of an app from the folder's name: a DNS label of at most 40 characters. */
 export function appNameFrom(dir: string): string {
   const label = basename(dir)
     .toLowerCase()

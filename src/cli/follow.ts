@@ -5,7 +5,7 @@ import type { LiveDeploymentStatus } from '../client/index.ts'
 import { endOf, type Goal } from '../stack/ends.ts'
 import type { Call } from './verb.ts'
 
-/** Polling interval: uses at most half of a project's rate limit (600 requests per minute). */
+/** Polling interval of the status: uses at most half of a project's rate limit (600 requests per minute). */
 const pollMs = 200
 
 /** Labels for the steps that an agent reports. */
@@ -26,9 +26,9 @@ export interface Followed {
 }
 
 /**
- * Prints steps and log until the goal is reached.
- * @param until `leaving`: initial status, ignored until it changes, e.g. when an earlier deployment is activated again;
- * `goal`: whether the deployment has to serve, or to run to its end
+ * Prints steps and log until the deployment serves, or has run to its end.
+ * @param until `leaving`: status to ignore until it changes, because an earlier deployment that is activated again
+ * still has its old status; `goal`: whether the deployment has to serve, or to run to its end
  * @throws Error with the reason if the deployment fails; the signal's reason if it aborts, while the deployment
  * continues
  */
@@ -71,7 +71,7 @@ export async function followDeployment(
   }
 }
 
-/** Describes a running canary. The remaining time is rounded, because every change of the text is printed. */
+/** Describes a running canary. Rounds the remaining time, because every change of the text prints another line. */
 function canaryText({ canary, status }: LiveDeploymentStatus): string {
   if (canary?.state !== 'running' || endOf(status)) return ''
   const leftSeconds = Math.max(0, Math.ceil((Date.parse(canary.ends_at) - Date.now()) / 10_000) * 10)
@@ -84,11 +84,11 @@ async function printLogs({ client, terminal }: Watch, app: string, jobId: string
     const stream = client.streamDeploymentLogs({ app_name: app, job_id: jobId }, { signal })
     for await (const { event, data } of stream) if (event === 'log') terminal.line(pc.dim(`  | ${logText(data)}`))
   } catch {
-    // The status shows the outcome.
+    // Ignored: the polled status shows how the deployment ends.
   }
 }
 
-/** The text of a `log` event. */
+/** Returns the text of a `log` event. */
 export function logText(data: unknown): string {
   const line: unknown = typeof data === 'object' && data !== null ? Reflect.get(data, 'line') : undefined
   return typeof line === 'string' ? line : ''

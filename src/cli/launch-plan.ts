@@ -7,8 +7,8 @@ import { type Procfile, procfileIn, procfileText } from './procfile.ts'
 import { type Call, text, wholeNumber } from './verb.ts'
 
 /**
- * Whether a folder with a compose file becomes a stack: with `--yes`, or if the user agrees. Flags that describe one
- * app, or a missing terminal, mean a single app.
+ * Returns whether a folder with a compose file becomes a stack: with `--yes`, or if the user agrees. Without a
+ * terminal, or with flags that describe one app, it becomes a single app.
  */
 export async function isComposed({ flags, terminal }: Call, dir: string): Promise<boolean> {
   const { composeFileIn } = await import('./compose-files.ts')
@@ -24,7 +24,10 @@ export async function isComposed({ flags, terminal }: Call, dir: string): Promis
   return isAgreed || agree(`Deploy the services of ${found}, as mote compose up does?`, '--name')
 }
 
-/** The `mote.toml` of a new app. Settings that were not given are omitted: the app was created with their defaults. */
+/**
+ * Returns the `mote.toml` of a new app. It omits settings that were not given, because the app was created with their
+ * defaults.
+ */
 export function fileOf(
   { project }: Call,
   { name, image, gitUrl, port, procfile }: Plan,
@@ -53,11 +56,11 @@ interface Plan {
   readonly gitUrl: string
   readonly port: number
   readonly upload: boolean
-  /** Undefined if there is none, or if it only says how to start the app. */
+  /** Undefined if the folder has no Procfile, or one that only says how to start the app. */
   readonly procfile: Procfile | undefined
 }
 
-/** Asks for settings that no flag gives; the contents of the folder provide the defaults. */
+/** Asks for the settings that no flag gives, and suggests defaults from the contents of the folder. */
 export async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
   const { ask: askPerson, choose } = await import('./ask.ts')
   const ask = async (question: string, flag: string, fallback?: string) =>
@@ -69,7 +72,7 @@ export async function planOf({ flags, terminal }: Call, dir: string): Promise<Pl
   const name = text(flags, 'name') ?? (await ask('Name of the app?', '--name', appNameFrom(dir)))
   const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
   const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
-  // Without a terminal or with --yes, build the folder instead of asking.
+  // Without a terminal, or with `--yes`, choose the folder as the source instead of asking.
   const source =
     reported ??
     (found && (!process.stdin.isTTY || flags.yes === true)

@@ -6,12 +6,12 @@ import { err, out } from './terminal.ts'
 
 export const logFlags = [
   ['-f, --follow', 'follow the log until Ctrl-C'],
-  ['-n, --tail <lines>', 'number of past lines (100)'],
+  ['-n, --tail <lines>', 'number of past lines (default 100)'],
 ] as const
 
 type Open = (query: { readonly tail: number }, options: StreamOptions) => AsyncGenerator<StreamEvent>
 
-/** Past lines arrive at once, after the snapshot event: a pause of this length means that there are no more. */
+/** Duration of a pause that marks the end of the past lines, which arrive together after the snapshot event. */
 const quietMs = 700
 
 /** Prints the lines of the stream. @throws Interrupted on Ctrl-C */

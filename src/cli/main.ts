@@ -1,8 +1,8 @@
-/** The `mote` command. Prints the version without loading the commands, which would double the time. */
+/** The `mote` command. Prints the version without loading the commands, because loading them would double the time. */
 import { productVersion } from '../lib/version.ts'
 import { out } from './terminal.ts'
 
-// The reader of the output may stop early (`mote --help | head`); that is not an error.
+// The reader of the output may close the pipe early (`mote --help | head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

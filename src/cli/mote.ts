@@ -7,13 +7,13 @@ import { moteCommand } from './tree.ts'
 import { Interrupted } from './verb.ts'
 import { err, out } from './terminal.ts'
 
-// No top-level await: in the bundle, a module that a command loads on demand may import the file with this module. That
+// Do not await here: in the bundle, a module that a command loads on demand may import the file with this module. That
 // import would wait for the command, and the command for the import.
 void main()
 
 async function main(): Promise<void> {
   const mote = moteCommand()
-  // Shells call `complete`; users call `mote complete bash`.
+  // Shell completion scripts call `mote complete` with words to complete; users call `mote complete bash`.
   const [, , asked, shell] = process.argv
   if (asked === 'complete' && shell === 'bash') mote.addCommand(printed('complete', bashCompletion))
   else if (asked === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
@@ -33,8 +33,8 @@ function printed(name: string, text: string): Command {
 }
 
 /**
- * Applies exitOverride to all subcommands, which do not inherit it. Without it, commander exits with code 1 on wrong
- * usage.
+ * Applies exitOverride to all subcommands, which do not inherit it. Without it, commander exits with code 1, not 2, on
+ * wrong usage.
  */
 function throwInsteadOfExit(command: Command): void {
   command.exitOverride()

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { untilMoved } from './move-wait.ts'
 import { createTerminal } from './progress.ts'
 
-/** A call whose move has these states, one after the other. */
+/** Waits for a move that has these states, one after the other. */
 function moving(...states: readonly { status: string; percent?: number; error?: string }[]) {
   const left = [...states]
   const call = { terminal: createTerminal(), signal: new AbortController().signal }

@@ -4,7 +4,7 @@ import { waitShown } from './wait-shown.ts'
 
 interface Move {
   readonly status: string
-  /** Copied share, 0 to 100. */
+  /** Copied share of the data in percent, 0 to 100. */
   readonly percent?: number | undefined
   readonly error?: string | null | undefined
 }
@@ -12,7 +12,7 @@ interface Move {
 /**
  * Polls the move until it is completed.
  * @param subject the volume or VM, as the beginning of a sentence
- * @throws Error with the reason if the move fails or is canceled; it then stays on its host
+ * @throws Error with the reason if the move fails or is canceled; the volume or VM then stays on its host
  */
 export const untilMoved = <T extends Move>(
   call: Pick<Call, 'terminal' | 'signal'>,

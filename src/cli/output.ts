@@ -2,10 +2,13 @@
 import { printableLine } from '../lib/printable.ts'
 import { pc } from '../programs/colours.ts'
 
-/** Columns narrower than this are not cut. */
+/** Columns narrower than this number of characters are not cut. */
 const narrowest = 12
 
-/** Formats rows as aligned columns; the first row is the head. @param room width of the terminal, if there is one */
+/**
+ * Formats rows as aligned columns; the first row is the head.
+ * @param room width of the terminal; undefined without a terminal
+ */
 export function table(
   head: readonly string[],
   rows: readonly (readonly (string | number)[])[],
@@ -26,7 +29,7 @@ export function table(
     .join('\n')
 }
 
-/** Ids are copied into other commands, so they are never cut. */
+/** Pattern of ids. They are never cut, because users copy them into other commands. */
 const identifier = /^(?:job-[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27})$/
 
 /** Narrows the widest columns until the rows fit; if columns with ids are too wide, the terminal wraps the lines. */
@@ -42,11 +45,11 @@ function fitted(natural: readonly number[], isCopied: readonly boolean[], room: 
   return widths
 }
 
-/** Shortens a cell to the width. Colored cells are not cut: they are short status words. */
+/** Shortens a cell to the given width. Colored cells are not cut, because they are short status words. */
 const cut = (cell: string, width: number) =>
   cell.length > width && visible(cell) === cell ? `${cell.slice(0, Math.max(1, width - 1))}…` : cell
 
-/** A table, or the text for an empty list. */
+/** Formats a table; returns the given text if the list is empty. */
 export const listing = (head: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) =>
   rows.length === 0 ? empty : table(head, rows)
 
@@ -57,7 +60,7 @@ export function facts(pairs: Readonly<Record<string, string | number | boolean |
   return given.map(([name, value]) => `${pc.dim(name.padEnd(width))}  ${inOneLine(String(value))}`).join('\n')
 }
 
-/** Formats the time since an instant: `3s`, `12m`, `5h`, `8d`; `never` if there is none. */
+/** Formats the time since an instant: `3s`, `12m`, `5h`, `8d`; `never` if there is no instant. */
 export function age(instant: string | null | undefined, nowMs = Date.now()): string {
   if (!instant) return 'never'
   const seconds = Math.max(0, Math.round((nowMs - Date.parse(instant)) / 1000))
@@ -93,11 +96,11 @@ const colours: Readonly<Record<string, (text: string) => string>> = {
 /** Colors a status: green is healthy, red needs attention, dim is finished, yellow is in progress. */
 export const status = (value: string) => (colours[value] ?? pc.yellow)(value)
 
-/** The text without color codes (ECMA-48 SGR), to measure its width. */
+/** Removes color codes (ECMA-48 SGR) from a text, to measure its width. */
 const visible = (text: string) => text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g'), '')
 
 /**
- * Replaces line breaks, so that a value cannot start another row. Color codes remain: `status` sets them, and the
- * terminal output removes all other control characters.
+ * Replaces line breaks, so that a value cannot start another row. Color codes remain, because `status` sets them.
+ * `terminal.ts` escapes all other control characters.
  */
 const inOneLine = (cell: string | number) => String(cell).replaceAll(/[\r\n]+/g, line => printableLine(line))

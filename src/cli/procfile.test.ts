@@ -16,7 +16,7 @@ const read = async (text: string) => {
 }
 const shell = (line: string) => ({ command: ['/bin/sh', '-c', line] })
 
-it('turns the processes of a Procfile into workers and a release command', async () => {
+it('the processes of a Procfile become workers and a release command', async () => {
   const text =
     'web: gunicorn shop.wsgi\r\n# a comment\nMail_Queue:   celery -A shop worker -l "info"\nrelease: ./manage.py migrate\nclock: python clock.py'
   expect(await read(text)).toEqual({
@@ -30,16 +30,19 @@ it.each([
   ['one process of another name, which is started as web', 'bot: node a.js\n'],
   ['nothing', ''],
   ['no process', 'hello\n\u0000\u0001: x\n: y\nweb:\n'],
-])('returns undefined for a Procfile with %s', async (_what, text) => expect(await read(text)).toBeUndefined())
+])('nothing is converted from a Procfile with %s', async (_what, text) => expect(await read(text)).toBeUndefined())
 
-it('returns undefined without a Procfile', async () => expect(await procfileIn(dir)).toBeUndefined())
+it('nothing is converted without a Procfile', async () => expect(await procfileIn(dir)).toBeUndefined())
 
 it.each([
   ['too many workers', `web: a\n${Array.from({ length: 10 }, (_, n) => `w${n}: b\n`).join('')}`, 'more than 9'],
   ['names that become the same', 'web: a\nmail_1: b\nmail-1: c\n', 'differ only'],
-])('refuses a Procfile with %s', async (_what, text, message) => await expect(read(text)).rejects.toThrow(message))
+])(
+  'a Procfile is refused if it has %s',
+  async (_what, text, message) => await expect(read(text)).rejects.toThrow(message),
+)
 
-it('reads a huge Procfile in less than 50 ms', async () => {
+it('a huge Procfile is read in less than 50 ms', async () => {
   await writeFile(join(dir, 'Procfile'), `web: a\nx: ${' '.repeat(60_000)}\n`.repeat(200))
   const startedMs = performance.now()
   expect(await procfileIn(dir)).toBeUndefined()

@@ -6,16 +6,17 @@ import type { AppFile } from '../appfile/schema.ts'
 const mostBytes = 64 * 1024
 const mostWorkers = 9
 
-/** The lines of a Procfile except `web`, which builds read themselves. */
+/** The lines of a Procfile except `web`, which builds read from the Procfile themselves. */
 export interface Procfile {
   readonly release: AppFile['release']
-  /** Command of each worker, by its name. */
+  /** Command of each worker, by the worker's name. */
   readonly workers: Readonly<Record<string, { readonly command: string[] }>>
 }
 
 /**
- * Reads the folder's Procfile. @returns undefined if there is none, or only the line `web`
- * @throws Error if mote.toml cannot express it
+ * Reads the folder's Procfile.
+ * @returns undefined if there is none, or if it has only the line `web`
+ * @throws Error if mote.toml cannot express the Procfile
  */
 export async function procfileIn(dir: string): Promise<Procfile | undefined> {
   await using file = await open(join(dir, 'Procfile')).catch(() => undefined)
@@ -23,7 +24,7 @@ export async function procfileIn(dir: string): Promise<Procfile | undefined> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes), 0, mostBytes, 0)
   const { web, release, ...others } = linesOf(buffer.toString('utf8', 0, bytesRead))
   const workers = Object.entries(others).map(([name, line]) => [workerName(name), shell(line)] as const)
-  // A build starts a single process as `web`, whatever its name is.
+  // A build starts a Procfile's only process as `web`, whatever its name is.
   if (web === undefined && workers.length === 1) workers.pop()
   if (release === undefined && workers.length === 0) return undefined
   if (workers.length > mostWorkers) throw new Error(`The Procfile has more than ${mostWorkers} workers.`)
@@ -48,7 +49,7 @@ const linesOf = (text: string): Readonly<Record<string, string>> =>
     }),
   )
 
-/** Lines of a Procfile are shell commands. */
+/** The lines of a Procfile are shell commands, so run them with a shell. */
 const shell = (line: string) => ({ command: ['/bin/sh', '-c', line] })
 
 function workerName(name: string): string {

@@ -6,7 +6,7 @@ import type { Progress } from '../programs/all-in-one.ts'
 export interface Terminal extends Progress {
   /** Prints a line above the running step. */
   line(text: string): void
-  /** Prints a step that was timed elsewhere. */
+  /** Prints a finished step whose duration the caller has measured. */
   timed(name: string, ms: number): void
   /**
    * Runs a step and shows its name and duration.
@@ -73,7 +73,7 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
   }
 }
 
-/** The elapsed time and, if known, the completed share and the remaining or usual time. */
+/** Formats the elapsed time and, if known, the completed share and the remaining or usual time. */
 export function runningText(ms: number, share?: number, usualMs?: number): string {
   if (share !== undefined && share > 0) {
     const done = Math.min(share, 1)

@@ -13,7 +13,10 @@ export interface ProxyTarget {
   readonly port: number
 }
 
-/** The VM ends a session this long after the proxy is gone: a local client cannot reconnect to its session. */
+/**
+ * Time after the proxy's end until the VM ends a session. Short, because a local client cannot reconnect to its
+ * session.
+ */
 const idleSeconds = 60
 
 /** Starts listening. @param local port on loopback; 0: a free one. @throws Error if the port is taken */
@@ -37,7 +40,7 @@ export async function startProxy(call: Call, target: ProxyTarget, local: number)
 }
 
 async function serve(call: Call, { app_name, job_id, vm_id, port }: ProxyTarget, socket: Socket): Promise<void> {
-  // After a reset, `close` follows, which is handled below.
+  // Ignored: `close` follows an error such as a reset, and is handled below.
   socket.on('error', () => undefined)
   const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
   const { id } = await call.client.openVmSession({
@@ -75,6 +78,6 @@ async function serve(call: Call, { app_name, job_id, vm_id, port }: ProxyTarget,
 
 const writeTo = (socket: Socket, data: Uint8Array): Promise<void> =>
   new Promise(resolve => {
-    // Ignore an error: the socket is closed then, which also closes the session.
+    // Resolve even after an error: the socket is then closed, which also closes the session.
     socket.write(data, () => resolve())
   })

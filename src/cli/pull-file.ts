@@ -11,7 +11,7 @@ import { type Answer, type Call, said } from './verb.ts'
 
 /**
  * Updates the `mote.toml` of the current directory from the app, or creates it.
- * @throws Error if the file describes another app, or there is no such app
+ * @throws Error if the file describes another app, or if the app does not exist
  */
 export async function pullFile(call: Call, app: string): Promise<Answer> {
   const before = await appFileText()

@@ -11,12 +11,12 @@ export interface RemoteSession {
   readonly job_id: string
   readonly session_id: string
   readonly tty: boolean
-  /** Whether to pass the standard input on. */
+  /** Whether to pass this process's standard input to the session. */
   readonly stdin: boolean
 }
 
 const ctrlC = 3
-/** Maximum input that is read but not yet sent, so that reading and sending overlap instead of alternating. */
+/** Maximum number of bytes that are read but not yet sent, so that reading and sending overlap. */
 const readAheadBytes = 1 << 19
 
 /** Runs until the program has ended, and returns the exit code as shells do: 128 plus the number of a signal. */
@@ -45,7 +45,10 @@ export async function runRemote(call: Call, session: RemoteSession): Promise<num
   return codeOf(await connection.ended)
 }
 
-/** A message of this client as a separate line. In raw mode, that needs carriage returns, and one before the text. */
+/**
+ * Formats a message of this client as a separate line. In raw mode, this needs carriage returns, including one before
+ * the text.
+ */
 export const noteFor = (tty: boolean, text: string): string => (tty ? `\r\n${text}\r\n` : `${text}\n`)
 
 const nothing: Disposable = { [Symbol.dispose]: () => undefined }
@@ -63,7 +66,7 @@ function codeOf({ reason, code }: SessionResult): number {
   return reason === 'exited' ? (code ?? 1) : 128 + (code ?? 0)
 }
 
-/** The first Ctrl-C interrupts the program, the second one kills it, as does a closed terminal. */
+/** The first Ctrl-C interrupts the program; the second one, or closing the terminal, kills it. */
 function passSignals(
   interrupted: AbortSignal,
   connection: SessionConnection,
@@ -86,7 +89,7 @@ function passSignals(
 
 /**
  * Turns off the terminal's conversion of LF to CR LF, which Node's raw mode leaves on and which breaks programs that
- * move the cursor down with LF. Without stty, only those look wrong. Leaving the raw mode restores the setting.
+ * move the cursor down with LF. Without stty, only such programs look wrong. Leaving the raw mode restores the setting.
  */
 function passOutputUnchanged(): void {
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'], env: childEnv('stty') })
@@ -104,7 +107,8 @@ function passInput(connection: SessionConnection, tty: boolean, isWaiting: () =>
   }
   let waitingBytes = 0
   const onData = (data: Buffer) => {
-    // In raw mode, Ctrl-C is a key for the program; while the connection is lost, it ends this client.
+    // In raw mode, the terminal passes Ctrl-C to the program as a key. While the connection is lost, Ctrl-C ends this
+    // client.
     if (isTerminal && isWaiting() && data.includes(ctrlC)) return connection.detach()
     waitingBytes += data.length
     if (waitingBytes > readAheadBytes) stdin.pause()
@@ -124,7 +128,7 @@ function passInput(connection: SessionConnection, tty: boolean, isWaiting: () =>
       stdout.off('resize', resize)
       stdin.off('data', onData).off('end', onEnd)
       stdin.pause()
-      // A pipe whose writer stays open must not keep this process alive.
+      // Standard input may be a pipe whose writer stays open, which must not keep this process alive.
       ;(stdin as Partial<Pick<ReadStream, 'unref'>>).unref?.()
     },
   }

@@ -18,7 +18,7 @@ export async function deleteApp(call: Call, app_name: string): Promise<void> {
   })
 }
 
-/** Deletes the volume. Retries while it is attached, which it is until the last VM of its app is gone. */
+/** Deletes the volume. Retries while the volume is attached, until the last VM of its app is gone. */
 export async function deleteVolume(call: Call, volume_id: string): Promise<void> {
   const until = performance.now() + goneMs
   for (;;) {

@@ -3,7 +3,7 @@ import type { DeployAppRequest, DeployResponse } from '../client/index.ts'
 import { sampleApp, sampleImage } from '../lib/sample.ts'
 import { type Answer, type Call, text } from './verb.ts'
 
-/** Flags that select something else to deploy, which conflict with `--sample`. */
+/** Flags that select another app to deploy and therefore conflict with `--sample`. */
 const others = { image: '--image', gitUrl: '--git-url', upload: '--upload', port: '--port' } as const
 
 /**

@@ -14,7 +14,7 @@ export interface Kept {
   readonly project?: string
 }
 
-/** Flags of every command that calls the API. */
+/** Flags that every command that calls the API has. */
 export interface AccessFlags {
   readonly url?: string
   readonly token?: string
@@ -30,7 +30,7 @@ export interface Access {
 
 export const defaultUrl = 'http://localhost:7070'
 
-/** Path of the file of `mote login`: $XDG_CONFIG_HOME/mote/config.json (XDG Base Directory 0.8). */
+/** Path of the file that `mote login` writes: $XDG_CONFIG_HOME/mote/config.json (XDG Base Directory 0.8). */
 export const configFile = (env: NodeJS.ProcessEnv = process.env) =>
   join(env.XDG_CONFIG_HOME || join(env.HOME || homeDir(), '.config'), 'mote', 'config.json')
 
@@ -51,7 +51,10 @@ export async function readRetained(): Promise<Kept> {
   }
 }
 
-/** Replaces the file atomically, with mode 0600 from the start, because it contains a token. */
+/**
+ * Replaces the file that `mote login` writes. The replacement is atomic and has mode 0600 from the start, because the
+ * file contains a token.
+ */
 export async function keep(kept: Kept): Promise<void> {
   const file = configFile()
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })

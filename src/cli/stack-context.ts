@@ -1,4 +1,6 @@
-/** The context for applying stack plans from a command: its API client, and its terminal for the progress. */
+/**
+ * The context in which a command applies stack plans: the API client, and the terminal on which it shows the progress.
+ */
 import type { Context } from '../stack/context.ts'
 import { sendBuild } from './compose-build.ts'
 import { followDeployment } from './follow.ts'

@@ -17,7 +17,7 @@ export async function templates(catalog: string | undefined): Promise<Template[]
   )
 }
 
-/** Finds a template by name. @throws Error naming the templates that exist */
+/** Finds a template by name. @throws Error that lists the existing names */
 export async function templateOf(name: string, catalog: string | undefined): Promise<Template> {
   const all = await templates(catalog)
   const found = all.find(one => one.name === name)
@@ -53,7 +53,7 @@ export async function download(url: string, check: typeof checkPublicHost = chec
   return new Promise((resolve, reject) => {
     const request = get(parsed, {
       signal,
-      // Connect to the checked address: a second lookup could return a private one.
+      // Connect to the checked address: a second DNS lookup could return a private one.
       lookup: (_host, options, callback) => {
         const family = isIPv6(address) ? 6 : 4
         if (options.all) callback(null, [{ address, family }])
@@ -66,7 +66,9 @@ export async function download(url: string, check: typeof checkPublicHost = chec
       let length = 0
       if (response.statusCode !== 200) {
         response.destroy()
-        return reject(new Error(`The catalog answers ${response.statusCode}. Redirects are not followed.`))
+        return reject(
+          new Error(`The catalog's server responded with status ${response.statusCode}. Redirects are not followed.`),
+        )
       }
       response.on('data', (part: Buffer) => {
         length += part.length

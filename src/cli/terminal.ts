@@ -6,7 +6,7 @@ import { printableInColour } from '../lib/printable.ts'
 import { canLink, withLinks } from './hyperlinks.ts'
 
 const links = canLink(process.env, process.stdout.isTTY === true)
-/** The text made safe for standard output, with links on terminals that support them. */
+/** Returns the text made safe for standard output, with links on terminals that support them. */
 export const shownText = (text: string): string => {
   const safe = printableInColour(text)
   return links ? withLinks(safe) : safe
@@ -14,7 +14,7 @@ export const shownText = (text: string): string => {
 
 export const out = (text: string): void => void process.stdout.write(shownText(text))
 export const err = (text: string): void => void process.stderr.write(printableInColour(text))
-/** Writes the output of a program in a VM unchanged: the user ran it, and may redirect its bytes to a file. */
+/** Writes the output of a program in a VM unchanged, because the user may redirect its bytes to a file. */
 export const raw = (stream: 'stdout' | 'stderr', text: string): void => void process[stream].write(text)
 /** Like `raw`; resolves when the reader of the output has taken the bytes. */
 export const rawBytes = (stream: 'stdout' | 'stderr', data: Uint8Array): Promise<void> =>

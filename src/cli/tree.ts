@@ -40,7 +40,7 @@ export function moteCommand(): Command {
   const mote = new Command('mote')
     .description('A self-hosted microVM cloud')
     .version(productVersion)
-    // Options after a subcommand belong to it: `mote image build postgres` has a --version, too.
+    // Options after a subcommand belong to it: `mote image build postgres` has its own `--version`, for example.
     .enablePositionalOptions()
     .showHelpAfterError('(add --help for the options)')
     .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')

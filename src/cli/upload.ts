@@ -12,13 +12,13 @@ import { type FolderFile, sourceFiles } from './folder-files.ts'
 import { bytes } from './output.ts'
 import type { Call } from './verb.ts'
 
-/** Limits of the API (docs/builds.md), checked before the upload. */
+/** Limits of the API (docs/builds.md), checked here before the upload. */
 const mostPackedBytes = 64 << 20
 const mostBytes = 512 << 20
 
 /**
  * Packs the source files of the folder and uploads them.
- * @param instead contents of files that replace those of the folder, by path
+ * @param instead contents for files that replace those of the folder, by path
  * @throws Error if the folder is empty or too large; ApiFailure
  */
 export async function sendFolder(

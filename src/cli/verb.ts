@@ -5,11 +5,11 @@ import type { Access, AccessFlags } from './session.ts'
 import { out } from './terminal.ts'
 
 export interface Answer {
-  /** Printed with `--json`; undefined if it was already printed. */
+  /** Value printed with `--json`; undefined if the command has already printed it. */
   readonly json: unknown
-  /** Printed without `--json`; empty prints nothing. */
+  /** Text printed without `--json`; nothing is printed if it is empty. */
   readonly text: string
-  /** Exit code. Default: 0. */
+  /** Exit code of the command. Default: 0. */
   readonly code?: number
 }
 
@@ -18,28 +18,31 @@ export type Flags = Readonly<Record<string, string | boolean | number | readonly
 export interface Call extends Access {
   /** Arguments in the order of `usage`; missing ones are empty. */
   readonly args: readonly string[]
-  /** Values of a `[name...]` argument. */
+  /** Values of the last argument if `usage` declares it as `[name...]`. */
   readonly rest: readonly string[]
   readonly flags: Flags
   readonly terminal: Terminal
-  /** Aborted on Ctrl-C. */
+  /** Signal that is aborted on Ctrl-C. */
   readonly signal: AbortSignal
 }
 
 export interface Verb {
-  /** `name <required> [optional] [rest...]` */
+  /** Name and arguments of the command: `name <required> [optional] [rest...]`. */
   readonly usage: string
   readonly says: string
-  /** `[flags, description]` in commander's syntax. */
+  /** Flags of the command, as `[flags, description]` in commander's syntax. */
   readonly options?: readonly (readonly [flags: string, description: string])[]
   readonly example?: string
   readonly aliases?: readonly string[]
-  /** Everything after the arguments, including flags, is passed to another program. */
+  /** Set if everything after the arguments, including flags, is passed to another program. */
   readonly passThrough?: true
   run(call: Call): Promise<Answer>
 }
 
-/** The arguments for another program, without the `--` that commander leaves if an argument of our own precedes it. */
+/**
+ * Returns the arguments for another program. Removes the `--` that commander leaves if an argument of this command
+ * precedes it.
+ */
 export function passedOn(
   { usage, passThrough }: Pick<Verb, 'usage' | 'passThrough'>,
   rest: readonly string[],
@@ -48,7 +51,7 @@ export function passedOn(
   return passThrough && hasOwn && rest[0] === '--' ? rest.slice(1) : rest
 }
 
-/** Creates a command. @throws Error from the API, with the invalid fields, one per line */
+/** Creates a command. @throws Error with the API's message and the invalid fields, one per line */
 export function verb(given: Verb): Command {
   const [name = '', ...operands] = given.usage.split(' ')
   const made = new Command(name).description(given.says)
@@ -61,7 +64,7 @@ export function verb(given: Verb): Command {
     .addOption(new Option('--url <url>', 'URL of the API (MOTE_URL)'))
     .addOption(new Option('--token <token>', 'an access token (MOTE_TOKEN)'))
     .addOption(new Option('-p, --project <slug>', 'the project to act in (MOTE_PROJECT)'))
-    .option('--json', 'as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (...all: unknown[]) => {
       const command = all.at(-1)
       if (!(command instanceof Command)) throw new Error('BUG: commander calls actions with the command last')
@@ -108,7 +111,7 @@ export class Interrupted extends Error {
 /** Advice for the user, by the HTTP status of a response. */
 const adviceFor: Readonly<Record<string, (message: string) => string[]>> = {
   401: () => ['  Sign in again: mote login'],
-  // Other messages already name what was not found.
+  // Only the general message needs advice. Other messages of 404 responses name the missing resource.
   404: message =>
     message === 'Not found.' ? ['  Check the names that you gave, --app and --project: mote apps list'] : [],
 }
@@ -152,7 +155,10 @@ export const text = (flags: Flags, name: string): string | undefined => {
 /** Creates the result of a command: JSON for programs, a sentence for people. */
 export const said = (json: unknown, sentence: string): Answer => ({ json, text: sentence })
 
-/** Returns the value of a flag if it is allowed. @throws Error naming the flag and the allowed values */
+/**
+ * Returns the value of a flag with a fixed set of values.
+ * @throws Error naming the flag and the allowed values if it has another one
+ */
 export const oneOf = <const T extends number | string>(
   allowed: readonly T[],
   value: number | string | undefined,

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { createTerminal } from './progress.ts'
 import { waitShown } from './wait-shown.ts'
 
-/** All modules with timers, and how each shows the user what it waits for. */
+/** All modules of the CLI with timers, and how each of them shows the user what it waits for. */
 const others: Readonly<Record<string, string>> = {
   'commands/database-connect.ts': 'polls a port of this computer in the step "Opening the tunnel"',
   'commands/vm-session.ts': 'redraws a table',
@@ -19,7 +19,7 @@ const others: Readonly<Record<string, string>> = {
   'watch.ts': 'prints again every two seconds',
 }
 
-it('every module that waits is listed with the way in which it shows that to the user', () => {
+it('every module of the CLI with a timer is listed with the way in which it shows the wait to the user', () => {
   const folder = import.meta.dirname
   const found = globSync('**/*.ts', { cwd: folder })
     .filter(file => !file.endsWith('.test.ts'))

@@ -1,4 +1,6 @@
-/** Waits for the cloud to finish something; the terminal shows the name and the duration of the wait. */
+/**
+ * Waits until Mote has finished something, such as a move; the terminal shows the name and the duration of the wait.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Call } from './verb.ts'
 
@@ -6,7 +8,7 @@ const pollMs = 500
 
 export interface Shown {
   readonly what: string
-  /** Usual duration, for waits of more than five seconds. */
+  /** Usual duration in milliseconds, given for waits of more than five seconds. */
   readonly usualMs?: number | undefined
   readonly everyMs?: number
 }

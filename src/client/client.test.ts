@@ -15,7 +15,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-/** A server that sends the n-th response to the n-th request, and the last response to all later ones. */
+/** Starts a server that sends the n-th response to the n-th request, and the last response to all later ones. */
 async function serverWith(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
   const observed: Observed[] = []
   const server = createServer((request, response) => {

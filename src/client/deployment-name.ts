@@ -19,7 +19,8 @@ type Named = Pick<
 >
 
 /**
- * What the deployment runs: the first line of the commit message, else the commit, the uploaded source or the image.
+ * Names what a deployment runs: the first line of the commit message, else the commit, the uploaded source or the
+ * image.
  */
 export function versionOf({ git_commit_message, git_commit_hash, build_id, image, status }: Named): string {
   const subject = git_commit_message.split('\n')[0]
@@ -31,6 +32,6 @@ export function versionOf({ git_commit_message, git_commit_hash, build_id, image
 
 const triggers: Readonly<Record<string, string>> = { push: 'by push', rollback: 'rolled back', api: 'by token' }
 
-/** Author and trigger of a deployment: `Ada Lovelace, by push` */
+/** Returns who caused a deployment, and how: `Ada Lovelace, by push`. */
 export const authorOf = ({ author, trigger_source }: Pick<Named, 'author' | 'trigger_source'>): string =>
   [author || 'unknown', triggers[trigger_source]].filter(Boolean).join(', ')

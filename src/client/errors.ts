@@ -12,7 +12,7 @@ export class ApiFailure extends Error {
   readonly details: readonly FieldFault[]
   readonly requestId: string | undefined
   readonly retryAfterMs: number | undefined
-  /** The whole body: some codes have additional members, e.g. `limit`, `used` and `max`. */
+  /** The whole body of the response: with some codes it has additional members, e.g. `limit`, `used` and `max`. */
   readonly body: Readonly<Record<string, unknown>>
 
   constructor(status: number, body: Readonly<Record<string, unknown>>, retryAfterMs?: number) {
@@ -45,7 +45,7 @@ function bodyOf(text: string): Readonly<Record<string, unknown>> {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === 'object' && parsed !== null) return Object.fromEntries(Object.entries(parsed))
   } catch {
-    // The text is not JSON, so the response came from a proxy.
+    // A body that is not JSON is from a proxy, so its text becomes the message.
   }
   return text === '' ? {} : { error: text.slice(0, 500) }
 }

@@ -3,9 +3,9 @@
 export type StreamEvent<Events = Readonly<Record<string, unknown>>> = {
   [Name in keyof Events & string]: {
     readonly event: Name
-    /** Id for resuming: `Last-Event-ID`. */
+    /** Id of the event, to resume after it with `Last-Event-ID`. */
     readonly id: string | undefined
-    /** Parsed JSON; other text is returned unchanged. */
+    /** Data of the event: parsed JSON; other text is returned unchanged. */
     readonly data: Events[Name]
   }
 }[keyof Events & string]

@@ -1,8 +1,8 @@
 /** Messages of a session's WebSocket, as docs/sessions.md describes them. */
 
-/** WebSocket subprotocol. */
+/** Name of the WebSocket subprotocol for sessions. */
 export const sessionSubprotocol = 'mote.session.v1'
-/** Bytes of unconfirmed input that may be sent to a server that states no limit. */
+/** Bytes of unconfirmed input that a client may send if the server states no limit. */
 export const inputWindowBytes = 1 << 18
 /** Maximum data of one message, in bytes. */
 export const maxDataBytes = 1 << 16

@@ -23,7 +23,10 @@ export interface ClientOptions {
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   readonly project?: string | undefined
-  /** Default for POST, PATCH and DELETE with a credential: a random key, which all retries of the call share. */
+  /**
+   * Key with which the server recognizes a repeated call. Default for POST, PATCH and DELETE with a credential: a
+   * random key, which all retries of the call share.
+   */
   readonly idempotencyKey?: string | undefined
 }
 
@@ -35,9 +38,9 @@ export interface ByteOptions extends Omit<CallOptions, 'idempotencyKey'> {
 }
 
 export interface StreamOptions extends Omit<CallOptions, 'idempotencyKey'> {
-  /** Resumes after this event. */
+  /** Id of an event: the stream resumes after it. */
   readonly lastEventId?: string | undefined
-  /** `open` once the server has responded, `waiting` before a retry. */
+  /** Called with `open` once the server has responded, and with `waiting` before a retry. */
   readonly onState?: ((state: 'open' | 'waiting') => void) | undefined
 }
 
@@ -48,7 +51,7 @@ export interface ApiRequest {
     | Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>
     | undefined
   readonly body?: unknown
-  /** The operation needs no credential. */
+  /** Whether the operation needs no credential. */
   readonly open?: true
 }
 
@@ -60,8 +63,8 @@ export interface Transport {
   json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
   text(request: ApiRequest, options?: CallOptions): Promise<string>
   /**
-   * Resolves with the head of the response. Reading the body fails if the connection is lost; request the rest with
-   * `range`.
+   * Resolves with a response as soon as its head has arrived. Reading the body fails if the connection is lost; request
+   * the rest with `range`.
    */
   bytes(request: ApiRequest, options?: ByteOptions): Promise<Response>
   /**
@@ -80,7 +83,8 @@ export function createTransport(options: ClientOptions): Transport {
   return {
     async json<T>(request: ApiRequest, callOptions: CallOptions = {}) {
       const response = await call(request, callOptions)
-      // The type is generated from the document that the server checks its responses against.
+      // The type can be trusted: it is generated from the OpenAPI document, against which the server checks its
+      // responses.
       return (await response.json()) as T
     },
     text: async (request, callOptions = {}) => (await call(request, callOptions)).text(),
@@ -91,7 +95,7 @@ export function createTransport(options: ClientOptions): Transport {
       return repeated(options, request, callOptions.signal, headers)
     },
     stream: <Events>(request: ApiRequest, streamOptions: StreamOptions = {}) =>
-      // The type is generated from the document that declares the events.
+      // The type can be trusted: it is generated from the OpenAPI document, which declares the events.
       stream(options, request, streamOptions) as AsyncGenerator<StreamEvent<Events>>,
   }
 }
@@ -134,7 +138,7 @@ function payloadOf(body: unknown): string | Uint8Array<ArrayBuffer> | Blob | und
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 
-/** Sends the request once, and again if the credential was renewed. */
+/** Sends the request once, and a second time if the credential was refused and could be renewed. */
 async function attempt(
   options: ClientOptions,
   request: ApiRequest,
@@ -155,10 +159,12 @@ async function attempt(
   return (await options.renew?.(token)) ? send(options.token?.()) : response
 }
 
-/** Whether the request may be sent again if the outcome of the first one is unknown. */
+/** Whether the request may be sent again if the response to the first attempt was lost. */
 const isRepeatable = ({ method, open }: ApiRequest) => method === 'GET' || method === 'PUT' || !open
 
-/** Whether an idempotency key is sent. The server answers a repeated key with the response to the first request. */
+/**
+ * Whether requests with this method get an idempotency key. The server answers a repeated key with its first response.
+ */
 const takesKey = (method: string) => method === 'POST' || method === 'PATCH' || method === 'DELETE'
 
 async function repeated(
@@ -182,8 +188,8 @@ async function repeated(
 }
 
 /**
- * Whether the request may be retried. A 429 means that nothing was done; other failures must be temporary and the
- * request repeatable.
+ * Whether the request may be retried after this failure. A 429 means that the server did nothing; any other failure
+ * must be temporary and the request repeatable.
  */
 function isPassing({ status, retryAfterMs }: ApiFailure, request: ApiRequest): boolean {
   if ((retryAfterMs ?? 0) > longestWaitMs) return false

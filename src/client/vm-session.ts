@@ -14,20 +14,23 @@ import { backoffMs } from './wait.ts'
 export interface SessionResult {
   /** How the program ended. `lost`: the VM has ended, or the session was removed. */
   readonly reason: 'exited' | 'signaled' | 'lost'
-  /** Exit code, or number of the signal; null for `lost`. */
+  /** Exit code of the program, or number of the signal; null for `lost`. */
   readonly code: number | null
 }
 
 export interface SessionConnection {
-  /** Result of the program. Rejects when the session cannot be reached, or another client has replaced this one. */
+  /** Result of the program. Rejects when the session cannot be reached, or another client has taken it over. */
   readonly ended: Promise<SessionResult>
-  /** Resolves once the data is queued or sent. Waits while more is unconfirmed than the server allows (2 MiB). */
+  /**
+   * Writes input of the program. Resolves once the data is queued or sent. Waits while more is unconfirmed than the
+   * server allows (2 MiB).
+   */
   write(data: Uint8Array): Promise<void>
   /** Closes the input after the data that was written before. */
   closeInput(): void
   resize(rows: number, columns: number): void
   signal(signal: SessionSignal): void
-  /** Disconnects. The program continues to run. */
+  /** Disconnects from the session. The program continues to run. */
   detach(): void
 }
 
@@ -59,7 +62,7 @@ const finalCodes: Readonly<Record<number, string>> = {
   4409: 'Another client has taken over this session.',
 }
 
-/** Close code: the server no longer has the session, so the rest of its output is lost. */
+/** Close code of the server for a session that no longer exists: the rest of its output is lost. */
 const sessionGone = 4404
 const goneText = 'The program has ended, but the end of its output was lost with the connection.'
 
@@ -72,20 +75,20 @@ class Connection implements SessionConnection {
   readonly #options: SessionOptions
   readonly #result = Promise.withResolvers<SessionResult>()
   #socket: WebSocket | undefined
-  /** Bytes of output that `onOutput` has processed. */
+  /** Number of bytes of each output stream that `onOutput` has processed. */
   readonly #have = { stdout: 0, stderr: 0 }
-  /** Handles messages one after the other. */
+  /** Settles when all received messages are handled: they are handled one after the other. */
   #turn = Promise.resolve()
   /** Input that the program has not confirmed, and the position of its first byte. */
   #unconfirmed: Uint8Array[] = []
   #confirmed = 0
   #inputWindow = inputWindowBytes
-  /** Whether `#confirmed` is known. Until then, no input is sent. */
+  /** Whether `#confirmed` is known, as reported by the server. Until then, no input is sent. */
   #isBased = false
   #inputClosed = false
-  /** The program reads no more input. */
+  /** Whether the program reads no more input, so that input is discarded. */
   #isDiscarding = false
-  /** Performs writes in order. */
+  /** Settles when all writes are done: they are performed in order. */
   #writing = Promise.resolve()
   #room = Promise.withResolvers<void>()
   #size: { readonly rows: number; readonly columns: number } | undefined
@@ -182,7 +185,7 @@ class Connection implements SessionConnection {
   async #take(socket: WebSocket, data: unknown): Promise<void> {
     if (this.#over || socket !== this.#socket) return
     if (data instanceof ArrayBuffer) return this.#takeOutput(socket, data)
-    // The server checks its messages against their schema.
+    // Not validated here, because the server checks its messages against their schema.
     const message = JSON.parse(String(data)) as ServerMessage
     switch (message.type) {
       case 'attached':
@@ -208,13 +211,13 @@ class Connection implements SessionConnection {
     if (socket === this.#socket) this.#tell({ type: 'ack', ...this.#have })
   }
 
-  /** Sends what the program has not received, in the order in which it was written. */
+  /** After a connect, sends the input that the program has not received, in the order of the writes. */
   #resume(received: number): void {
     this.#attached = true
     this.#lostAtMs = undefined
     this.#tries = 0
     this.#options.onState?.('open')
-    // An earlier client of the session may have written input, so the position need not be 0.
+    // Adopt the position of the server: an earlier client of the session may have written input, so it need not be 0.
     if (!this.#isBased) this.#confirmed = received
     this.#isBased = true
     this.#confirm(received)
@@ -281,15 +284,13 @@ class Connection implements SessionConnection {
   }
 }
 
-/**
- * The origin for WebSocket URLs. Browsers accept relative URLs for requests, but not all browsers do for WebSockets.
- */
+/** Returns the origin for WebSocket URLs. Some browsers accept relative URLs for requests but not for WebSockets. */
 function webSocketOrigin(baseUrl: string): string {
   const page: unknown = baseUrl === '' ? Reflect.get(globalThis, 'location') : undefined
   return String(page ? Reflect.get(Object(page), 'origin') : baseUrl).replace(/^http/, 'ws')
 }
 
-/** Whether the server would refuse the same request again. */
+/** Whether the server would refuse the same request again, so that a retry is useless. */
 function isFinal(cause: unknown): boolean {
   const status: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'status') : undefined
   return typeof status === 'number' && status >= 400 && status < 500 && status !== 429

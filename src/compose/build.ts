@@ -6,7 +6,7 @@ import { type Field, member, members, pairs, text, unsupported } from './reader.
 export interface BuildOptions {
   /** The build's folder, relative to the current directory. */
   readonly context: string
-  /** Path relative to `context`. */
+  /** Path of the Dockerfile, relative to `context`. */
   readonly dockerfile: string | undefined
   readonly inline: string | undefined
   readonly target: string | undefined
@@ -14,9 +14,9 @@ export interface BuildOptions {
 }
 
 const impossible: Readonly<Record<string, string>> = {
-  secrets: 'is not supported: a build has no secrets',
-  ssh: 'is not supported: a build has no keys',
-  additional_contexts: 'is not supported: a build has one folder',
+  secrets: 'is not supported: builds of compose files get no secrets',
+  ssh: 'is not supported: builds of compose files get no SSH keys',
+  additional_contexts: 'is not supported: a build gets only the folder "context"',
   entitlements: 'is not supported',
 }
 
@@ -24,8 +24,8 @@ export interface ServiceBuild {
   readonly source: BuildSource
   readonly options: BuildOptions
   /**
-   * Build settings of the app. Only used for a repository, because for a folder, the Dockerfile is rewritten before the
-   * upload.
+   * Build settings of the app (Dockerfile, arguments, secrets). Only used for a repository, because for a folder, the
+   * Dockerfile is rewritten before the upload.
    */
   readonly inputs?: BuildInputs | undefined
 }
@@ -75,6 +75,6 @@ function repositoryOf(field: Field, context: string, { inline, target }: BuildOp
   return { repository, branch, submodules: false }
 }
 
-/** Build arguments. One without a value is left out. */
+/** Returns the build arguments. An argument without a value is left out. */
 const argumentsOf = (field: Field | undefined): Record<string, string> =>
   Object.fromEntries([...pairs(field)].flatMap(([name, { value }]) => (value === null ? [] : [[name, value]])))

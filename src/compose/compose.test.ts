@@ -5,7 +5,7 @@ import { loadModel } from './load.ts'
 import { splitWords } from './reader.ts'
 import { stackOf } from './stack.ts'
 
-/** Plans a stack from files by name; compose.yaml is the main one. */
+/** Plans a stack from compose files, given by name; compose.yaml is the main one. */
 async function plan(
   given: string | Readonly<Record<string, string>>,
   env: Readonly<Record<string, string>> = {},
@@ -131,7 +131,7 @@ describe('a service of a compose file', () => {
     ['environment: { a b: 1 }', 4, 'is not a name of a variable'],
     ['volumes: ["d:/d"]\nscale: 2', 5, 'only one VM'],
     ['deploy: { resources: { reservations: { devices: [{ capabilities: [gpu] }] } } }', 4, 'no devices'],
-    ['build: { context: ., secrets: [x] }', 4, 'a build has no secrets'],
+    ['build: { context: ., secrets: [x] }', 4, 'builds of compose files get no secrets'],
     ['build: { context: ., dockerfile: ../Dockerfile }', 4, 'must be in the folder'],
     ['build: "https://github.com/a/b.git#main:sub"', 4, 'built from its top'],
     ['volumes_from: ["container:b"]', 4, 'containers outside of the file'],
@@ -174,7 +174,7 @@ describe('a service of a compose file', () => {
       'deploy: { restart_policy: { condition: on-failure, max_attempts: 900 } }',
       { restart: 'on-failure', max_restarts: 100 },
     ],
-  ])('is restarted as "%s" demands', async (lines, expected) => {
+  ])('is restarted after an exit according to "%s"', async (lines, expected) => {
     const { services, findings } = await plan(service(lines))
     const { restart, max_restarts } = services[0]?.app.processes.web ?? {}
     expect(JSON.parse(JSON.stringify({ restart, max_restarts }))).toEqual(expected)

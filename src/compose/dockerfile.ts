@@ -1,13 +1,13 @@
 /**
- * Writes build arguments into a Dockerfile and cuts it after the target stage, because builds support neither. The rest
- * is unchanged.
+ * Writes build arguments into a Dockerfile and cuts it after the target stage, because Mote's builds support neither.
+ * The rest is unchanged.
  */
 
 const heredoc = /<<-?\s*["']?([A-Za-z_][A-Za-z0-9_]*)["']?/g
 
 /**
  * Returns the changed text of a Dockerfile.
- * @throws Error if there is no such stage, or a value cannot be written into a Dockerfile
+ * @throws Error if the Dockerfile has no stage named `target`, or a value cannot be written into a Dockerfile
  */
 export function fixedDockerfile(
   text: string,
@@ -20,7 +20,7 @@ export function fixedDockerfile(
   for (const instruction of instructionsOf(text)) {
     const from = /^\s*FROM\s+(?:--\S+\s+)*\S+(?:\s+AS\s+(\S+))?/i.exec(instruction)
     if (from) {
-      // The target never depends on later stages.
+      // Stop after the target stage, which never depends on later stages.
       if (isTarget) break
       stage++
       isTarget = target !== undefined && (from[1]?.toLowerCase() === target.toLowerCase() || target === String(stage))
@@ -42,7 +42,7 @@ function instructionsOf(text: string): string[] {
   for (let at = 0; at < lines.length; at++) {
     const parts = [lines[at] ?? '']
     const isComment = /^\s*(#|$)/.test(parts[0] ?? '')
-    // A comment between continued lines does not end the instruction.
+    // Comments and empty lines between continued lines do not end the instruction.
     while (
       !isComment &&
       (/\\\s*$/.test(parts.at(-1) ?? '') || (parts.length > 1 && /^\s*(#|$)/.test(parts.at(-1) ?? ''))) &&

@@ -3,7 +3,7 @@ import { interpolate, type Variables } from './interpolate.ts'
 import { Invalid } from './faults.ts'
 
 const mostBytes = 262_144
-/** Does not use Buffer, which browsers lack. */
+/** Returns the length in UTF-8 bytes. `Buffer.byteLength` is not available in browsers. */
 const byteLength = (text: string) => new TextEncoder().encode(text).length
 const mostVariables = 1000
 const assignment = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?$/s
@@ -11,7 +11,7 @@ const assignment = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?$/s
 /**
  * Returns the variables of the file. The value is undefined for a name without "=", whose value comes from the
  * environment.
- * @param variables may be referred to by values without single quotes, like variables of earlier lines
+ * @param variables values without single quotes may refer to these, and to variables of earlier lines
  * @throws Invalid
  */
 export function readEnvFile(text: string, file: string, variables: Variables): Map<string, string | undefined> {
@@ -41,7 +41,7 @@ export function readEnvFile(text: string, file: string, variables: Variables): M
       found.set(name, expand(value.replace(/(?:^|\s)#.*/s, '').trim()))
       continue
     }
-    // A quoted value may extend over several lines.
+    // A quoted value may extend over several lines, up to the closing quote.
     const parts = [value.slice(1)]
     while (endOf(parts.at(-1) ?? '', quote) < 0 && at + 1 < lines.length) parts.push(lines[++at] ?? '')
     const last = parts.pop() ?? ''
@@ -63,8 +63,8 @@ function endOf(text: string, quote: string): number {
 }
 
 /**
- * Replacements of escape sequences. An escaped dollar sign becomes `$$`, which the interpolation reads as a literal
- * one.
+ * Replacements of escape sequences. An escaped dollar sign becomes `$$`, which `interpolate` reads as a literal dollar
+ * sign.
  */
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', $: '$$', '"': '"', '\\': '\\' }
 const unescaped = (raw: string) => raw.replaceAll(/\\([\s\S])/g, (all, one: string) => escapes[one] ?? all)

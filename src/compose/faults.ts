@@ -1,4 +1,4 @@
-/** A position in a file. */
+/** A position in a compose file. */
 export interface Place {
   readonly file: string
   readonly line: number
@@ -7,7 +7,7 @@ export interface Place {
 
 export interface Fault {
   readonly at: Place
-  /** Path of the key, such as `services.web.build`; empty for a syntax error. */
+  /** Path of the key with the error, such as `services.web.build`; empty for a syntax error. */
   readonly field: string
   readonly message: string
 }

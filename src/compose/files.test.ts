@@ -6,7 +6,7 @@ import { stackOf } from './stack.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** Plans compose.yaml, in a folder with these other files. */
+/** Plans the stack in compose.yaml, which is in a folder with the given files. */
 async function plan(compose: string, disk: Readonly<Record<string, string>> = {}, env: Record<string, string> = {}) {
   const files = {
     read: async (path: string) => (path === 'compose.yaml' ? compose : undefined),

@@ -6,19 +6,21 @@ import type { Files, FolderEntry, Model } from './load.ts'
 import { differs, faultOf, type Field, items, member, text, unsupported } from './reader.ts'
 import { isOfBuild, type Mount, mountOf } from './volumes.ts'
 
-/** Limits of the API on the files of an app. */
+/** Limits on the files of an app, as in the API: number, and total size in bytes. */
 const mostFiles = 64
 const mostBytes = 512 << 10
 
 export interface ServiceFiles {
   readonly files: readonly GivenFile[]
-  /** Positions, in the compose file, of the mounts whose contents are copied as files. */
+  /** Positions, in the compose file, of the mounts whose files are copied into the VM. */
   readonly mounts: ReadonlySet<Place>
-  /** Bind mounts of folders that do not exist, by position. Docker would create an empty folder for such a mount. */
+  /**
+   * Source folders of bind mounts that do not exist, by the position of the mount. Docker would create an empty folder.
+   */
   readonly created: ReadonlyMap<Place, string>
 }
 
-/** Reads the contents of all files that the service gets. */
+/** Reads the contents of all files that a service gets from configs, secrets and bind mounts. */
 export async function filesOf(service: Field, model: Model, files: Files): Promise<ServiceFiles> {
   const found = new Map<string, GivenFile>()
   const mounts = new Set<Place>()
@@ -109,8 +111,8 @@ async function contentOf(field: Field, { model, files }: Reading): Promise<Uint8
 const besidePath = (field: Field, name: string) => (isAbsolute(name) ? name : join(dirname(field.tree.at.file), name))
 
 /**
- * Directories that belong to the operating system. A missing folder there never becomes a volume, because it depends on
- * the computer.
+ * Directories of the operating system. A missing folder in them never becomes a volume, because what they contain
+ * depends on the computer.
  */
 const ofHost = ['/boot', '/dev', '/lib', '/proc', '/run', '/sys', '/tmp', '/usr/src', '/var/lib/docker', '/var/run']
 
@@ -127,19 +129,19 @@ function boundPath(field: Field, mount: Mount): string | undefined {
   if (mount.type !== 'bind' || !/^\.{0,2}[\w/@+-]/.test(mount.source)) return undefined
   if (isAbsolute(mount.source) || mount.source.startsWith('~')) return undefined
   const source = besidePath(field, mount.source)
-  // Compared with the folder of the file that contains the mount, which may be an included file or an override
-  // elsewhere.
+  // A relative source is relative to the folder of the file that contains the mount. That file may be an included one
+  // or an override in another folder.
   const isOutside = isAbsolute(source) ? !source.startsWith(`${dirname(field.tree.at.file)}/`) : source.startsWith('..')
   return isOutside ? undefined : source
 }
 
 /**
- * Matches names of files such as `a.conf` or `a.sock`, but not of folders such as `conf.d` or `.cache`. If a file is
- * missing, Docker would create a folder in its place, which is not meant.
+ * Matches names of files such as `a.conf` or `a.sock`, but not of folders such as `conf.d` or `.cache`. Docker creates
+ * a folder in place of a missing file, which is hardly ever intended, so such a mount becomes no volume.
  */
 const fileName = /[^/]\.(?!d$)[A-Za-z][A-Za-z0-9]{0,5}$/
 
-/** @returns the source folder of a bind mount, if it does not exist or is empty */
+/** Returns the source folder of a bind mount if it does not exist or is empty, otherwise undefined. */
 async function missingFolder(field: Field, reading: Reading): Promise<string | undefined> {
   const { files, service } = reading
   const mount = mountOf(field)
@@ -151,7 +153,7 @@ async function missingFolder(field: Field, reading: Reading): Promise<string | u
   return files.list && (found === undefined || (found.isFolder && found.entries.length === 0)) ? source : undefined
 }
 
-/** Copies the files of a bind mount in the project folder. @returns false if this is another kind of mount */
+/** Copies the files of a bind mount in the project folder. @returns false if the mount is of another kind */
 async function mounted(field: Field, reading: Reading): Promise<boolean> {
   const { files, service } = reading
   const mount = mountOf(field)

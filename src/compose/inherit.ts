@@ -2,7 +2,7 @@
 import { faultOf, type Field, member, oneOrMany, type Reader, text, unsupported } from './reader.ts'
 import type { Mapping, Tree } from './tree.ts'
 
-/** Returns the services, to which the mounts of the services in their `volumes_from` are added. */
+/** Returns the services, each with the additional mounts of the services in its `volumes_from`. */
 export function withVolumesFrom(services: ReadonlyMap<string, Mapping>, reader: Reader): Map<string, Mapping> {
   return new Map(
     [...services].map(([name, tree]) => {
@@ -17,7 +17,7 @@ export function withVolumesFrom(services: ReadonlyMap<string, Mapping>, reader: 
   )
 }
 
-/** Returns the mounts for an entry `service` or `service:ro`. */
+/** Returns the mounts of another service, for an entry `service` or `service:ro` of `volumes_from`. */
 function mountsFrom(field: Field, services: ReadonlyMap<string, Mapping>): readonly Tree[] {
   const [name = '', mode] = (text(field) ?? '').split(':')
   if (name === 'container') unsupported(field, 'is not supported: containers outside of the file are unknown here')

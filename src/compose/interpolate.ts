@@ -2,15 +2,18 @@
 import { Invalid, type Place } from './faults.ts'
 
 export interface Variables {
-  /** Returns undefined if the variable is not set. */
+  /** Returns the value of a variable; undefined if it is not set. */
   get(name: string): string | undefined
-  /** Called for a variable that is not set and has no default. */
+  /** Called for each use of a variable that is not set and has no default. */
   missing(name: string, at: Place): void
 }
 
 const mostDepth = 10
 const name = /^[A-Za-z_][A-Za-z0-9_]*/
-/** Maximum length of a value. Without it, variables that repeat others could make values of any length. */
+/**
+ * Maximum length of a value after the replacement. Without a limit, variables that contain others several times could
+ * make values of any length.
+ */
 const mostLength = 65_536
 
 /** Replaces the variables in a text. @throws Invalid for a required variable that is not set, and for wrong syntax */
@@ -23,12 +26,14 @@ interface Context {
   readonly at: Place
   readonly variables: Variables
   readonly depth: number
-  /** False for a default that is not used, which is only parsed to find its end. */
+  /**
+   * Whether the result is used; false for the default of a variable that is set, which is only parsed to find its end.
+   */
   readonly isUsed: boolean
 }
 
 /**
- * Expands variables in the text from an index on.
+ * Replaces variables in the text, beginning at an index.
  * @param inner whether to stop at the brace that closes an outer expression
  * @returns the expanded text, and the index after it
  */
@@ -55,7 +60,7 @@ function expand(text: string, from: number, inner: boolean, context: Context): [
   return [result, index]
 }
 
-/** Expands one variable. @param index the index after its `$` */
+/** Replaces one variable. @param index the index after its `$` */
 function variable(text: string, index: number, context: Context): [string, number] {
   if (text[index] !== '{') {
     const plain = name.exec(text.slice(index, index + 256))?.[0]

@@ -1,6 +1,6 @@
-/** The keys of a service, by what becomes of them. Any other key is unknown. */
+/** The keys of a service in a compose file, grouped by how they are handled. Any other key is unknown. */
 
-/** Mapped to settings of the app. */
+/** Keys that become settings of the app. */
 export const mapped = [
   ...['image', 'build', 'command', 'entrypoint', 'environment', 'env_file', 'ports', 'expose', 'volumes', 'tmpfs'],
   'volumes_from',
@@ -8,7 +8,7 @@ export const mapped = [
   ...['extends', 'networks', 'network_mode', 'configs', 'secrets', 'platform', 'stop_grace_period', 'x-mote'],
 ] as const
 
-/** Ignored without a report, because they do not matter for a service with its own VMs. */
+/** Keys that are ignored without a report, because they do not matter for a service with its own VMs. */
 export const harmless = [
   ...['labels', 'label_file', 'annotations', 'container_name', 'logging', 'stdin_open', 'tty', 'init', 'pull_policy'],
   ...[
@@ -33,11 +33,11 @@ export const harmless = [
     'security_opt',
   ],
   ...['cap_drop', 'read_only', 'userns_mode', 'uts', 'isolation', 'external_links', 'pull_refresh_after'],
-  // An extension of Coolify.
+  // A key that only Coolify defines.
   'exclude_from_hc',
 ] as const
 
-/** Ignored, which is reported with this reason. */
+/** Keys that are ignored, with the reason that is reported to the user. */
 export const different: Readonly<Record<string, string>> = {
   user: 'is ignored: the program runs as the user of the image',
   working_dir: 'is ignored: the program starts in the directory of the image',
@@ -55,7 +55,7 @@ export const different: Readonly<Record<string, string>> = {
   runtime: 'is ignored: the hosts choose how VMs run',
 }
 
-/** Unsupported, with the reason. */
+/** Keys that are not supported, with the reason that is reported to the user. */
 export const impossible: Readonly<Record<string, string>> = {
   devices: 'is not supported: VMs have no devices of the host',
   device_cgroup_rules: 'is not supported: VMs have no devices of the host',
@@ -65,7 +65,7 @@ export const impossible: Readonly<Record<string, string>> = {
   credential_spec: 'is not supported',
   provider: 'is not supported',
   models: 'is not supported',
-  post_start: 'is not supported: start the program with a script that does it',
+  post_start: 'is not supported: let a script do it that then starts the program',
   pre_stop: 'is not supported: handle SIGTERM in the program',
   use_api_socket: 'is not supported: there is no Docker in the VMs',
 }

@@ -11,12 +11,16 @@ import { merge } from './merge.ts'
 import { type Mapping, readTree, type Tree } from './tree.ts'
 
 export interface Files {
-  /** Returns undefined for a file that does not exist. */
+  /** Returns the text of a file; undefined if the file does not exist. */
   read(path: string): Promise<string | undefined>
-  /** Returns undefined if the path is not a file. Absent if local files cannot be read, as for templates. */
+  /**
+   * Returns the content of a file; undefined if the path is not a file. Absent if local files cannot be read, as for
+   * templates.
+   */
   bytes?(path: string): Promise<Uint8Array<ArrayBuffer> | undefined>
   /**
-   * Returns all files in and below a folder, or the file itself; undefined if there is neither. Absent like `bytes`.
+   * Returns all files in and below a folder, or the file itself; undefined if there is neither. Absent if local files
+   * cannot be read, as for templates.
    */
   list?(path: string): Promise<FolderListing | undefined>
 }
@@ -27,7 +31,7 @@ export interface FolderListing {
 }
 
 export interface FolderEntry {
-  /** Relative to the listed folder; empty if a file was listed. */
+  /** Path of the entry relative to the listed folder; empty if a file was listed. */
   readonly path: string
   readonly isExecutable: boolean
 }
@@ -37,7 +41,7 @@ export interface Model {
   readonly services: ReadonlyMap<string, Mapping>
   readonly volumes: ReadonlyMap<string, Tree>
   readonly networks: ReadonlyMap<string, Tree>
-  /** Top-level `configs`, `secrets` and unknown keys, by name. */
+  /** Top-level `configs`, `secrets` and unknown keys of the files, by name. */
   readonly others: ReadonlyMap<string, Tree>
   /** Variables that are used but not set, with the position of their first use. */
   readonly missing: ReadonlyMap<string, Place>
@@ -90,7 +94,7 @@ interface Loader {
   readonly open: Set<string>
 }
 
-/** Reads one file and replaces variables in it. */
+/** Reads one compose file and replaces the variables in it. */
 async function fileTree(path: string, loader: Loader, variables: Variables, by?: Place): Promise<Mapping> {
   const known = loader.trees.get(path)
   if (known) return known
@@ -104,7 +108,7 @@ async function fileTree(path: string, loader: Loader, variables: Variables, by?:
   return tree
 }
 
-/** Merges the files, and what they include. */
+/** Merges the compose files, and the files that they include. */
 async function combined(paths: readonly string[], loader: Loader, variables: Variables, by?: Place): Promise<Mapping> {
   const trees: Mapping[] = []
   for (const path of paths) {
@@ -150,8 +154,8 @@ async function included(item: Tree, from: string, loader: Loader, variables: Var
 }
 
 /**
- * Returns the variables for an included file: those of the whole stack and, if they are not set there, those of the
- * `env_file` of this include.
+ * Returns the variables for an included file: those of the whole stack; for names that are not set there, those of the
+ * `env_file` of the include.
  */
 async function withEnvFiles(item: Tree, from: string, loader: Loader, variables: Variables): Promise<Variables> {
   const given = item.kind === 'map' ? item.entries.get('env_file') : undefined
@@ -166,7 +170,7 @@ async function withEnvFiles(item: Tree, from: string, loader: Loader, variables:
   return { get: name => variables.get(name) ?? own.get(name), missing: variables.missing }
 }
 
-/** Returns the path of a file that another file refers to. */
+/** Resolves the name of a file that another file refers to, relative to the folder of the referring file. */
 export function beside(from: string, name: string, at: Place, field: string): string {
   if (/^[a-z][a-z0-9+.-]*:/i.test(name) || name.startsWith('git@'))
     throw wrong(at, field, 'must be a file of this computer: remote files are not read')
@@ -223,7 +227,7 @@ async function servicesIn(
   return sectionOf(await fileTree(path, loader, variables, by), 'services')
 }
 
-/** Returns a top-level section of a file; empty if it is absent. */
+/** Returns a top-level section of a compose file; empty if it is absent. */
 function sectionOf(root: Mapping, name: string): ReadonlyMap<string, Tree> {
   const section = root.entries.get(name)
   if (section === undefined || (section.kind === 'scalar' && section.value === null)) return new Map()

@@ -1,7 +1,9 @@
 /** Merges two trees, as the Compose Specification defines it for files and extended services. */
 import type { List, Mapping, Tree } from './tree.ts'
 
-/** Lists that replace each other instead of being appended, because together they would be another command. */
+/**
+ * Keys whose lists replace each other. Other lists are appended, but appending one command to another makes no sense.
+ */
 const replaced = new Set(['command', 'entrypoint', 'test'])
 /** Keys whose values may be lists of NAME=value and are merged by name. */
 const pairs = new Set(['environment', 'labels', 'args', 'annotations', 'sysctls', 'extra_hosts'])
@@ -9,7 +11,7 @@ const pairs = new Set(['environment', 'labels', 'args', 'annotations', 'sysctls'
 /** Merges `over` into `base`. @param path keys that lead to both trees */
 export function merge(base: Tree, over: Tree, path: readonly string[]): Tree {
   const key = path.at(-1) ?? ''
-  // A null value does not replace anything.
+  // A null value in the override does not replace a value.
   if (over.kind === 'scalar' && over.value === null && path.length > 0 && !isService(path)) return base
   if (pairs.has(key)) return mergedTrees(asMap(base), asMap(over), path)
   if (key === 'depends_on' || key === 'networks') return mergedTrees(named(base), named(over), path)
@@ -31,7 +33,7 @@ function mergedTrees(base: Tree, over: Tree, path: readonly string[]): Tree {
   return over
 }
 
-/** Appends the lists, without repeated texts. */
+/** Appends one list to another, without repeated texts. */
 function joined(base: List, over: List): List {
   const texts = new Set(over.items.map(item => (item.kind === 'scalar' ? item.text : undefined)))
   const kept = base.items.filter(item => item.kind !== 'scalar' || !texts.has(item.text))

@@ -6,7 +6,7 @@ export type PortChoice = { readonly kind: 'web'; readonly port: number } | { rea
 
 interface Published {
   readonly field: Field
-  /** Port in the container. */
+  /** Port on which the program in the container listens. */
   readonly target: number
   readonly protocol: string
 }
@@ -43,7 +43,7 @@ function chosen(own: Field | undefined, published: readonly Published[]): PortCh
   return http ? { kind: 'web', port: http.target } : { kind: 'worker' }
 }
 
-/** Parses `[address:][published:]target[/protocol]`, or a map. Of a range, the first port counts. */
+/** Parses `[address:][published:]target[/protocol]`, or a map. If `target` is a range, returns its first port. */
 function publishedPort(field: Field): Published | undefined {
   if (field.tree.kind === 'map') {
     const target = number(member(field, 'target'), 1)

@@ -5,7 +5,7 @@ import type { Tree } from './tree.ts'
 
 /**
  * A setting that does not work as in Compose. `unsupported`: cannot work here, so nothing is deployed unless the user
- * skips it. `differs`: is ignored or works in another way, which may matter.
+ * skips it. `differs`: is ignored or works in another way, which is only reported.
  */
 export interface Finding extends Fault {
   readonly level: 'unsupported' | 'differs'
@@ -13,7 +13,7 @@ export interface Finding extends Fault {
 
 export interface Reader {
   readonly findings: Finding[]
-  /** Violations of the Compose Specification. */
+  /** Violations of the Compose Specification in the files. */
   readonly faults: Fault[]
 }
 
@@ -33,7 +33,7 @@ export const unsupported = ({ reader, tree, path }: Field, message: string): voi
 export const differs = ({ reader, tree, path }: Field, message: string): void =>
   void reader.findings.push({ level: 'differs', at: tree.at, field: path, message })
 
-/** Returns the member of a map; undefined if it is absent or null. */
+/** Returns the value of a key in a map; undefined if it is absent or null. */
 export function member(field: Field | undefined, name: string): Field | undefined {
   if (!field) return undefined
   const value = field.tree.kind === 'map' ? field.tree.entries.get(name) : undefined
@@ -59,7 +59,7 @@ export function items(field: Field | undefined): Field[] {
   return field.tree.items.map((tree, at) => ({ ...field, tree, path: `${field.path}[${at}]` }))
 }
 
-/** Returns the items of a list, or a single value as the only item. */
+/** Returns the items of a list; any other value is returned as the only item. */
 export const oneOrMany = (field: Field | undefined): Field[] =>
   field?.tree.kind === 'list' ? items(field) : field ? [field] : []
 
@@ -73,7 +73,7 @@ export function text(field: Field | undefined): string | undefined {
 export function flag(field: Field | undefined): boolean {
   if (!field) return false
   const { tree } = field
-  // After replacing variables, as in "${DEBUG:-true}", the value is text.
+  // Accept text, too: when variables are replaced, as in "${DEBUG:-true}", the value becomes text.
   if (tree.kind === 'scalar' && ['true', 'false'].includes(tree.text)) return tree.text === 'true'
   faultOf(field, 'must be true or false')
   return false

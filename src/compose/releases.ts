@@ -50,7 +50,8 @@ export function asReleases(services: readonly Service[], reader: Reader): Servic
 }
 
 /**
- * Makes the service a worker that is not restarted after it has completed, unless its restart policy is for failures.
+ * Makes the service a worker that is not restarted after it has completed, unless its restart policy restarts it after
+ * failures.
  */
 function asTask(service: Service): Service {
   const { app } = service

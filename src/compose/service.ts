@@ -29,11 +29,11 @@ export interface Service {
   readonly name: string
   readonly at: Place
   readonly app: EffectiveFile
-  /** How to build the folder; undefined for an image. */
+  /** How to build the image from a folder; undefined if the service uses an existing image. */
   readonly build: BuildOptions | undefined
   readonly needs: readonly Need[]
   /**
-   * Replaces the entrypoint of the image; undefined or empty: the image's own is kept, and `command` is its arguments.
+   * Replaces the entrypoint of the image; undefined or empty: the image keeps its own, and `command` has its arguments.
    */
   readonly entrypoint: readonly string[] | undefined
   readonly command: readonly string[] | undefined
@@ -55,11 +55,14 @@ export interface ServiceContext {
   /** Variables from the service's `env_file` files. */
   readonly envFiles: ReadonlyMap<string, string>
   readonly files: ServiceFiles
-  /** Returns the value of a variable for which the service gives only the name. */
+  /** Returns the value of a variable for which the compose file gives only the name. */
   readonly variable: (name: string) => string | undefined
 }
 
-/** The platform's default port. A worker gets it, so that a comparison with the installed app finds no change. */
+/**
+ * The platform's default port. A worker also gets this port, so that a comparison with the installed app, which has it,
+ * finds no change.
+ */
 const defaultPort = 8080
 const drainSeconds = 30
 
@@ -146,7 +149,7 @@ function checkKeys(field: Field): void {
   if (platform && !/^linux(\/|$)/.test(text(platform) ?? '')) unsupported(platform, 'is not supported: VMs run Linux')
 }
 
-/** Whether the value has an effect: it is neither empty nor false. */
+/** Whether a setting has an effect: its value is neither empty nor false. */
 function isGiven({ tree }: Field): boolean {
   if (tree.kind === 'scalar') return tree.text !== '' && tree.text !== 'false'
   return tree.kind === 'list' ? tree.items.length > 0 : tree.entries.size > 0
@@ -158,7 +161,7 @@ function checkOwn(own: Field | undefined): void {
     if (!ownKeys.includes(key)) faultOf(value, `is unknown. x-mote may have: ${ownKeys.join(', ')}`)
 }
 
-/** Returns the app's command. Without an entrypoint in the file, the image's entrypoint is kept. */
+/** Returns the app's command. If the compose file has no entrypoint, the image keeps its own. */
 function programOf(entrypoint: readonly string[] | undefined, command: readonly string[] | undefined) {
   if (entrypoint && entrypoint.length > 0) return { command: [...entrypoint, ...(command ?? [])] }
   return { command: [], ...(command && command.length > 0 ? { arguments: command } : {}) }
@@ -244,7 +247,7 @@ function replicasOf(field: Field, volumes: readonly FileVolume[]): number {
 }
 
 /**
- * Returns the restart policy. Without one in the file, a program is always restarted. In Compose it would not be, but
+ * Returns the restart policy. If the file has none, the program is always restarted. In Compose it would not be, but
  * users expect a server to stay up.
  */
 function restartsOf(field: Field): Pick<Worker, 'restart' | 'max_restarts'> {
@@ -260,7 +263,7 @@ function restartsOf(field: Field): Pick<Worker, 'restart' | 'max_restarts'> {
   }
 }
 
-/** Returns the path that must respond before a version gets requests. */
+/** Returns the path that must respond before a new version gets requests. */
 function healthOf(field: Field, choice: PortChoice): string {
   const own = text(member(member(field, 'x-mote'), 'health'))
   if (own?.startsWith('/')) return own

@@ -1,4 +1,4 @@
-/** Sizes of VMs. */
+/** Memory sizes of VMs. */
 
 const memorySizes = [512, 1024, 2048, 4096] as const
 

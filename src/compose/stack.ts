@@ -15,7 +15,7 @@ import { folderVolume, type StackVolume, volumesOf } from './volumes.ts'
 
 export interface Stack {
   readonly name: string
-  /** Each service comes after those on which it depends. */
+  /** The services, each after those on which it depends. */
   readonly services: readonly StackService[]
   readonly volumes: readonly StackVolume[]
   readonly findings: readonly Finding[]
@@ -123,7 +123,7 @@ function checkedName(service: Service, field: Field): Service {
       level: 'differs',
       at: tree.at,
       field: field.path,
-      message: `is the app ${app.app}: use that name in addresses`,
+      message: `becomes the app ${app.app}: use that name in addresses`,
     })
   return service
 }

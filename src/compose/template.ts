@@ -3,7 +3,7 @@ import { Invalid } from './faults.ts'
 import { readTree, type Tree } from './tree.ts'
 
 export interface Question {
-  /** Name of the variable in the compose file. */
+  /** Name of the variable that the answer sets in the compose file. */
   readonly name: string
   readonly ask: string
   /** Length of a generated answer; undefined if the answer is not generated. */
@@ -70,23 +70,29 @@ const letters = 'abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
 /**
  * Generates a password of letters and digits, which need no quoting in URLs and command lines.
- * @param random random bytes, at least one per character
+ * @param random at least one random byte per character
  */
 export const passwordOf = (random: Uint8Array, length: number): string =>
   Array.from({ length }, (_, at) => letters[(random[at] ?? 0) % letters.length]).join('')
 
-/** Returns a function that names the app of a service: `app` gets the stack's name, all others get it as a prefix. */
+/**
+ * Returns a function that returns the app name of a service: the stack's name for the service `app`, otherwise the
+ * stack's name and the service's name.
+ */
 export function templateAppName(stack: string): (service: string) => string {
   return service => {
     if (service === 'app') return stack
     const name = `${stack}-${service}`
-    // App names have at most 40 characters.
+    // Shorten the name, because app names have at most 40 characters.
     if (name.length <= 40) return name
     return `${stack.slice(0, 30).replace(/(?<!-)-+$/, '')}-${shortHash(name)}`
   }
 }
 
-/** FNV-1a, which browsers can compute synchronously. The hash only needs to differ between the services of a stack. */
+/**
+ * Returns the FNV-1a hash of a text, which browsers can compute synchronously. It only needs to differ between the
+ * services of a stack.
+ */
 function shortHash(text: string): string {
   let hash = 0x811c9dc5
   for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193)

@@ -10,7 +10,7 @@ import { isSameImage } from './releases.ts'
 import type { Need, Service } from './service.ts'
 import { memoryFor } from './sizes.ts'
 
-/** Returns the services, without those that run in the VM of another service. */
+/** Returns the services without those that run in the VM of another service. */
 export async function together(services: ReadonlyMap<string, Service>, reader: Reader): Promise<Map<string, Service>> {
   const merged = new Map([...services].map(([name, service]) => [name, withTasks(service, services)]))
   const ending = new Set(
@@ -35,8 +35,8 @@ export async function together(services: ReadonlyMap<string, Service>, reader: R
 }
 
 /**
- * Makes a service wait until a service that shares a volume with it has completed, if that one is never restarted: such
- * a service prepares the volume, and only one VM can use the volume.
+ * If a service shares a volume with another one that is never restarted, makes it wait until that one has completed: it
+ * prepares the volume, and only one VM can use the volume.
  */
 function withTasks(service: Service, services: ReadonlyMap<string, Service>): Service {
   const prepares = ({ service: name, condition }: Need) => {
@@ -61,14 +61,14 @@ function groupsOf(services: readonly Service[], ending: ReadonlySet<string>): Se
     const users = services.filter(({ app }) => app.volumes.some(one => one.name === volume))
     if (users.length < 2 || users.every(({ app }) => isReadOnly(app, volume))) continue
     const [first] = users.filter(({ name }) => !ending.has(name))
-    // A service with another image that completes first does not need the volume at the same time.
+    // A service with another image may use the volume if it completes before the others start.
     const members = users.filter(one => first && (isSameImage(one, first) || !ending.has(one.name)))
     if (members.length < 2 || !first || !members.every(one => isSameImage(one, first))) continue
     const others = groups.filter(group => group.some(one => members.includes(one)))
     for (const other of others) groups.splice(groups.indexOf(other), 1)
     groups.push([...new Set([...others.flat(), ...members])])
   }
-  // Services of a group are in the order of the file.
+  // In each group, the services have the order of the compose file.
   return groups.map(group => services.filter(one => group.includes(one)))
 }
 
@@ -114,12 +114,12 @@ async function wholeOf(
 function clashOf({ app: main }: Service, { app }: Service): string | undefined {
   for (const volume of app.volumes) {
     const there = main.volumes.find(one => one.mount === volume.mount)
-    if (there && there.name !== volume.name) return `both have another volume at ${volume.mount}`
+    if (there && there.name !== volume.name) return `they mount different volumes at ${volume.mount}`
   }
   const fileText = ({ mode, variable, sha256, isSecret }: GivenFile) => `${mode} ${variable} ${sha256} ${isSecret}`
   for (const file of app.files ?? []) {
     const there = (main.files ?? []).find(({ path }) => path === file.path)
-    if (there && fileText(there) !== fileText(file)) return `both have another file at ${file.path}`
+    if (there && fileText(there) !== fileText(file)) return `they have different files at ${file.path}`
   }
   const secret = app.secrets?.find(name => app.env[name] !== undefined && app.env[name] !== main.env[name])
   return secret === undefined ? undefined : `the secret ${secret} must be a variable of both, with the same value`
@@ -236,7 +236,7 @@ function renamed(service: Service, mains: ReadonlyMap<string, string>, reader: R
   return { ...service, needs, app: { ...service.app, env } }
 }
 
-/** Returns a pattern for the name as a hostname: before a port, or after a scheme. */
+/** Returns a pattern that matches the name where it is a hostname: before a port, or after a URL scheme. */
 function hostPattern(name: string): RegExp {
   const plain = name.replaceAll(/[.+]/g, '\\$&')
   return new RegExp(`(?<=^|[/@,=\\s])${plain}(?=:\\d)|(?<=//(?:[^/\\s]*@)?)${plain}(?=[/:\\s]|$)`, 'g')

@@ -7,7 +7,7 @@ export interface Scalar {
   readonly kind: 'scalar'
   readonly at: Place
   readonly value: string | number | boolean | null
-  /** As written in the file, without quotes: `0644` and `1.10` are not converted to numbers. */
+  /** The value as written in the file, without quotes: `0644` and `1.10` are not converted to numbers. */
   readonly text: string
 }
 export interface List {
@@ -18,7 +18,7 @@ export interface List {
 export interface Mapping {
   readonly kind: 'map'
   readonly at: Place
-  /** A Map instead of an object, because a key in the file may be the name of a prototype member. */
+  /** The entries are a Map instead of an object, because a key in the file may be the name of a prototype member. */
   readonly entries: ReadonlyMap<string, Tree>
 }
 export type Tree = Scalar | List | Mapping
@@ -26,19 +26,16 @@ export type Tree = Scalar | List | Mapping
 /** Limit on the file size: ten times the size of large public compose files. */
 export const mostFileBytes = 262_144
 const mostDepth = 50
-/** Limit on the nodes of a tree, counted after expanding aliases. */
+/** Maximum number of nodes in a tree, counted after expanding aliases. */
 const mostNodes = 50_000
 
-/**
- * @param file name of the file, for error messages
- * @throws Invalid
- */
+/** Parses a YAML file. @param file name of the file, for error messages @throws Invalid */
 export function readTree(text: string, file: string): Tree {
   const start: Place = { file, line: 1, column: 1 }
   if (new TextEncoder().encode(text).length > mostFileBytes)
     throw new Invalid([fault(start, `The file has more than ${mostFileBytes / 1024} KiB`)])
   const lines = new LineCounter()
-  // `uniqueKeys` would compare each key with all others of its map. `mapOf` finds repeated keys faster.
+  // `uniqueKeys` is off, because it compares each key of a map with all others. `mapOf` finds repeated keys faster.
   const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: false, prettyErrors: false })
   const [document, second] = [...documents]
   if (!document) throw new Invalid([fault(start, 'The file is empty')])
@@ -66,8 +63,8 @@ const fault = (at: Place, message: string): Fault => ({ at, field: '', message }
 interface Conversion {
   readonly placeOf: (offset: number) => Place
   /**
-   * Trees of the anchors that are complete. An alias within its own anchor is therefore unknown, and no tree is
-   * endless.
+   * The tree of each YAML anchor, added when it is complete. An alias inside its own anchor is therefore unknown, so
+   * that no tree is infinite.
    */
   readonly anchors: Map<string, Tree>
   nodes: number
@@ -117,7 +114,7 @@ function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, dep
       return { ...value, at }
     if (name === '<<') merged.push(...mergedOf(value))
     else if (entries.has(name)) throw new Invalid([fault(keyAt, `The key "${name}" is in its map twice`)])
-    // Uses the key's position, because a nested value begins on a later line.
+    // Use the key's position, because a nested value begins on a later line.
     else entries.set(name, { ...value, at: keyAt })
   }
   for (const one of merged) {
@@ -143,7 +140,10 @@ function aliased(node: Alias, conversion: Conversion, at: Place): Tree {
   return tree
 }
 
-/** Counts nodes. Throws before the aliases of a file expand to more nodes than can be processed. */
+/**
+ * Adds to the number of nodes of a file. Throws before the aliases of a file expand to more nodes than can be
+ * processed.
+ */
 function count(conversion: Conversion, at: Place, nodes: number): void {
   conversion.nodes += nodes
   if (conversion.nodes > mostNodes)
@@ -152,7 +152,8 @@ function count(conversion: Conversion, at: Place, nodes: number): void {
 
 const sizes = new WeakMap<Tree, number>()
 /**
- * Returns the number of nodes in a tree, computed once per tree. Otherwise nested aliases would take exponential time.
+ * Returns the number of nodes in a tree, computed once per tree. Counting the nodes of nested aliases each time would
+ * take exponential time.
  */
 function sizeOf(tree: Tree): number {
   if (tree.kind === 'scalar') return 1

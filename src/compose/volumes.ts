@@ -38,13 +38,13 @@ export function volumesOf(field: Field | undefined, stack: string): Map<string, 
     const isExternal = external !== undefined && (external.tree.kind === 'map' || flag(external))
     const name = text(member(volume, 'name')) ?? (isExternal ? key : `${stack}-${key}`)
     const driver = member(volume, 'driver')
-    if (driver && text(driver) !== 'local') unsupported(driver, 'is not supported: volumes are disks of a host')
+    if (driver && text(driver) !== 'local') unsupported(driver, 'is not supported: volumes are disks on a host')
     const options = member(volume, 'driver_opts')
-    if (text(member(options, 'device'))) unsupported(options!, 'is not supported: a volume is an empty disk')
+    if (text(member(options, 'device'))) unsupported(options!, 'is not supported: each volume is a new, empty disk')
     if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name))
       faultOf(
         one,
-        `is the volume ${name}, whose name must have at most 63 letters, digits, dots, dashes and underscores`,
+        `becomes the volume ${name}, whose name must have at most 63 letters, digits, dots, dashes and underscores`,
       )
     found.set(key, { name, sizeMib: sizeOf(volume, options), isExternal })
   }
@@ -67,7 +67,7 @@ export interface Mount {
 
 interface MountContext {
   readonly volumes: ReadonlyMap<string, StackVolume>
-  /** Positions of the mounts whose contents are copied as files (`ServiceFiles`). */
+  /** Positions of the mounts whose files are copied into the VM (`ServiceFiles`). */
   readonly copied: ReadonlySet<Place>
   /** Missing folders that become volumes, by the position of their mount. */
   readonly created: ReadonlyMap<Place, string>
@@ -91,7 +91,7 @@ export function mountsOf(service: Field, { volumes, copied, created }: MountCont
     const mount =
       given && folder !== undefined ? { ...given, type: 'volume', source: folder, isReadOnly: false } : given
     const mapped = mount && fileVolume(service, mount, volumes)
-    // If several mounts have the same path, the last one wins, which comes from an override.
+    // If several mounts have the same path, the last one is used, because overrides come last.
     if (mapped) found.set(mapped.mount, mapped)
   }
   for (const one of oneOrMany(member(service, 'tmpfs')))
@@ -125,8 +125,8 @@ export function mountOf(field: Field): Mount | undefined {
 }
 
 /**
- * Whether the mounted files are part of the build's folder. Such a mount is for development only, to show changes at
- * once.
+ * Whether the mounted files are part of the build's folder. Such a mount is for development only, so that changed files
+ * are used without a build.
  */
 export function isOfBuild(service: Field, source: string): boolean {
   const build = member(service, 'build')
@@ -138,13 +138,13 @@ export function isOfBuild(service: Field, source: string): boolean {
 }
 const isWithin = (path: string, tree: string) => `${path.replace(/\/$/, '')}/`.startsWith(`${tree.replace(/\/$/, '')}/`)
 
-/** Files of the host that are mounted only to give programs its time zone. */
+/** Files of the host that are only mounted to give a program the host's time zone. */
 const clocks = ['/etc/localtime', '/etc/timezone']
 
 /** Kernel modules and headers of the host, which VPN programs mount to load a module. */
 const modules = ['/lib/modules', '/usr/src']
 
-/** Files of which each VM has its own with the same purpose. */
+/** Files that each VM has itself, so that those of the host need not be mounted. */
 const ownOfVm = ['/dev/null', '/dev/random', '/dev/urandom', '/dev/shm', '/dev/zero', '/etc/hosts', '/etc/resolv.conf']
 
 function fileVolume(service: Field, mount: Mount, volumes: ReadonlyMap<string, StackVolume>): FileVolume | undefined {

@@ -16,13 +16,13 @@ export * from './agent/storage.ts'
 export * from './agent/vm.ts'
 
 /**
- * Requests that a host answers on `subjects.hostIn(id, verb)`, each within a second except as noted.
- * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]}; `vm.logs`
- * VmLogsRequest -> VmLogsAnswer or bytes, also for ids of builds; `logs.search` LogSearch -> LogSearchAnswer;
- * `logs.forget` LogForget -> {}; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation}; `snapshot.put`
- * SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved; `vm.exec` VmExec -> VmExecAnswer
- * (takes as long as its command); `vm.session` VmSession or SessionInput -> SessionAnswer or SessionOutput (a `read`
- * waits for output); `build.put` BuildPut -> BuildObserved.
+ * Requests that a host answers on `subjects.hostIn(id, verb)`, each within a second unless noted otherwise. `A -> B`:
+ * the request has the type A, the reply B. `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} ->
+ * {vms: VmObserved[]}; `vm.logs` VmLogsRequest -> VmLogsAnswer or bytes, also for ids of builds; `logs.search`
+ * LogSearch -> LogSearchAnswer; `logs.forget` LogForget -> {}; `vm.forget` VmForget -> VmObserved; `ping` {} ->
+ * {incarnation}; `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved;
+ * `vm.exec` VmExec -> VmExecAnswer (takes as long as its command); `vm.session` VmSession or SessionInput ->
+ * SessionAnswer or SessionOutput (a `read` waits for output); `build.put` BuildPut -> BuildObserved.
  */
 export type HostVerb =
   | 'vm.put'
@@ -33,51 +33,59 @@ export type HostVerb =
   | 'logs.search'
   | 'logs.forget'
   | 'ping'
-/** Verbs for running VMs: a driver without the capability answers with code `unsupported_by_hypervisor`. */
+/**
+ * Verbs for running VMs. If the VM's hypervisor lacks the capability, the host answers with code
+ * `unsupported_by_hypervisor`.
+ */
 export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec' | 'vm.session'
 export type BuildVerb = 'build.put'
-/** `network.put` HostNetwork -> NetworkObserved. */
+/** Verb for the host's network: the request has the type HostNetwork, the reply NetworkObserved. */
 export type NetworkVerb = 'network.put'
 /**
- * `volume.put` VolumePut -> VolumeObserved; `volume.get` {volumeId} -> VolumeObserved; `volume.snapshot`
- * VolumeSnapshotPut -> VolumeSnapshotObserved.
+ * Verbs for volumes, with the types of request and reply: `volume.put` VolumePut -> VolumeObserved; `volume.get`
+ * {volumeId} -> VolumeObserved; `volume.snapshot` VolumeSnapshotPut -> VolumeSnapshotObserved.
  */
 export type VolumeVerb = 'volume.put' | 'volume.get' | 'volume.snapshot'
 
 export const subjects = {
   hostIn: (hostId: string, verb: HostVerb | RuntimeVerb | VolumeVerb | NetworkVerb | BuildVerb) =>
     `host.${hostId}.in.${verb}`,
-  /** HostHeartbeat */
+  /** Subject of a host's heartbeats (type HostHeartbeat). */
   heartbeat: (hostId: string) => `host.${hostId}.out.beat`,
-  /** VmObserved, published on every change of state, health or endpoint. */
+  /** Subject of a host's VM reports (type VmObserved), published on every change of state, health or endpoint. */
   observed: (hostId: string) => `host.${hostId}.out.seen`,
-  /** LogBatch */
+  /** Subject of a VM's log lines (type LogBatch). */
   log: (at: { hostId: string; projectId: string; appId: string; deploymentId: string; vmId: string }) =>
     `log.${at.hostId}.${at.projectId}.${at.appId}.${at.deploymentId}.${at.vmId}`,
-  /** SnapshotObserved */
+  /** Subject of a host's reports about VM snapshots (type SnapshotObserved). */
   snapshot: (hostId: string) => `host.${hostId}.out.snapshot`,
-  /** VolumeObserved */
+  /** Subject of a host's reports about volumes (type VolumeObserved). */
   volume: (hostId: string) => `host.${hostId}.out.volume`,
-  /** VolumeSnapshotObserved */
+  /** Subject of a host's reports about volume snapshots (type VolumeSnapshotObserved). */
   volumeSnapshot: (hostId: string) => `host.${hostId}.out.volume-snapshot`,
-  /** VolumeUsages */
+  /** Subject of a host's reports about the space that volumes use (type VolumeUsages). */
   volumeUsage: (hostId: string) => `host.${hostId}.out.volume-usage`,
   allVolumes: 'host.*.out.volume',
   allVolumeSnapshots: 'host.*.out.volume-snapshot',
   allVolumeUsages: 'host.*.out.volume-usage',
   allSnapshots: 'host.*.out.snapshot',
-  /** BuildObserved */
+  /** Subject of a host's reports about builds (type BuildObserved). */
   build: (hostId: string) => `host.${hostId}.out.build`,
   allBuilds: 'host.*.out.build',
-  /** SourceRequest -> SourcePart, answered by the control plane. */
+  /**
+   * Subject of a host's requests for an uploaded source. The control plane answers a SourceRequest with a SourcePart.
+   */
   source: (hostId: string) => `host.${hostId}.out.source`,
   allSources: 'host.*.out.source',
-  /** RegistryLoginRequest -> RegistryLoginAnswer, answered by the control plane. */
+  /**
+   * Subject of a host's requests for registry credentials. The control plane answers a RegistryLoginRequest with a
+   * RegistryLoginAnswer.
+   */
   registryLogin: (hostId: string) => `host.${hostId}.out.registry-login`,
   allRegistryLogins: 'host.*.out.registry-login',
   allHeartbeats: 'host.*.out.beat',
   allObserved: 'host.*.out.seen',
 } as const
 
-/** Prefix of the host's log line that gives the reason why an app is not healthy yet. */
+/** Prefix of the line that a host writes into a VM's log to explain why the app is not healthy yet. */
 export const unhealthyMark = 'not healthy yet: '

@@ -1,6 +1,6 @@
 /**
- * Statuses of a deployment and the verbs each allows. The control plane enforces this table, and the dashboard shows
- * the allowed verbs.
+ * Statuses of a deployment and the verbs that each status allows. The control plane enforces this table, and the
+ * dashboard shows the allowed verbs.
  */
 export const deploymentStatuses = [
   'pending',
@@ -41,8 +41,8 @@ const alive: readonly DeploymentStatus[] = [
 const over: readonly DeploymentStatus[] = ['stopped', 'superseded', 'failed', 'cancelled']
 
 /**
- * Statuses in which each verb is allowed. Verbs without effect (`stop` of a stopped deployment) are allowed, because
- * they are idempotent.
+ * For each verb (operation), the statuses of a deployment in which it is allowed. Verbs without effect (`stop` of a
+ * stopped deployment) are allowed, because they are idempotent.
  */
 export const can = {
   stop: [...alive, 'stopping', ...over],

@@ -5,9 +5,9 @@
 import { type Static, Type } from 'typebox'
 
 /**
- * `resetsClosed`: the gateway closes connections to this backend with a TCP reset. gVisor keeps a connection that the
- * app has closed for a minute, with up to megabytes of buffers; a reset frees them at once, and the app does not
- * notice.
+ * A VM of an app that accepts requests. `resetsClosed`: the gateway closes connections to it with a TCP reset. gVisor
+ * keeps a connection that the app has closed for a minute, with up to megabytes of buffers; a reset frees them at once,
+ * and the app does not notice.
  */
 export const Backend = Type.Object({
   vmId: Type.String(),
@@ -18,13 +18,12 @@ export const Backend = Type.Object({
 export type Backend = Static<typeof Backend>
 
 /**
- * A VM that is about to leave its host, with the id of the move. It gets no new requests, and running requests may
- * finish.
+ * A VM that is about to leave its host, with the id of the move. It gets no new requests, and pending ones may finish.
  */
 export const LeavingVm = Type.Object({ vmId: Type.String(), moveId: Type.String() })
 export type LeavingVm = Static<typeof LeavingVm>
 
-/** A new version that gets a share of the requests. Gateways report how many of them failed. */
+/** A new version of an app that gets a share of the requests as a test. Gateways report how many of these fail. */
 export const CanaryRoute = Type.Object({
   deploymentId: Type.String(),
   percent: Type.Number({ minimum: 0, maximum: 100 }),
@@ -33,8 +32,9 @@ export const CanaryRoute = Type.Object({
 export type CanaryRoute = Static<typeof CanaryRoute>
 
 /**
- * `live`: send traffic to the backends. `sleeping`: hold the request and send `wake` (also while the only VM moves
- * between two hosts). `down`: 503. `gone`: remove the route (404).
+ * How gateways handle requests for a hostname. `live`: forward them to the backends. `sleeping`: hold them and send
+ * `wake` (also while the only VM moves to another host). `down`: respond with 503. `gone`: the route was removed;
+ * respond with 404.
  */
 export const Route = Type.Object({
   hostname: Type.String(),
@@ -42,11 +42,14 @@ export const Route = Type.Object({
   appId: Type.String(),
   state: Type.Enum(['live', 'sleeping', 'down', 'gone']),
   backends: Type.Array(Backend),
-  /** Seconds that a removed backend has to finish its requests. */
+  /** Seconds that a backend's pending requests get to finish after the backend was removed from the route. */
   drainSeconds: Type.Integer(),
-  /** VMs outside `backends` that are being drained. Gateways report how many requests each still serves. */
+  /** VMs that are about to leave their hosts. Gateways report how many pending requests each still has. */
   leaving: Type.Optional(Type.Array(LeavingVm)),
-  /** Gateways of an earlier release ignore this field and send all requests to `backends`. */
+  /**
+   * New version of the app that gets a share of the requests. Gateways of an earlier release ignore this field and send
+   * all requests to `backends`.
+   */
   canary: Type.Optional(CanaryRoute),
   /** Increases with every change of this hostname's route. */
   version: Type.Integer(),
@@ -55,7 +58,7 @@ export type Route = Static<typeof Route>
 
 const tcpPrefix = 'tcp/'
 
-/** Route name of a TCP service. No hostname contains a slash, so it cannot collide with one. */
+/** Returns the route name of a TCP service with a public port. It contains a slash, so no hostname is equal to it. */
 export const tcpName = (publicPort: number) => `${tcpPrefix}${publicPort}`
 
 /** Returns the public port of a TCP service; undefined for the route of a hostname. */
@@ -64,37 +67,44 @@ export const tcpPortOf = (hostname: string): number | undefined =>
 
 const tlsPrefix = 'tls/'
 
-/** Route name of a TCP service that clients select by TLS server name. */
+/** Returns the route name of a TCP service that clients select by TLS server name. */
 export const tlsName = (serverName: string) => `${tlsPrefix}${serverName}`
 
-/** False for the route of a TCP service. */
+/** Whether a route name is a hostname; false for the route of a TCP service. */
 export const isHostname = (name: string) => !name.startsWith(tcpPrefix) && !name.startsWith(tlsPrefix)
 
-/** `subjects.routes`: returns every route with version > `after` (0: the whole table), oldest first. */
+/** Request on `subjects.routes` for every route with version > `after` (0: the whole table), oldest first. */
 export const RoutesRequest = Type.Object({ after: Type.Integer({ minimum: 0 }) })
 export const RoutesAnswer = Type.Object({ version: Type.Integer(), routes: Type.Array(Route) })
 export type RoutesAnswer = Static<typeof RoutesAnswer>
 
-/** `subjects.wake`: idempotent. The reply is immediate; a route change follows when the app is awake. */
+/**
+ * Request on `subjects.wake` that wakes an app; idempotent. The reply is immediate, and a route change follows when the
+ * app is awake.
+ */
 export const WakeRequest = Type.Object({ appId: Type.String() })
 export type WakeRequest = Static<typeof WakeRequest>
 
-/** Interval at which a gateway reports its traffic, and so the longest delay until control learns of a request. */
+/**
+ * Interval at which a gateway reports its traffic, which is also the longest delay after which control learns of a
+ * request.
+ */
 export const trafficReportMs = 2000
 
 /**
- * Published by each gateway every `trafficReportMs`, and at once when `leaving` changes: the traffic since the last
- * report. The autoscaler and the detection of idle apps use it; a gateway without reports counts as gone.
+ * Published by each gateway every `trafficReportMs`, and at once when `leaving` changes: the traffic since its last
+ * report. The autoscaler and the detection of idle apps use these reports; a gateway without reports counts as gone.
  */
 export const TrafficReport = Type.Object({
   gatewayId: Type.String(),
   atMs: Type.Number(),
-  /** Length of the reported period. */
+  /** Length of the reported period, in ms. */
   periodMs: Type.Optional(Type.Number()),
-  /** Set in the last report of a gateway that shuts down. */
+  /** True in the last report of a gateway that shuts down. */
   stops: Type.Optional(Type.Boolean()),
   /**
-   * Moves whose VM gets no new requests from this gateway, and the number of ordinary requests that it still serves.
+   * Moves whose VM gets no new requests from this gateway, and the number of pending requests to the VM, without
+   * WebSockets and event streams.
    */
   leaving: Type.Optional(Type.Array(Type.Object({ moveId: Type.String(), open: Type.Integer() }))),
   apps: Type.Array(
@@ -104,9 +114,9 @@ export const TrafficReport = Type.Object({
       errors: Type.Integer(),
       open: Type.Integer(),
       lastRequestAtMs: Type.Number(),
-      /** Requests refused because of a limit; not counted in `requests`. */
+      /** Number of requests refused because of a limit; not counted in `requests`. */
       refused: Type.Optional(Type.Integer()),
-      /** Total size of the response bodies. */
+      /** Total size of the response bodies, in bytes. */
       bytes: Type.Optional(Type.Integer()),
       /** Sum of the durations of all requests; divided by `periodMs` it is the mean number of open requests. */
       busyMs: Type.Optional(Type.Number()),
@@ -115,7 +125,10 @@ export const TrafficReport = Type.Object({
 })
 export type TrafficReport = Static<typeof TrafficReport>
 
-/** Certificate of a hostname that control manages. PEM; the chain starts with the hostname's own certificate. */
+/**
+ * Certificate and private key (PEM) for a hostname, managed by control. The chain starts with the hostname's own
+ * certificate.
+ */
 export const Certificate = Type.Object({ chain: Type.String(), key: Type.String(), notAfterMs: Type.Number() })
 export type Certificate = Static<typeof Certificate>
 
@@ -145,7 +158,7 @@ export const TunnelLogin = Type.Object({
   credential: Type.Union([
     Type.Object({ kind: Type.Literal('token'), token: Type.String({ maxLength: 512 }) }),
     /**
-     * A public key (RFC 4253, 6.6, in base64). `proven`: the gateway has verified the signature. Without it, the
+     * A public key (RFC 4253, 6.6, in base64). `proven`: the gateway has verified the signature. If it is false, the
      * request only checks whether the key would be accepted.
      */
     Type.Object({ kind: Type.Literal('key'), publicKey: Type.String({ maxLength: 8192 }), proven: Type.Boolean() }),
@@ -155,10 +168,16 @@ export type TunnelLogin = Static<typeof TunnelLogin>
 
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Whether a bastion user name refers to a database (by id) or to an app (by name). No app name looks like an id. */
+/**
+ * Returns whether a bastion user name refers to a database (by id) or to an app (by name). No app name looks like an
+ * id.
+ */
 export const loginReaches = (user: string): 'database' | 'app' => (idPattern.test(user) ? 'database' : 'app')
 
-/** `grant`: to be presented when a tunnel or a session is opened; null: refused, without a reason for the client. */
+/**
+ * Reply to a login. `grant`: token that opens a tunnel or session; null: the login is refused, and the client gets no
+ * reason.
+ */
 export const TunnelLoginAnswer = Type.Object({ grant: Type.Union([Type.String(), Type.Null()]) })
 export type TunnelLoginAnswer = Static<typeof TunnelLoginAnswer>
 
@@ -173,16 +192,13 @@ export const TunnelOpen = Type.Object({
 })
 export type TunnelOpen = Static<typeof TunnelOpen>
 
-/** `endpoint`: current address of the database; null: refused, and `reason` is for the user. */
+/** Reply to `TunnelOpen`. `endpoint`: current address of the database; null: refused, and `reason` is for the user. */
 export const TunnelOpenAnswer = Type.Object({
   endpoint: Type.Union([Type.Object({ host: Type.String(), port: Type.Integer() }), Type.Null()]),
   reason: Type.String(),
-  /**
-   * False: this user may not open a tunnel to this database at all. Absent: the reply comes from an older control
-   * plane.
-   */
+  /** Whether the user may open a tunnel to this database at all; absent: an older control plane. */
   mayOpen: Type.Optional(Type.Boolean()),
-  /** True: existing tunnels may stay open; only new ones are refused. */
+  /** Whether existing tunnels may stay open although a new one is refused. */
   mayStay: Type.Optional(Type.Boolean()),
 })
 export type TunnelOpenAnswer = Static<typeof TunnelOpenAnswer>
@@ -194,24 +210,24 @@ export const BastionKey = Type.Object({
 export type BastionKey = Static<typeof BastionKey>
 
 export const gatewaySubjects = {
-  /** RoutesRequest -> RoutesAnswer */
+  /** Subject of a RoutesRequest; control replies with a RoutesAnswer. */
   routes: 'control.in.routes',
-  /** WakeRequest -> {} */
+  /** Subject of a WakeRequest; control replies with `{}`. */
   wake: 'control.in.wake',
-  /** CertificateRequest -> CertificateAnswer */
+  /** Subject of a CertificateRequest; control replies with a CertificateAnswer. */
   certificate: 'control.in.certificate',
-  /** ChallengeRequest -> ChallengeAnswer */
+  /** Subject of a ChallengeRequest; control replies with a ChallengeAnswer. */
   challenge: 'control.in.challenge',
-  /** CertificateRequest, published by control when a new certificate was issued. */
+  /** Control publishes a CertificateRequest on this subject when it has issued a new certificate for the hostname. */
   certificateChanged: 'route.certificate',
-  /** TunnelLogin -> TunnelLoginAnswer */
+  /** Subject of a TunnelLogin; control replies with a TunnelLoginAnswer. */
   tunnelLogin: 'control.in.tunnel.login',
-  /** TunnelOpen -> TunnelOpenAnswer */
+  /** Subject of a TunnelOpen; control replies with a TunnelOpenAnswer. */
   tunnelOpen: 'control.in.tunnel.open',
-  /** BastionKey -> {} */
+  /** Subject on which a gateway sends its BastionKey; control replies with `{}`. */
   tunnelKey: 'control.in.tunnel.key',
-  /** Route, published by control on every change. */
+  /** Control publishes a Route on this subject whenever it changes. */
   routeChanged: 'route.changed',
-  /** TrafficReport */
+  /** Gateways publish their TrafficReport on this subject. */
   traffic: 'gateway.out.traffic',
 } as const

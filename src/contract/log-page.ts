@@ -8,9 +8,9 @@ import { Value } from 'typebox/value'
 import type { LogLine, LogStream } from './agent.ts'
 
 export const LogPageHead = Type.Object({
-  /** Time of the last line in the page, microseconds since the epoch; 0 if it is empty. */
+  /** Time of the last line in the page, in microseconds since the epoch; 0 if the page is empty. */
   lastUs: Type.Integer(),
-  /** More lines follow that did not fit into a bus message. */
+  /** Whether more lines follow that did not fit into a bus message. */
   more: Type.Boolean(),
 })
 export type LogPageHead = Static<typeof LogPageHead>
@@ -21,15 +21,15 @@ export interface LogOwner {
 }
 
 /**
- * Maximum size of one event. A line has at most 16 KiB, and JSON may escape each byte as six characters; the rest is
- * names, time and ids.
+ * Maximum size of one log line as an event, in bytes. A line has at most 16 KiB, and JSON may escape each byte as six
+ * characters; the rest is names, time and ids.
  */
 const longestEvent = 6 * 16_384 + 1024
-/** Bytes reserved for the head, which has at most 47 characters. */
+/** Number of bytes reserved for the head, which has at most 47 characters. */
 const headRoom = 64
 const lineBreak = 0x0a
 
-/** Who writes the lines of each stream: the app, or the platform about the app's VM. */
+/** Who writes each output stream of a VM's log: the app, or the platform with notes about the app's VM. */
 export const logSource = {
   stdout: 'app',
   stderr: 'app',
@@ -37,7 +37,7 @@ export const logSource = {
   build: 'platform',
 } as const satisfies Record<LogStream, string>
 
-/** Encodes one line as event `log`, with its time as the id. Only the text of the line can need JSON escapes. */
+/** Encodes one log line as an event `log`, with its time as the id. Only the text of the line can need JSON escapes. */
 export const logEvent = (line: LogLine, owner: LogOwner): string =>
   `${before(line)}${JSON.stringify(line.line)}${after(owner)}`
 
@@ -46,7 +46,7 @@ const before = ({ atUs, stream }: LogLine) =>
 const after = ({ vmId, deploymentId }: LogOwner) => `,"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
 
 /**
- * Encodes a page of lines directly into one buffer: joining them as text first took twice as long.
+ * Encodes a page of lines directly into one buffer: joining the lines as text first took twice as long as this.
  * @param mostBytes approximate limit of the page; it gets as many lines from the start as fit
  */
 export function encodeLogPage(lines: readonly LogLine[], owner: LogOwner, mostBytes: number): Uint8Array {
@@ -64,7 +64,7 @@ export function encodeLogPage(lines: readonly LogLine[], owner: LogOwner, mostBy
   return withHead(page.subarray(0, bytes), { lastUs, more: false })
 }
 
-/** Writes the head into the reserved room, directly before the events. */
+/** Writes the head into the reserved bytes, directly before the events. */
 function withHead(page: Buffer, head: LogPageHead): Uint8Array {
   const text = `${JSON.stringify(head)}\n`
   page.write(text, headRoom - text.length, 'latin1')
@@ -81,7 +81,10 @@ export function decodeLogPage(bytes: Uint8Array): { readonly head: LogPageHead; 
 
 let lastMs = -1
 let lastIso = ''
-/** Caches the last date: many lines share a millisecond, and formatting a date costs more than the rest of the line. */
+/**
+ * Formats a time. Caches the last date, because many lines share a millisecond, and formatting a date costs more than
+ * the rest of the line.
+ */
 function isoTime(atUs: number): string {
   const ms = Math.floor(atUs / 1000)
   if (ms !== lastMs) {

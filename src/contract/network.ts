@@ -7,29 +7,29 @@ import { type Static, Type } from 'typebox'
 export const FirewallRule = Type.Object({
   id: Type.String(),
   direction: Type.Enum(['inbound', 'outbound']),
-  /** `any` with ports other than 0 to 65535 means tcp and udp. */
+  /** Protocol to which the rule applies. `any` with ports other than 0 to 65535 means TCP and UDP. */
   protocol: Type.Enum(['tcp', 'udp', 'icmp', 'any']),
   portStart: Type.Integer({ minimum: 0, maximum: 65_535 }),
   portEnd: Type.Integer({ minimum: 0, maximum: 65_535 }),
   action: Type.Enum(['allow', 'deny']),
-  /** Remote address range, IPv4 or IPv6; null: any. */
+  /** Remote addresses to which the rule applies, as an IPv4 or IPv6 network; null: all. */
   cidr: Type.Union([Type.String(), Type.Null()]),
 })
 export type FirewallRule = Static<typeof FirewallRule>
 
 /** The complete rule set of a VM in order; the first matching rule decides. */
 export const FirewallSpec = Type.Object({
-  /** Increases with every change of the app's rules. */
+  /** Version of the rules, which increases with every change. */
   version: Type.Integer({ minimum: 0 }),
   rules: Type.Array(FirewallRule),
-  /** Ports of TCP services, which gateways may reach in addition to the app's port. */
+  /** Ports of the app's TCP services, which gateways may reach in addition to the app's HTTP port. */
   ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }))),
 })
 export type FirewallSpec = Static<typeof FirewallSpec>
 
 /**
- * State of the rule set on the host. `unenforced`: the host cannot filter this VM's packets; `detail` contains the
- * reason and the effect. `healed`: how often the host found its rules changed and repaired them.
+ * State of a VM's firewall rules on its host. `unenforced`: the host cannot filter this VM's packets; `detail` contains
+ * the reason and the effect. `healed`: how often the host found its rules changed and repaired them.
  */
 export const FirewallObserved = Type.Object({
   version: Type.Integer(),
@@ -40,13 +40,14 @@ export const FirewallObserved = Type.Object({
 export type FirewallObserved = Static<typeof FirewallObserved>
 
 /**
- * Default pool of guest addresses, a /20 per agent, until control assigns the host a network (`HostNetwork.guests`).
+ * Network from which agents take their guests' addresses, a /20 each, until control assigns the host a network
+ * (`HostNetwork.guests`).
  */
 export const firstGuests = '10.213.0.0/16'
 
 /** IPv4 addresses of a host, for gateways only: guests communicate with each other over IPv6. */
 export const HostIpv4 = Type.Object({
-  /** Network of the host's guests, CIDR, unique in the mesh. */
+  /** Network of the host's guests, as a CIDR; unique in the mesh. */
   guests: Type.String(),
   /** Source address of packets from the host's own gateway. */
   gateway: Type.String(),
@@ -57,7 +58,7 @@ export type HostIpv4 = Static<typeof HostIpv4>
 export const MeshPeer = Type.Object({
   hostId: Type.String(),
   publicKey: Type.String(),
-  /** `host:port`, UDP. */
+  /** WireGuard endpoint of the peer: `host:port`, UDP. */
   endpoint: Type.String(),
   /** The peer's own address in the mesh. */
   address: Type.String(),
@@ -74,16 +75,19 @@ export const Zone = Type.Object({
 })
 export type Zone = Static<typeof Zone>
 
-/** `network.put`: a complete state. The host refuses a smaller version than its newest one with `stale_version`. */
+/**
+ * Request of `network.put`: the complete network configuration of a host. The host refuses a lower version than its
+ * newest one with `stale_version`.
+ */
 export const HostNetwork = Type.Object({
   version: Type.Integer({ minimum: 1 }),
-  /** Hash of the content. Heartbeats report it, so that control detects a host with an outdated network. */
+  /** Hash of the configuration. Heartbeats report it, so that control detects a host with an outdated network. */
   hash: Type.String(),
-  /** This host's own address in the mesh. */
+  /** Address of this host in the mesh. */
   address: Type.String(),
   /**
-   * IPv4 /20 (CIDR) for the host's guests, unique in the mesh. A host adopts it as soon as it has no guest with another
-   * address, unless its own settings name a network.
+   * IPv4 network (CIDR, /20) for the host's guests, unique in the mesh. A host adopts it as soon as no guest has an
+   * address of another network, unless the host's own settings name a network.
    */
   guests: Type.Optional(Type.String()),
   peers: Type.Array(MeshPeer),
@@ -91,20 +95,20 @@ export const HostNetwork = Type.Object({
 })
 export type HostNetwork = Static<typeof HostNetwork>
 
-/** Measurements of one peer by a host. */
+/** A host's measurements of the connection to another host of the mesh. */
 export const PeerObserved = Type.Object({
   hostId: Type.String(),
   lastHandshakeAtMs: Type.Union([Type.Number(), Type.Null()]),
   rxBytes: Type.Integer(),
   txBytes: Type.Integer(),
-  /** Round trip of the newest probe; null: no probe of the last three seconds was answered. */
+  /** Round-trip time of the newest probe; null: no probe of the last three seconds was answered. */
   latencyMs: Type.Union([Type.Number(), Type.Null()]),
 })
 export type PeerObserved = Static<typeof PeerObserved>
 
 /** Part of a heartbeat: the network configuration that the host has applied, and the state of its mesh. */
 export const NetworkObserved = Type.Object({
-  /** `HostNetwork.hash` of the applied configuration; empty before the first. */
+  /** The `hash` of the applied `HostNetwork`; empty before the first one. */
   hash: Type.String(),
   mesh: Type.Union([
     Type.Null(),
@@ -115,7 +119,7 @@ export const NetworkObserved = Type.Object({
       ipv4: Type.Optional(HostIpv4),
     }),
   ]),
-  /** Why the host's mesh does not work; null if it works or is off. */
+  /** Why the mesh does not work on this host; null if it works or is turned off. */
   error: Type.Union([Type.String(), Type.Null()]),
 })
 export type NetworkObserved = Static<typeof NetworkObserved>

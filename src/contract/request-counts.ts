@@ -11,8 +11,8 @@ export const countsReportMs = 10_000
 export const mostCountedApps = 500
 
 /**
- * Upper bounds of the latency histogram in ms; one more bucket counts slower requests. All programs and stored rows
- * share these buckets, so the histograms of different gateways and times can be added. Changing them needs another
+ * Upper bounds of the latency histogram in ms; one more bucket counts slower requests. All programs and database rows
+ * use these buckets, so the histograms of different gateways and times can be added. Changing them needs another
  * column.
  */
 export const latencyBoundsMs: readonly number[] = [
@@ -33,27 +33,30 @@ export const RequestCounts = Type.Object({
   aborted: count(),
   /** Error responses of the gateway itself, because of a limit or because the app did not respond. */
   gatewayErrors: count(),
-  /** Total size of the request bodies; `bytesOut`: of the response bodies. */
+  /** Total size of the request bodies, in bytes; `bytesOut`: of the response bodies. */
   bytesIn: bytes(),
   bytesOut: bytes(),
-  /** Time from the arrival of a request to the first byte of its response, in the buckets of `latencyBoundsMs`. */
+  /**
+   * Number of requests by latency, the time from the arrival of a request to the first byte of its response, in the
+   * buckets of `latencyBoundsMs`.
+   */
   latency: Type.Array(count(), { minItems: latencyBuckets, maxItems: latencyBuckets }),
 })
 export type RequestCounts = Static<typeof RequestCounts>
 
-/** Interval of the reports while a canary gets requests. */
+/** Interval of a gateway's reports while a canary gets requests. */
 export const canaryReportMs = 2000
 
-/** Attempts to send requests to the VMs of a canary. A retry counts as another attempt. */
+/** Number of attempts to send a request to the VMs of a canary. A retry counts as another attempt. */
 export const CanaryCounts = Type.Object({
   deploymentId: Type.String({ format: 'uuid' }),
   requests: count(),
-  /** Attempts with a 5xx response or without a complete response. */
+  /** Number of attempts with a 5xx response or without a complete response. */
   failed: count(),
 })
 export type CanaryCounts = Static<typeof CanaryCounts>
 
-/** Attempts to send requests to one VM, counted as for a canary. */
+/** Number of attempts to send a request to one VM. A retry counts as another attempt. */
 export const VmCounts = Type.Object({
   vmId: Type.String({ format: 'uuid' }),
   requests: count(),
@@ -61,20 +64,23 @@ export const VmCounts = Type.Object({
 })
 export type VmCounts = Static<typeof VmCounts>
 
-/** Answered with {} once the counts are stored. A report that was stored before changes nothing. */
+/**
+ * A gateway's report of request counts. Control replies with `{}` once the counts are stored, and ignores a report that
+ * it has already stored.
+ */
 export const CountsReport = Type.Object({
-  /** New for every start of a gateway. */
+  /** Id that a gateway generates at each start. */
   reporterId: Type.String({ format: 'uuid' }),
-  /** Increases by one with each report of the reporter. */
+  /** Number of the report, which increases by one with each report of the gateway. */
   seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-  /** End of the period. */
+  /** End of the reported period. */
   atMs: Type.Number(),
   apps: Type.Array(RequestCounts, { maxItems: mostCountedApps }),
   canaries: Type.Optional(Type.Array(CanaryCounts, { maxItems: mostCountedApps })),
-  /** Absent in reports of an earlier release. */
+  /** Counts per VM; absent in reports of an earlier release. */
   vms: Type.Optional(Type.Array(VmCounts, { maxItems: mostCountedApps })),
 })
 export type CountsReport = Static<typeof CountsReport>
 
-/** CountsReport -> {} */
+/** Subject of a CountsReport; control replies with `{}`. */
 export const countsSubject = 'control.in.counts'

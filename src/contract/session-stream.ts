@@ -7,21 +7,21 @@
  */
 import { type Static, Type } from 'typebox'
 
-/** WebSocket subprotocol (RFC 6455, 1.9). A client and a server of different versions do not connect. */
+/** Name of the WebSocket subprotocol (RFC 6455, 1.9). A client and a server with different versions do not connect. */
 export const sessionSubprotocol = 'mote.session.v1'
 
 /** Bytes of input that a client may send beyond what the server has confirmed. */
 export const inputWindowBytes = 1 << 21
-/** Maximum data of one message, in bytes. */
+/** Maximum data of one binary message, in bytes. */
 export const maxDataBytes = 1 << 16
 
-/** Close codes beyond RFC 6455 (private use, 4000 to 4999). */
+/** Close codes of the WebSocket besides those of RFC 6455 (private use, 4000 to 4999). */
 export const sessionClose = {
-  /** The VM or its host does not respond. Connect again. */
+  /** Close code: the VM or its host does not respond. The client should connect again. */
   unreachable: 4503,
-  /** The session no longer exists. */
+  /** Close code: the session no longer exists. */
   gone: 4404,
-  /** Another client reads the session now. */
+  /** Close code: another client reads the session now. */
   replaced: 4409,
 } as const
 
@@ -50,21 +50,24 @@ export type SignalName = keyof typeof signalNumbers
 export const signalNames = Object.keys(signalNumbers) as [SignalName, ...SignalName[]]
 
 export const SessionClientMessage = Type.Union([
-  /** The client has processed the output before these positions. The server waits for this before it sends more. */
+  /**
+   * Message of the client: it has processed the output before these positions. The server waits for this message before
+   * it sends more.
+   */
   Type.Object({ type: Type.Literal('ack'), stdout: Position, stderr: Position }),
   Type.Object({ type: Type.Literal('resize'), rows: Cells, columns: Cells }),
   Type.Object({ type: Type.Literal('signal'), signal: Type.Enum(signalNames) }),
-  /** Closes the input after the data that was sent before. */
+  /** Message of the client: the input ends after the data that was sent before. */
   Type.Object({ type: Type.Literal('close_input') }),
-  /** The client has the whole output and the result, so the session can be removed. */
+  /** Message of the client: it has the whole output and the result, so the session can be removed. */
   Type.Object({ type: Type.Literal('done') }),
 ])
 export type SessionClientMessage = Static<typeof SessionClientMessage>
 
 export const SessionServerMessage = Type.Union([
   /**
-   * The first message: the positions at which output begins, the bytes of input that the program has, and how many more
-   * the client may send before they are confirmed.
+   * First message of the server: the positions at which output begins, the bytes of input that the program has, and how
+   * many more the client may send before they are confirmed.
    */
   Type.Object({
     type: Type.Literal('attached'),
@@ -73,17 +76,17 @@ export const SessionServerMessage = Type.Union([
     stdin: Position,
     inputWindow: Position,
   }),
-  /** The program has received this many bytes of input. */
+  /** Message of the server: the program has received this many bytes of input. */
   Type.Object({ type: Type.Literal('received'), stdin: Position }),
-  /** The program reads no more input. The server discards what still arrives. */
+  /** Message of the server: the program reads no more input. The server discards further input. */
   Type.Object({ type: Type.Literal('input_closed') }),
-  /** The VM no longer retains this many bytes of output before the data that follows. */
+  /** Message of the server: the VM no longer retains this many bytes of output, which precede the next data. */
   Type.Object({ type: Type.Literal('lost'), stream: Type.Enum(['stdout', 'stderr']), bytes: Position }),
-  /** The program has ended, and all its output was sent. */
+  /** Message of the server: the program has ended, and all its output was sent. */
   Type.Object({
     type: Type.Literal('end'),
     reason: Type.Enum(['exited', 'signaled']),
-    /** Exit code, or number of the signal. */
+    /** Exit code of the program, or number of the signal that ended it. */
     code: Type.Integer({ minimum: 0, maximum: 255 }),
     stdout: Position,
     stderr: Position,
@@ -91,10 +94,10 @@ export const SessionServerMessage = Type.Union([
 ])
 export type SessionServerMessage = Static<typeof SessionServerMessage>
 
-/** Size of the header before a message's data. */
+/** Size of the header before the data of a message, in bytes. */
 export const messageHeaderBytes = 9
 
-/** Writes the header of a message into the free memory directly before its data. */
+/** Writes the header of a message into the free memory directly before the data of the message. */
 export function encodeDataInPlace(stream: StreamName, position: number, data: Uint8Array): Uint8Array {
   const start = data.byteOffset - messageHeaderBytes
   const message = new Uint8Array(data.buffer, start, messageHeaderBytes + data.length)

@@ -3,18 +3,20 @@ import { type Static, Type } from 'typebox'
 import { maxInputBytes, SessionAnswer, SessionRequest, SocketPath, TerminalSize } from './agent/session.ts'
 import { checkHead, decodeWithHead, encodeWithHead } from './agent/session-bytes.ts'
 
-/** Opens a session in a VM of an app. `grant`: from the `TunnelLoginAnswer`. Permissions are checked again. */
+/**
+ * Request that opens a session in a VM of an app. `grant`: from the `TunnelLoginAnswer`. Permissions are checked again.
+ */
 export const ShellOpen = Type.Object({
   grant: Type.String({ maxLength: 2048 }),
   what: Type.Union([
-    /** A login shell. */
+    /** The program is a login shell. */
     Type.Object({ kind: Type.Literal('shell') }),
-    /** A command for the shell, as SSH passes it (RFC 4254, 6.5). */
+    /** The program is a command that a shell runs, as SSH passes it (RFC 4254, 6.5). */
     Type.Object({ kind: Type.Literal('command'), command: Type.String({ minLength: 1, maxLength: 65_536 }) }),
     Type.Object({ kind: Type.Literal('sftp') }),
-    /** A TCP port of the VM. */
+    /** Connects to a TCP port of the VM instead of running a program. */
     Type.Object({ kind: Type.Literal('port'), port: Type.Integer({ minimum: 1, maximum: 65_535 }) }),
-    /** A Unix socket of the VM (unix(7)). */
+    /** Connects to a Unix socket of the VM (unix(7)) instead of running a program. */
     Type.Object({ kind: Type.Literal('socket'), path: SocketPath }),
   ]),
   tty: Type.Optional(TerminalSize),
@@ -42,7 +44,7 @@ const ShellInputAt = Type.Object({
   offset: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
 })
 
-/** Input for a session, sent as bytes instead of as a ShellAsk with the action `input` and base64 data. */
+/** A request with input for a session, as bytes. It replaces a ShellAsk with the action `input` and base64 data. */
 export interface ShellInput extends Static<typeof ShellInputAt> {
   readonly data: Uint8Array
 }
@@ -59,8 +61,8 @@ export function decodeShellInput(message: Uint8Array): ShellInput {
 }
 
 /**
- * Reply to `ShellAsk`. `retry`: the VM or its host does not respond, and the same request may succeed later. `reason`:
- * the session has ended, or the permission was revoked.
+ * Reply to `ShellAsk`. `answer`: the reply of the VM's host. `retry`: the VM or its host does not respond, and the same
+ * request may succeed later. `reason`: the session has ended, or the permission was revoked.
  */
 export const ShellAskAnswer = Type.Union([
   Type.Object({ answer: SessionAnswer }),
@@ -70,8 +72,11 @@ export const ShellAskAnswer = Type.Union([
 export type ShellAskAnswer = Static<typeof ShellAskAnswer>
 
 export const shellSubjects = {
-  /** ShellOpen -> ShellOpenAnswer */
+  /** Subject of a ShellOpen; control replies with a ShellOpenAnswer. */
   open: 'control.in.shell.open',
-  /** ShellAsk, or a ShellInput as bytes -> ShellAskAnswer, or bytes for a `read` that requests them */
+  /**
+   * Subject of a ShellAsk or, as bytes, a ShellInput. Control replies with a ShellAskAnswer, or with bytes to a `read`
+   * that requests them.
+   */
   ask: 'control.in.shell.ask',
 } as const

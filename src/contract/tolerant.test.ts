@@ -47,7 +47,7 @@ const route = {
 }
 
 describe('a heartbeat of a newer agent', () => {
-  it('without anything new is accepted unchanged', () =>
+  it('without unknown parts is accepted unchanged', () =>
     expect(readHeartbeat(heartbeat)).toEqual({ heartbeat, unknown: [], generations: new Map() }))
 
   it('with unknown fields is accepted', () => {
@@ -72,7 +72,7 @@ describe('a heartbeat of a newer agent', () => {
     expect(agent.offersFeature(read.hypervisors[0]!, 'moved-volumes')).toBe(false)
   })
 
-  it('with an unknown hypervisor or kind of migration is read without it', () => {
+  it('with an unknown hypervisor or kind of migration is accepted without it', () => {
     const [offer] = heartbeat.hypervisors
     const moves = { ...offer, capabilities: { ...capabilities, migrate: 'teleport' } }
     const { heartbeat: read, unknown } = readHeartbeat({

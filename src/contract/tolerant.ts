@@ -11,13 +11,13 @@ import { Route, RoutesAnswer } from './gateway.ts'
 
 export interface ReadHeartbeat {
   readonly heartbeat: HostHeartbeat
-  /** Unknown values, for the log: `feature x`, `hypervisor y`. */
+  /** Unknown values in the message, for the log, such as `feature x` or `hypervisor y`. */
   readonly unknown: readonly string[]
-  /** Generations of the VMs whose state is unknown: not an observation, but needed to remove such a VM. */
+  /** Generations of the VMs whose state is unknown. They are needed to remove such a VM. */
   readonly generations: ReadonlyMap<string, number>
 }
 
-/** Compiled, which makes reading a heartbeat with 100 VMs ten times as fast. */
+/** Compiled schema, with which reading a heartbeat with 100 VMs is ten times as fast. */
 const heartbeatSchema = Compile(HostHeartbeat)
 
 /** The parts of a heartbeat that are needed to find unknown values. */
@@ -64,7 +64,10 @@ const unknownFeatures = ({ hypervisors }: HostHeartbeat): string[] =>
 
 const RouteOutline = Type.Object({ state: Type.String() })
 
-/** A route in an unknown state cannot be served and is treated as down. @throws Error if the message is not a route */
+/**
+ * Reads a route. A route in an unknown state cannot be served and is treated as down. @throws Error if the message is
+ * not a route
+ */
 export const readRoute = (data: unknown): Route =>
   Value.Check(Route, data) || !Value.Check(RouteOutline, data)
     ? Value.Parse(Route, data)

@@ -93,7 +93,7 @@ export const features = (deps: ControlDeps, security: Security): readonly Featur
   tcpServiceFeature(deps),
 ]
 
-/** The kinds of resources in a project, in the order in which a deleted project loses them. */
+/** The kinds of resources in a project, in the order in which they are removed when the project is deleted. */
 export const projectContents: readonly ProjectContents[] = [databaseContents, appContents, volumeContents]
 
 export const workflows = (deps: ControlDeps): readonly AnyWorkflow[] => [

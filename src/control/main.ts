@@ -44,7 +44,7 @@ import { startRegistryLogins } from './registries/index.ts'
 import { startRoutePublisher } from './routing/index.ts'
 import { appLogins, startShellReceiver } from './vm-sessions/index.ts'
 
-/** Time limit for requests that are still open at shutdown. */
+/** Time that open requests have to finish at shutdown. */
 const drainMs = 10_000
 
 export interface ControlOptions {
@@ -53,26 +53,30 @@ export interface ControlOptions {
   readonly bus: Bus
   readonly log: Logger
   readonly host: string
-  /** Port of the API. 0: any free port. */
+  /** Port of the API; 0: any free port. */
   readonly port: number
-  /** Port of the Prometheus listener; absent: none. */
+  /** Port of the listener for Prometheus; absent: metrics are not served. */
   readonly metricsPort?: number
-  /** Counts the requests of guests that an agent in this process refused; shown among the metrics. */
+  /** Counter of guest requests that an agent in this process refused, included in the metrics. */
   readonly refused?: Tally
-  /** Checks every JSON response against its schema; for tests. */
+  /** True to check every JSON response against its schema, in tests. */
   readonly checkAnswers?: boolean
 }
 
 export interface Control {
   readonly port: number
   readonly url: string
-  /** Finishes open requests and running steps, and ends streams. The caller closes the database and the bus. */
+  /**
+   * Waits until open requests and running workflow steps have finished, and ends streams. The caller closes the
+   * database and the bus.
+   */
   stop(): Promise<void>
 }
 
 /**
- * Starts the control plane. @throws Error when a port is taken or the secret does not match the data, after stopping
- * what was already started
+ * Starts the control plane.
+ * @throws Error when a port is taken or the configured secret does not belong to the database, after stopping what was
+ * already started
  */
 export async function startControl(options: ControlOptions): Promise<Control> {
   const { config, db, bus, log } = options

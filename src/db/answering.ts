@@ -1,13 +1,13 @@
 /**
- * Detects a hung server (a stopped process, a full disk, a lost network), which neither responds nor closes its
- * connections.
+ * Detects a hung PostgreSQL server (a stopped process, a full disk, a lost network), which neither responds nor closes
+ * its connections.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { clientConfig } from './driver.ts'
 import { DbUnavailable } from './errors.ts'
 
-/** Delay before the first probe. A normal start takes half a second, and so is not probed at all. */
+/** Delay before the first probe. A normal start of the program takes half a second, so it sends no probe. */
 const firstProbeMs = 1_000
 const probeMs = 500
 const limitMs = 4_000
@@ -43,8 +43,8 @@ async function watch(url: string, signal: AbortSignal): Promise<DbUnavailable | 
 }
 
 /**
- * Returns whether the server responds. Also true for a server that refuses the connection: the work then fails with an
- * error of its own.
+ * Returns whether the server responds to a probe. Also true for a server that refuses the connection, because the work
+ * itself then fails with an error.
  */
 async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ ...clientConfig(url, 'mote-probe'), connectionTimeoutMillis: 2 * limitMs })

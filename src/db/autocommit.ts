@@ -1,7 +1,7 @@
 /**
  * Runs single statements on a few pipelined connections: many statements are pending on one connection at the same
- * time. For reads that measured 1.3 to 1.6 times the throughput of a pool of 32. A pipelined connection must never hold
- * a transaction, because other statements would become part of it; transactions have a separate pool.
+ * time. Reads reached 1.3 to 1.6 times the throughput of a pool of 32 connections. A pipelined connection must never
+ * hold a transaction, because other statements would become part of it; transactions have a separate pool.
  */
 import type { Socket } from 'node:net'
 import pg from 'pg'
@@ -10,7 +10,7 @@ import type { Param, Statement } from './db.ts'
 import { clientConfig } from './driver.ts'
 import { DbUnavailable, fromDriver } from './errors.ts'
 
-/** One connection, opened on demand and reopened after a loss. */
+/** One database connection, opened on demand and reopened after a loss. */
 class Lane {
   readonly #url: string
   readonly #log: Logger
@@ -47,7 +47,7 @@ class Lane {
     if (this.#closed) throw new DbUnavailable('closed', 'the database connections of this program were closed')
     if (this.#client === undefined) {
       const attempt = this.#connect(() => {
-        // One loss may emit both `error` and `end`, and the second event may come after a reconnect.
+        // A lost connection may emit both `error` and `end`, and the second event may come after a reconnect.
         if (this.#client === attempt) this.#client = undefined
       })
       this.#client = attempt
@@ -87,8 +87,8 @@ export interface Autocommit {
 /**
  * Sends each statement on the connection with the fewest pending statements, so that a slow one delays few others.
  * Exception: statements that are issued in the same event-loop turn as one with `leads` are sent on its connection,
- * which saves system calls and wake-ups of a server process. Only a fast statement on an idle connection is followed in
- * this way.
+ * which saves system calls and wake-ups of a server process. This applies only if the statement with `leads` was sent
+ * on an idle connection.
  */
 export function createAutocommit(url: string, lanes: number, log: Logger, sockets: Set<Socket>): Autocommit {
   const all = Array.from({ length: lanes }, () => new Lane(url, log, sockets))

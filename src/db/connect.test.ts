@@ -78,7 +78,7 @@ describeEachPostgres('connectDb', which => {
     expect(beside[1]).toBe(beside[2])
   })
 
-  test('int8 becomes a number, timestamptz a Date and jsonb is parsed, and the same types are accepted as parameters', async () => {
+  test('int8 is returned as a number, timestamptz as a Date and jsonb parsed, and the same types are accepted as parameters', async () => {
     const row = await db.one(
       statement<Record<string, unknown>>(
         't.types',
@@ -107,7 +107,7 @@ describeEachPostgres('connectDb', which => {
     await expect(db.one(statement('t.huge', 'SELECT 9007199254740993::int8 AS n'))).rejects.toThrow(/too large/)
   })
 
-  test('`rows`, `one`, `maybe` and `run` return what they declare', async () => {
+  test('`rows`, `one`, `maybe` and `run` return all rows, the only row, the first row if any, and the number of affected rows', async () => {
     expect(await db.run(sql.insert, [1, 1])).toBe(1)
     expect(await db.rows(sql.ids)).toEqual([{ id: 1 }])
     expect(await db.maybe(sql.ids)).toEqual({ id: 1 })
@@ -301,7 +301,7 @@ describeEachPostgres('connectDb', which => {
     await own.close()
   })
 
-  test('transactions beyond the maximum number of connections wait for a free one', async () => {
+  test('a transaction waits for a free connection when the maximum number of connections is in use', async () => {
     const small = await connectDb({ url: database.url, log, txConnections: 2 })
     await Promise.all(Array.from({ length: 10 }, (_, n) => small.tx(tx => tx.run(sql.insert, [n, 1]))))
     expect((await db.rows(sql.ids)).length).toBe(10)
@@ -316,7 +316,7 @@ describeEachPostgres('connectDb', which => {
     const fatal = Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
     const length = Buffer.alloc(4)
     length.writeInt32BE(fatal.length + 4)
-    // AuthenticationOk and ReadyForQuery, then the termination, in one packet (PostgreSQL, "Message Formats").
+    // The packet contains AuthenticationOk and ReadyForQuery, then the termination (PostgreSQL, "Message Formats").
     const ended = Buffer.concat([Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05IE', 'latin1'), length, fatal])
     const proxy = createServer(client => {
       client.once('data', first => {
@@ -337,7 +337,7 @@ describeEachPostgres('connectDb', which => {
   })
 
   describe('a server that hangs', () => {
-    /** A proxy to the server that forwards nothing any more once a client has sent text that matches `at`. */
+    /** Creates a proxy to the server that stops forwarding once a client has sent text that matches `at`. */
     const hanging = async (at: RegExp) => {
       const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(database.url) ?? []
       const cut = await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at, 'hang')

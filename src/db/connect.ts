@@ -13,16 +13,22 @@ import { sqlOf } from './sql.ts'
 import { runTransaction } from './transaction.ts'
 
 export interface ConnectOptions {
-  /** `postgresql://user:password@host:port/database`, or `postgresql://user@/database?host=/socket/dir`. */
+  /**
+   * URL of the server: `postgresql://user:password@host:port/database`, or
+   * `postgresql://user@/database?host=/socket/dir`.
+   */
   readonly url: string
   readonly log: Logger
-  /** Number of pipelined connections for single statements; 4 saturate a Node process. */
+  /** Number of pipelined connections for single statements. Four connections saturate a Node process. */
   readonly autocommitConnections?: number
   /** Maximum number of concurrent transactions. */
   readonly txConnections?: number
 }
 
-/** Time after which `close` destroys the sockets, because a hung server does not close its sessions. */
+/**
+ * Time after which `close` destroys the sockets instead of waiting for the server, because a hung server does not close
+ * its sessions.
+ */
 const closeLimitMs = 1_000
 
 /**

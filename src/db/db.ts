@@ -6,7 +6,10 @@
  * connection from a pool. A statement on `db` inside a `tx` callback is therefore not part of that transaction.
  */
 export interface Statement<Row> {
-  /** Unique in the program: `<feature>.<what>`. Also the name of the prepared statement on the server. */
+  /**
+   * Name of the statement, unique in the program: `<feature>.<what>`. The prepared statement on the server has the same
+   * name.
+   */
   readonly name: string
   /** The SQL text. Always lists the columns, because a prepared `SELECT *` fails after the next migration. */
   readonly text: string
@@ -40,9 +43,9 @@ export type Param =
 
 export interface Sql {
   rows<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row[]>
-  /** Returns the only row. @throws Error (a bug in the caller) for no or several rows */
+  /** Returns the only row. @throws Error (a bug in the caller) for no row or several rows */
   one<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row>
-  /** Returns the first row, if any. */
+  /** Returns the first row; undefined if there is none. */
   maybe<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row | undefined>
   /** Runs an INSERT, UPDATE or DELETE, and returns the number of affected rows. */
   run(statement: Statement<unknown>, params?: readonly Param[]): Promise<number>
@@ -54,8 +57,9 @@ declare const insideTransaction: unique symbol
 export interface Tx extends Sql {
   readonly [insideTransaction]: true
   /**
-   * Adds a final write whose result is not needed. It is sent together with COMMIT, in the order of the calls, without
-   * an extra round trip. If it fails, the transaction is rolled back and `Db.tx` rejects with its error.
+   * Adds a write at the end of the transaction, whose result is not needed. It is sent together with COMMIT, in the
+   * order of the calls, without an extra round trip. If it fails, the transaction is rolled back and `Db.tx` rejects
+   * with its error.
    */
   atCommit(statement: Statement<unknown>, params: readonly Param[]): void
   /**
@@ -65,7 +69,7 @@ export interface Tx extends Sql {
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Runs a statement whose result is not needed; in a transaction, at COMMIT. */
+/** Runs a statement whose result is not needed. In a transaction, the statement is sent with COMMIT. */
 export async function runLast(sql: Sql | Tx, statement: Statement<unknown>, params: readonly Param[]): Promise<void> {
   if ('atCommit' in sql) sql.atCommit(statement, params)
   else await sql.run(statement, params)
@@ -81,12 +85,13 @@ export interface Db extends Sql {
   listen(channel: string, onEvent: (payload: string) => void): Promise<{ stop(): Promise<void> }>
   /**
    * Runs `work` while this program holds the advisory lock; returns undefined if the lock is already held, by this
-   * program or another one. The signal aborts when the database session that holds all locks of this program is lost.
+   * program or another one. The signal passed to `work` aborts when the database session that holds all locks of this
+   * program is lost.
    */
   withLock<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
   /** Like `withLock`, but in a database session of its own, which pg_stat_activity shows as `mote-lock <name>`. */
   withLockedSession<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
-  /** Runs `work`, but gives up when the server hangs (answering.ts). @throws DbUnavailable `connect` */
+  /** Runs `work`, but gives up when the server hangs, as answering.ts describes. @throws DbUnavailable `connect` */
   whileAnswering<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }

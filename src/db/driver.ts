@@ -16,8 +16,8 @@ function toNumber(text: string): number {
   return value
 }
 
-// A table for the connections of this program; pg's global one stays unchanged. `pg.types.getTypeParser` is overloaded
-// per format.
+// A table of type parsers for the connections of this program; the global table of the package pg stays unchanged.
+// `pg.types.getTypeParser` is overloaded per format.
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => {
     if (format !== 'binary' && oid === int8) return toNumber
@@ -26,7 +26,7 @@ const types: pg.CustomTypesConfig = {
   },
 }
 
-// 1009 is the oid of text[]. Annotated as a number, because the driver's type declares only scalar types.
+// The oid of text[]. The variable has the type number, because the driver's types declare only oids of scalar types.
 const textArray: number = 1009
 
 function int8List(text: string): (number | null)[] {
@@ -34,9 +34,15 @@ function int8List(text: string): (number | null)[] {
   return list.map(item => (item === null ? null : toNumber(item)))
 }
 
-/** A statement that takes longer than this is a bug or lacks an index. Migrations set a timeout of their own. */
+/**
+ * Time limit of a statement. A statement that takes longer has a bug or lacks an index. Migrations set a time limit of
+ * their own.
+ */
 const statementTimeoutMs = 30_000
-/** The server ends transactions that are idle for this long, because they hold locks and block vacuum. */
+/**
+ * The server closes sessions whose transaction is idle for this long, because idle transactions hold locks and block
+ * vacuum.
+ */
 const idleInTransactionMs = 60_000
 export const connectTimeoutMs = 5_000
 

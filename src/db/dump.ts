@@ -54,7 +54,7 @@ SELECT line FROM (
 /** Returns tables with columns and constraints by name, then indexes, enums, views, functions and triggers. */
 export async function dumpSchema(url: string): Promise<string> {
   const client = new pg.Client(clientConfig(url, 'mote-dump'))
-  // Without a listener, an error after a failed connect would crash the process.
+  // Without this listener, an error that the client emits after a failed connect would crash the process.
   client.on('error', () => undefined)
   try {
     await client.connect()

@@ -46,7 +46,7 @@ async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0
   return server
 }
 
-/** Starts a separate program that inserts rows; `acknowledged` lists the writes that the server has confirmed to it. */
+/** Starts a separate program that inserts rows. `acknowledged` lists the rows whose writes the server has confirmed. */
 async function startWriter(from: number) {
   const child = spawn(process.execPath, [writerProgram, dataDir, String(from)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -95,7 +95,8 @@ describe('embedded PostgreSQL', () => {
       times.push(performance.now() - began)
       await again.stop()
     }
-    // Goal: 150 ms. 50 ms on an idle host; the limit is higher because test hosts are shared and busy.
+    // The goal for a start is 150 ms, and an idle host takes 50 ms. The limit is higher, because test hosts are shared
+    // and busy.
     expect(Math.min(...times)).toBeLessThan(600)
   })
 
@@ -117,7 +118,7 @@ describe('embedded PostgreSQL', () => {
       const { child, acknowledged } = await startWriter(round * 1_000_000)
       const pid = await postmasterPid()
       child.kill('SIGKILL')
-      // The server leads its own session, so this kills all its processes.
+      // The server leads a process session of its own, so this kills all its processes.
       process.kill(-pid, 'SIGKILL')
       await once(child, 'exit')
       all.push(...acknowledged)
@@ -137,7 +138,7 @@ describe('embedded PostgreSQL', () => {
       (await readFile('/proc/net/unix', 'utf8'))
         .split('\n')
         .flatMap(line => (line.endsWith(socket) ? line.split(' ')[6] : []))
-    // The stopped server is alive but accepts no client: only the kernel's backlog accepts connections.
+    // The stopped server process is alive but accepts no client: only the kernel's backlog accepts connections.
     process.kill(-pid, 'SIGSTOP')
     child.kill('SIGKILL')
     await once(child, 'exit')
@@ -168,7 +169,7 @@ describe('embedded PostgreSQL', () => {
     await db.close()
   })
 
-  test('a data directory whose path is too long for a socket gets one in the temporary directory, which `stop` removes', async () => {
+  test('a data directory whose path is too long for a socket gets a socket in the temporary directory, which `stop` removes', async () => {
     dataDir = join(dataDir, 'x'.repeat(60), 'y'.repeat(60))
     const server = await start()
     const socketDir = new URL(server.url.replace('@/', '@h/')).searchParams.get('host') ?? ''
@@ -217,7 +218,7 @@ describe('embedded PostgreSQL', () => {
   })
 
   test.skipIf(older === undefined)(
-    'data of another major version is served by that version if it is installed, else refused with advice',
+    'data of another major version is served by PostgreSQL of that version if it is installed, else refused with advice',
     async () => {
       if (older === undefined) return
       const { major } = older
@@ -233,7 +234,7 @@ describe('embedded PostgreSQL', () => {
     },
   )
 
-  test('an incomplete cluster of a first start that was killed is recreated', async () => {
+  test('an incomplete database cluster, left by a first start that was killed, is created again', async () => {
     await mkdir(join(dataDir, 'cluster', 'base'), { recursive: true })
     await writeFile(join(dataDir, 'cluster', 'PG_VERSION'), '18\n')
     const server = await start()

@@ -14,12 +14,12 @@ import { reachableBinaries } from './embedded/reachable.ts'
 import * as server from './embedded/server.ts'
 
 export interface EmbeddedOptions {
-  /** Created if missing. Contains the cluster, its socket, its log and the lock. */
+  /** The data directory, created if missing. Contains the cluster, its socket, its log and the lock. */
   readonly dataDir: string
   readonly log: Logger
-  /** Overrides the choice of `findBinaries`. */
+  /** PostgreSQL programs to use instead of those that `findBinaries` chooses. */
   readonly binaries?: PostgresBinaries
-  /** Additional server settings; tests disable fsync with them. */
+  /** Additional server settings. Tests use them to disable fsync. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -43,7 +43,7 @@ const defaultSettings = {
   max_connections: '200',
   fsync: 'on',
   synchronous_commit: 'on',
-  // Bounded: one log file per weekday, overwritten a week later.
+  // Settings that bound the size of the log: one file per weekday, overwritten a week later.
   logging_collector: 'on',
   log_directory: 'log',
   log_filename: 'postgresql-%a.log',
@@ -52,11 +52,11 @@ const defaultSettings = {
   log_rotation_size: '0',
   log_min_messages: 'warning',
   timezone: 'UTC',
-  // Sets no timeouts, because the program sets them on each connection. JIT compilation of small queries would only
-  // slow down a restart of the program.
+  // No timeouts here, because the program sets them on each connection. JIT is off, because compiling small queries
+  // would only slow down a restart of the program.
   jit: 'off',
-  // For disks without seek times. With the default of 4, queries for one page of results read whole tables of several
-  // hundred rows once per row.
+  // `random_page_cost` for disks without seek times. With the default of 4, queries for one page of results read whole
+  // tables of several hundred rows once per row.
   random_page_cost: '1.1',
 } satisfies Readonly<Record<string, string>>
 
@@ -95,8 +95,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
 }
 
 /**
- * Returns the URL of the server that another program runs in `dataDir`; undefined if none runs. For short-lived access
- * such as `mote admin`, which does not start, own or stop the server.
+ * Returns the URL of the server that another program runs in `dataDir`; undefined if none runs. Used by short commands
+ * such as `mote admin`, which do not start, own or stop the server.
  */
 export async function runningEmbeddedUrl(dataDir: string): Promise<string | undefined> {
   const running = await server.runningPostmaster(join(dataDir, 'cluster'))
@@ -132,7 +132,10 @@ function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedO
   }
 }
 
-/** The processes of a killed server take a moment to exit; until then the server looks as if it could be adopted. */
+/**
+ * The processes of a killed server take a moment to exit. Until then, the server looks as if this program could adopt
+ * it.
+ */
 const dyingTimeoutMs = 10_000
 
 async function findAnswering(dataDir: string, options: EmbeddedOptions) {

@@ -49,21 +49,21 @@ function hasState(error: unknown, state: string, constraint: string | undefined)
 export const uniqueViolation = (error: unknown, constraint?: string) => hasState(error, '23505', constraint)
 export const foreignKeyViolation = (error: unknown, constraint?: string) => hasState(error, '23503', constraint)
 export const checkViolation = (error: unknown, constraint?: string) => hasState(error, '23514', constraint)
-/** A serialization failure or deadlock: retrying the transaction may succeed. */
+/** Returns true for a serialization failure or deadlock, after which a retry of the transaction may succeed. */
 export const retryable = (error: unknown) => hasState(error, '40001', undefined) || hasState(error, '40P01', undefined)
 
-// Class 53 (insufficient resources) except 53300 too_many_connections, and 58030 io_error.
+// SQLSTATEs of class 53 (insufficient resources) except 53300 too_many_connections, and 58030 io_error.
 const noRoom = /^(53[12]00|53000|58030)$/
 
 /**
- * The server has no disk space or memory left, or cannot write. Nothing was changed; an operator has to free space or
- * repair the server.
+ * Returns true if the server has no disk space or memory left, or cannot write. Nothing was changed; an operator has to
+ * free space or repair the server.
  */
 export const outOfRoom = (error: unknown) => error instanceof StatementError && noRoom.test(error.sqlState)
 
-// Codes that mean that the server is unavailable: it stops, restarts or recovers from a crash (57P01 admin_shutdown,
-// 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout), the connection failed (class 08), or
-// there are too many connections (53300).
+// SQLSTATEs that mean that the server is unavailable: it stops, restarts or recovers from a crash (57P01
+// admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout), the connection failed
+// (class 08), or there are too many connections (53300).
 const sessionEnded = /^(57P0[1235]|08...|53300)$/
 
 /**

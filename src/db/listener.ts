@@ -42,7 +42,7 @@ export class Listener {
       stop: async () => {
         if (!this.#forget(channel, onEvent)) return
         const client = await this.#client?.catch(() => undefined)
-        // Fails without consequences on a lost connection, which no longer has subscriptions.
+        // Ignore a failed UNLISTEN: a lost connection has no subscriptions any more.
         await client?.query(`UNLISTEN ${pg.escapeIdentifier(channel)}`).catch(() => undefined)
       },
     }
@@ -66,7 +66,7 @@ export class Listener {
 
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client(clientConfig(this.#url, 'mote-listen', this.#sockets))
-    // Without a listener, an error after a failed connect would crash the process.
+    // Without this listener, an error that the client emits after a failed connect would crash the process.
     client.on('error', () => undefined)
     client.on('notification', message => {
       for (const onEvent of this.#channels.get(message.channel) ?? []) onEvent(message.payload ?? '')

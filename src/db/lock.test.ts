@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-test('when the server hangs, the session loses its locks and the next attempt opens another session', async () => {
+test('when the server hangs, the session loses its locks, and the next attempt to take a lock opens another session', async () => {
   const socket = join(decodeURIComponent(/\?host=(.+)$/.exec(database.url)?.[1] ?? ''), '.s.PGSQL.5432')
   let [hangs, sessions] = [false, 0]
   const proxy = createServer(client => {
@@ -29,7 +29,7 @@ test('when the server hangs, the session loses its locks and the next attempt op
     await expect(locks.withLock('asked', async () => 'ran')).rejects.toMatchObject({ reason: 'connection_lost' })
     expect(lost.reason).toMatchObject({ reason: 'connection_lost' })
     hangs = false
-    // The work under the lost lock is still running, so nothing else in this program may take the lock.
+    // The work under the lost lock is still running, so no other work in this program may get the lock yet.
     expect(await locks.withLock('held', async () => 'ran')).toBeUndefined()
     expect(await locks.withLock('asked', async () => 'ran')).toBe('ran')
   })

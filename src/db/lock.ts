@@ -3,7 +3,10 @@ import pg from 'pg'
 import { clientConfig } from './driver.ts'
 import { DbUnavailable, fromDriver } from './errors.ts'
 
-/** Time after which a session counts as lost: the server grants or refuses an advisory lock at once. */
+/**
+ * Time limit for taking a lock, after which the session counts as lost: a working server grants or refuses an advisory
+ * lock at once.
+ */
 const answerMs = 10_000
 
 type Work<T> = (signal: AbortSignal) => Promise<T>
@@ -21,8 +24,7 @@ export async function withLockedSession<T>(url: string, name: string, work: Work
   try {
     return (await lockIn(client, name)) ? await work(lost.signal) : undefined
   } finally {
-    // Ending the session releases the lock. The session must also end if it did not get the lock, or each attempt would
-    // leak one.
+    // Ending the session releases the lock. End it also if the lock was refused, or each attempt would leak a session.
     await end(client)
   }
 }
@@ -45,12 +47,12 @@ export class SharedLocks {
   readonly #url: string
   readonly #sockets: Set<Socket>
   /**
-   * The locks that this program holds. PostgreSQL would grant them again, because advisory locks are re-entrant in a
-   * session.
+   * Names of the locks that this program holds. PostgreSQL would grant them a second time, because advisory locks are
+   * re-entrant in a session.
    */
   readonly #held = new Map<string, AbortController>()
   #client: Promise<pg.Client> | undefined
-  /** The client that `#client` resolves with; already set while it connects. */
+  /** The database client of the session. Already set while it connects, unlike the result of `#client`. */
   #open: pg.Client | undefined
   readonly #answerLimitMs: number
   #closed = false
@@ -103,8 +105,8 @@ export class SharedLocks {
   }
 
   /**
-   * Aborts all work under the locks of this session. Only the first call for a session has an effect; later ones may
-   * come after the next session was opened.
+   * Aborts all work under the locks of this session. Only the first call for a session has an effect, because later
+   * calls may come after the next session was opened.
    */
   #lose(client: pg.Client): void {
     if (this.#open !== client) return

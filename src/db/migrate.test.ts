@@ -75,7 +75,7 @@ describeEachPostgres('migrations', which => {
     await expect(run()).rejects.toThrow(/two migrations have the same number/)
   })
 
-  test('a database that a newer version of the program has migrated is left unchanged', async () => {
+  test('a database that was migrated by a newer version of the program is left unchanged', async () => {
     await using database = await emptyDatabase(which)
     const newer = await migrations({ '0001-one.sql': 'SELECT 1', '0002-two.sql': 'SELECT 1' })
     const older = await migrations({ '0001-one.sql': 'SELECT 1' })

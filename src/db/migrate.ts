@@ -15,16 +15,19 @@ export interface MigrateOptions {
 
 export interface Migration {
   readonly number: number
-  /** File name without `.sql`. */
+  /** File name of the migration, without `.sql`. */
   readonly name: string
   readonly sql: string
-  /** SHA-256 of the file, hex. */
+  /** SHA-256 of the migration's file, in hex. */
   readonly checksum: string
 }
 
 export interface MigrationStatus {
   readonly name: string
-  /** `unknown`: applied by a newer version of the program; this version does not have the file. */
+  /**
+   * State `unknown`: the migration was applied by a newer version of the program, and this version does not have its
+   * file.
+   */
   readonly state: 'applied' | 'pending' | 'edited' | 'unknown'
   readonly appliedAt: Date | undefined
 }
@@ -48,7 +51,7 @@ const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const files = await readMigrations(options.directory ?? ownDirectory)
   return withClient(options.url, async client => {
-    // A session-level lock is held over several transactions, and released if the process is killed.
+    // Use a session-level lock: it is held over several transactions, and released if the process is killed.
     await client.query("SELECT pg_advisory_lock(hashtextextended('mote.migrate', 0))")
     await client.query(
       `CREATE TABLE IF NOT EXISTS schema_migration (
@@ -139,14 +142,14 @@ async function apply(client: pg.Client, file: Migration): Promise<void> {
   }
 }
 
-/** Returns the line number of the error in the file. PostgreSQL counts characters from 1. */
+/** Returns the line number of an error in the file, from PostgreSQL's position, which counts characters from 1. */
 function lineOf(error: unknown, sql: string): string {
   const position = error instanceof pg.DatabaseError ? Number(error.position ?? 0) : 0
   return position === 0 ? '' : ` line ${sql.slice(0, position).split('\n').length}`
 }
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  // No statement timeout: waiting for the lock and building an index may take long.
+  // Disable the statement timeout: waiting for the lock and building an index may take long.
   const client = new pg.Client({ ...clientConfig(url, 'mote-migrate'), statement_timeout: 0 })
   client.on('error', () => undefined)
   try {

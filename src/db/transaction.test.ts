@@ -30,7 +30,8 @@ describeEachPostgres('transactions', which => {
     await database.drop()
   })
 
-  // The first transaction on a connection prepares BEGIN; later ones send BEGIN together with their first statement.
+  // The first transaction on a connection prepares BEGIN as a statement of its own; later ones send BEGIN together with
+  // their first statement.
   for (const [name, warm] of [
     ['first', 0],
     ['second', 1],
@@ -122,7 +123,7 @@ describeEachPostgres('transactions', which => {
     expect(await ids(db)).toEqual([1, 2])
   })
 
-  test('a transaction may consist of `atCommit` statements only, or be empty', async () => {
+  test('a transaction may consist of `atCommit` statements only, or of no statements', async () => {
     for (const id of [1, 2]) await db.tx(async tx => tx.atCommit(sql.insert, [id]))
     await db.tx(async () => undefined)
     expect(await ids(db)).toEqual([1, 2])

@@ -21,14 +21,14 @@ const queryOf = ({ name, text }: Statement<unknown>, params: readonly Param[]): 
 })
 
 const begin: Query = { name: 'mote.begin', text: 'BEGIN', values: [] }
-// A prepared statement like all others: the driver would otherwise not send it together with them.
+// COMMIT is a prepared statement like all others, because the driver sends only prepared statements together.
 const commit: Query = { name: 'mote.commit', text: 'COMMIT', values: [] }
 const savepoint = {
   set: statement('mote.savepoint', 'SAVEPOINT mote'),
   release: statement('mote.release', 'RELEASE SAVEPOINT mote'),
   rollback: statement('mote.rollback', 'ROLLBACK TO SAVEPOINT mote'),
 }
-/** Connections on which BEGIN is prepared. */
+/** Connections on which the statement BEGIN has been prepared. */
 const prepared = new WeakSet<pg.ClientBase>()
 
 /**
@@ -57,8 +57,8 @@ async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
     }
     client.query(unit)
   })
-  // The last result is taken here and not in the query's callback: an exception there would crash the process, and the
-  // driver calls it a second time after an invalid parameter.
+  // Process the last result here instead of in the query's callback: an exception in the callback would crash the
+  // process, and the driver calls it a second time after an invalid parameter.
   return lastOf(await results)
 }
 
@@ -94,17 +94,20 @@ interface Last {
 }
 
 type State =
-  /** No statement was sent yet. */
+  /** The transaction is new: no statement was sent yet. */
   | { readonly is: 'new' }
-  /** BEGIN is pending. Other statements wait for it, because they might run outside the transaction. */
+  /**
+   * BEGIN was sent and is pending. Other statements wait for its result, because they might run outside the
+   * transaction.
+   */
   | { readonly is: 'beginning'; readonly began: Promise<unknown> }
   | { readonly is: 'open' }
-  /** The first statement or the BEGIN before it failed. */
+  /** The transaction's first statement, or the BEGIN before it, failed. */
   | { readonly is: 'failed'; readonly error: unknown }
 
 function createTransaction(client: pg.ClientBase) {
   let state: State = { is: 'new' }
-  /** True once the transaction is ending or has ended. A later statement would run outside of it. */
+  /** True once the transaction is ending or has ended. A statement sent later would run outside of it. */
   let over = false
   const under = new Set<Promise<unknown>>()
   const last: Last[] = []
@@ -144,7 +147,7 @@ function createTransaction(client: pg.ClientBase) {
     return sent
   }
 
-  // The type Tx is branded, and the brand exists only for the compiler: this is the only place that may assert it.
+  // The cast is the only place that creates a branded Tx. The brand exists only for the compiler.
   const tx = {
     ...sqlOf(send),
     atCommit(statement: Statement<unknown>, params: readonly Param[]): void {
@@ -172,7 +175,7 @@ function createTransaction(client: pg.ClientBase) {
     async commit(): Promise<void> {
       const sent = last.map(({ statement, params }) => send(statement, params))
       over = true
-      // Waits until BEGIN has succeeded or failed. Failures are reported below.
+      // Wait until BEGIN has succeeded or failed. The code below reports a failure.
       if (state.is === 'new' || state.is === 'beginning') await Promise.allSettled(under)
       if (state.is === 'new') return
       if (state.is === 'failed' && sent.length === 0) throw swallowed(state.error)
@@ -202,8 +205,8 @@ function createTransaction(client: pg.ClientBase) {
 const lostStatements = (error: unknown) => error instanceof pg.DatabaseError && error.code === '26000'
 
 /**
- * The error for a transaction whose caller swallowed the error of a statement: it must not assume that its other writes
- * were committed.
+ * Returns the error for a transaction whose caller swallowed the error of a statement. The caller must not assume that
+ * its other writes were committed.
  */
 const swallowed = (cause?: unknown) =>
   new Error('BUG: a statement failed inside the transaction and its error was swallowed', { cause })
@@ -217,6 +220,6 @@ async function sendCommit(client: pg.ClientBase): Promise<void> {
     if (!(mapped instanceof DbUnavailable)) throw mapped
     throw new DbUnavailable('commit_unknown', 'the connection was lost during COMMIT', { cause: error })
   }
-  // COMMIT reports ROLLBACK for a transaction with a failed statement.
+  // PostgreSQL reports ROLLBACK instead of COMMIT for a transaction with a failed statement.
   if (command === 'ROLLBACK') throw swallowed()
 }

@@ -1,12 +1,15 @@
 import { type Sql, statement } from '../db/db.ts'
 
-/** A workflow that has exceeded the deadline of its phase, with its last error. */
+/** An alert: a workflow has exceeded the deadline of its phase. Includes the workflow's last error. */
 export interface OpenAlert {
   readonly kind: string
   readonly id: string
   readonly phase: string
   readonly openedAt: Date
-  /** Number of consecutive failed attempts in the phase. Null, like `lastError`, if the workflow no longer exists. */
+  /**
+   * Number of consecutive failed attempts in the phase. Null if the workflow no longer exists; the same holds for
+   * `lastError`.
+   */
   readonly attempt: number | null
   readonly lastError: string | null
 }

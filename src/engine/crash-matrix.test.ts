@@ -1,6 +1,6 @@
 /**
- * Tests the crash matrix itself with a small workflow that does what real ones do: reserve a row, act on an external
- * system, and be deleted at any time.
+ * Tests the crash matrix, a test that lets every phase of a workflow fail in every way. The small workflow here does
+ * what real ones do: reserve a row, act on an external system, and be deleted at any time.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { crashMatrix, faults } from '../../test/support/crash-matrix.ts'
@@ -94,7 +94,7 @@ const options = (subjectWorkflow: AnyWorkflow) => ({
   workflow: subjectWorkflow,
   makeSubject,
   remove,
-  // Deletes the subject after three rounds in its steady phase, so that the handler of that phase is tested, too.
+  // Deletes the subject only after three rounds in its steady phase, so that the steady phase is tested, too.
   advance: async (subject: { id: string }, phase: string) => {
     if (phase !== 'delivered') return
     const rounds = (roundsAtRest.get(subject.id) ?? 0) + 1

@@ -16,8 +16,8 @@ import { type EngineStatements, engineStatements } from './statements.ts'
 const log = pino({ level: 'silent' })
 
 /**
- * Returns the engine's statements with a piece of one of them replaced. Throws if the statement does not contain the
- * piece.
+ * Returns the engine's statements, one of them with a piece of its text replaced. Throws if the statement does not
+ * contain the piece.
  */
 function mutant(name: keyof EngineStatements, piece: string, replacement: string): EngineStatements {
   const { text } = engineStatements[name]
@@ -28,7 +28,7 @@ function mutant(name: keyof EngineStatements, piece: string, replacement: string
   }
 }
 
-/** Delivers pokes, as another runner would do before each of its claims. */
+/** Delivers pokes, as another runner would do before each claim. */
 const deliver = (db: Db) => createRunner({ db, workflows: [], log }).tickOnce()
 
 const expireLeases = statement(
@@ -57,8 +57,8 @@ describeEachPostgres('mutants of the engine', which => {
   afterEach(() => database.drop())
 
   /**
-   * A slow step loses its lease, another runner does the work, then the slow step ends. Returns true if the slow step's
-   * write was committed.
+   * Lets a slow step lose its lease to another runner, which does the work before the slow step ends. Returns true if
+   * the slow step's write was committed.
    */
   async function staleWriteIsKept(statements: EngineStatements): Promise<boolean> {
     let written = false
@@ -88,7 +88,7 @@ describeEachPostgres('mutants of the engine', which => {
   test('without the lease check in `go`, a step that lost its lease still commits', async () => {
     expect(await staleWriteIsKept(engineStatements)).toBe(false)
     await db.run(statement('mutant.reset', "UPDATE machine SET phase = 'a'"))
-    // The replacement still uses $3, because PostgreSQL infers the parameter's type from it.
+    // The replacement still contains $3, because PostgreSQL infers the parameter's type from its use.
     expect(await staleWriteIsKept(mutant('go', 'AND lease = $3', 'AND $3::uuid IS NOT NULL'))).toBe(true)
   })
 
@@ -123,9 +123,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await late(mutant('fail', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
   })
 
-  /**
-   * Commits two steps in one batch, the second one with a lease that it has lost. Returns the state of both workflows.
-   */
+  /** Commits two steps in one batch, after the second one has lost its lease. Returns the state of both workflows. */
   async function settledTogether(statements: EngineStatements, end: 'go' | 'wait'): Promise<string[]> {
     const other = newId()
     await db.tx(tx => createWorkflow(tx, 'm', other, 'a'))
@@ -143,7 +141,7 @@ describeEachPostgres('mutants of the engine', which => {
     )
     if (!held || !robbed) throw new Error('BUG: two were held')
     const claims = [held, { ...robbed, lease: newId() }]
-    // The first workflow was poked after its step was claimed.
+    // Poke the first workflow, as happens when a poke arrives after its step was claimed.
     await db.run(statement('mutant.poked', 'UPDATE machine SET pokes = pokes + 1 WHERE id = $1'), [id])
     const settle = createSettle(db, statements)
     const answers = await Promise.all(

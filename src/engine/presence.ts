@@ -10,21 +10,24 @@ export interface PresenceOptions {
   readonly db: Db
   readonly log: Logger
   readonly statements: EngineStatements
-  /** Workflow kinds that the runner runs; stored so that other programs can find out (see `someRunnerLacks`). */
+  /** Kinds of workflows that the runner runs; stored so that other programs can query them (see `someRunnerLacks`). */
   readonly kinds: readonly string[]
   readonly random: () => number
-  /** Aborted when the runner has stopped. The abort releases the runner's lock. */
+  /** The signal aborts when the runner has stopped. The abort releases the runner's lock. */
   readonly gone: AbortSignal
   /** Called with the runner's id when the lock is taken, and with undefined when it is lost. */
   readonly onChange: (id: string | undefined) => void
 }
 
-/** A broken session usually reconnects at once. While the database is down, the pauses increase. */
+/**
+ * Pauses between attempts to take the lock. A broken database session usually reconnects at once; while the database is
+ * down, the pauses increase.
+ */
 const backoff = { baseMs: 200, capMs: 5_000 }
 
 /**
  * Takes the lock, and again after each loss, with a new runner id: other runners may already have taken over the
- * workflows that were claimed under the lost id.
+ * workflows that the runner had claimed under its previous id.
  * @returns `held` settles with the first attempt; `ended` resolves after `gone` has aborted
  */
 export function bePresent(options: PresenceOptions): { readonly held: Promise<void>; readonly ended: Promise<void> } {
@@ -47,7 +50,7 @@ async function keepTrying(options: PresenceOptions, first: PromiseWithResolvers<
     } catch (error) {
       const err = error instanceof Error ? error.message : String(error)
       log.warn({ err }, 'the runner cannot hold its lock; retrying')
-      // Has an effect on the first attempt only.
+      // `reject` only has an effect if the first attempt has not settled yet.
       first.reject(error)
     }
     onChange(undefined)

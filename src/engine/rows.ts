@@ -3,11 +3,9 @@ import { runLast, type Sql, type Tx } from '../db/db.ts'
 import { engineStatements as sql, type WorkflowRow } from './statements.ts'
 
 export interface CreateOptions {
-  /**
-   * Delay before the first step, in ms; default: none. For workflows whose first step the caller is about to do itself.
-   */
+  /** Delay before the first step, in ms; default: none. A caller sets it if it is about to do the first step itself. */
   readonly afterMs?: number
-  /** Time in the first phase after which an alert opens; default: never. */
+  /** Time that the workflow may spend in its first phase before an alert opens, in ms; default: no limit. */
   readonly deadlineMs?: number
 }
 
@@ -27,7 +25,7 @@ export async function createWorkflow(
 
 /**
  * Moves a workflow to another phase in the transaction of a caller that does the work of the current step itself.
- * Succeeds only while no runner holds the workflow, so that the next step sees the result.
+ * Succeeds only while no runner holds the workflow, so that the next step gets the result of the caller's work.
  * @param move.afterMs delay before the next step
  * @returns false if the workflow is in another phase or a runner holds it. The caller should then poke the workflow and
  * leave the work to its step.

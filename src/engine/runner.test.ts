@@ -107,7 +107,7 @@ describeEachPostgres('steps of a runner', which => {
     expect(await world.read(id)).toMatchObject({ phase: 'one', attempt: 1, last_error: 'sold out', leased: false })
   })
 
-  /** Delivers pokes, as another runner would do before each of its claims. */
+  /** Delivers pokes, as another runner would do before each claim. */
   const deliver = () => createRunner({ db: world.db, workflows: [], log }).tickOnce()
 
   test.each(['before the load', 'while the handler runs', 'after the commit'] as const)(

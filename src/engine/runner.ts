@@ -19,15 +19,15 @@ export interface RunnerOptions {
   readonly db: Db
   readonly workflows: readonly AnyWorkflow[]
   readonly log: Logger
-  /** Measures durations only; leases, wake-ups and deadlines use the database's clock. */
+  /** Clock for measuring durations; leases, wake-ups and deadlines use the database's clock. */
   readonly clock?: Clock
   /** Maximum number of concurrent steps. Steps mostly wait for I/O; default 64. */
   readonly workers?: number
   /** Maximum number of workflows per claim; default 64. */
   readonly batch?: number
   /**
-   * Duration of a lease, which is not extended. A step is aborted after 80 % of it and abandoned after 90 %: long work
-   * returns `wait` and checks again. Default 60 s. Workflows of a dead runner are taken over earlier.
+   * Duration of a lease, which is not extended. A step is aborted after 80 % of it and abandoned after 90 %: a step
+   * with long work returns `wait` and is run again. Default 60 s. Workflows of a dead runner are taken over earlier.
    */
   readonly leaseMs?: number
   /** Longest sleep between two claims without a poke; default 1 s. */
@@ -51,7 +51,7 @@ export interface RunnerHooks {
 }
 
 export interface Runner {
-  /** Resolves once the runner listens and has taken over the workflows of dead runners. */
+  /** Starts the runner. Resolves once it receives pokes and has taken over the workflows of dead runners. */
   start(): Promise<void>
   /**
    * Stops claiming, gives running steps `drainMs` (default 10 s) to end, then aborts them and releases their workflows.
@@ -59,7 +59,7 @@ export interface Runner {
   stop(options?: { readonly drainMs?: number }): Promise<void>
   /** For tests, without `start`: claims the due workflows once, runs their steps to the end, returns their number. */
   tickOnce(): Promise<number>
-  /** Upkeep that `start` runs on a timer: alerts, workflows of dead runners. */
+  /** Opens and closes alerts, and takes over workflows of dead runners. `start` runs this on a timer. */
   upkeepOnce(): Promise<void>
 }
 
@@ -78,12 +78,13 @@ class WorkflowRunner implements Runner {
   readonly #draining = new AbortController()
   readonly #stopping = new AbortController()
   /**
-   * Ends the runner's presence. Aborted last, because other runners take over its workflows once its lock is released.
+   * Aborts when the runner has stopped, last of all, because other runners take over its workflows once its lock is
+   * released.
    */
   readonly #gone = new AbortController()
   /**
    * Id of the runner; undefined while its lock is not held. Each database session gets a new id, because other runners
-   * may take over the workflows that were claimed under a lost one.
+   * may take over the workflows that were claimed under a previous id.
    */
   #id: string | undefined
   #wake = Promise.withResolvers<void>()
@@ -162,7 +163,8 @@ class WorkflowRunner implements Runner {
     const report = (state: 'opened' | 'closed') => (row: AlertRow) =>
       hooks.alert?.({ kind: row.kind, id: row.machine_id, phase: row.phase, state })
     for (const row of await db.rows(statements.openAlerts)) {
-      // Logged as a warning only, because `mote admin alerts` lists the alert and it closes by itself.
+      // Logged as a warning only, because `mote admin alerts` lists the alert, which closes when the workflow leaves
+      // the phase.
       log.warn({ kind: row.kind, id: row.machine_id, phase: row.phase }, 'a workflow is overdue in its phase')
       report('opened')(row)
     }
@@ -185,7 +187,7 @@ class WorkflowRunner implements Runner {
     }
   }
 
-  /** Claims workflows for the free slots. Returns the delay until the next claim. */
+  /** Claims as many workflows as the runner may start. Returns the delay until the next claim. */
   async #claimFree(): Promise<number> {
     const { workers, batch, pollMs, db, statements } = this.#options
     const free = Math.min(batch, workers - this.#running.size)
@@ -193,12 +195,13 @@ class WorkflowRunner implements Runner {
     const kinds = [...this.#workflows.keys()]
     const claiming = this.#claim(free, this.#id)
     const asked = db.one(statements.untilDue, [kinds])
-    // Claimed workflows must run even if this query fails: no other runner would take them before the lease expires.
+    // Claimed workflows must run even if the query for the next due time fails: no other runner would take them before
+    // the lease expires.
     asked.catch(() => undefined)
     const rows = await claiming
     for (const row of rows) this.#run(row)
     const { ms } = await asked
-    // Fewer than `free` rows: a workflow that is due at this point has just become due, or is being committed. Pauses
+    // With fewer rows than `free`, a workflow that is already due has just become due or is being committed. Pause
     // briefly to avoid a busy loop.
     return rows.length === free ? 0 : Math.min(pollMs, Math.max(2, ms ?? pollMs))
   }
@@ -261,7 +264,7 @@ class WorkflowRunner implements Runner {
     hooks.step?.({ kind: row.kind, phase: row.phase, outcome, ms })
   }
 
-  /** Sleeps until the time is up or a poke arrives. */
+  /** Sleeps until the time is over or a poke arrives. */
   async #sleep(ms: number): Promise<void> {
     const woken = new AbortController()
     await Promise.race([

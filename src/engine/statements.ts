@@ -1,6 +1,6 @@
 /**
- * All SQL statements of the engine. The runner gets them as a value, so that mutants.test.ts can break one at a time
- * and prove that each guard is necessary.
+ * All SQL statements of the engine. The runner gets them as a value, so that mutants.test.ts can remove one guard at a
+ * time and prove that it is necessary.
  */
 import { type Statement, statement } from '../db/db.ts'
 
@@ -42,9 +42,9 @@ const lockPrefix = 'runner '
 export const runnerLock = (runnerId: string) => lockPrefix + runnerId
 
 /**
- * Returns an SQL condition that is true while some live runner does not support this kind of workflow: it is of an
- * older version, whose other workflows may lack related code. Each session that holds a runner's lock is named after
- * the lock, so runners of versions that announce no kinds are found, too.
+ * Returns an SQL condition that is true while some live runner does not support this kind of workflow. Such a runner is
+ * of an older version, in which other workflows may lack code for this kind. Each session that holds a runner's lock is
+ * named after the lock, so runners of versions that announce no kinds are found, too.
  */
 export const someRunnerLacks = (kind: string) => `EXISTS (
   SELECT FROM pg_stat_activity a WHERE a.datname = current_database() AND starts_with(a.application_name, 'mote-lock ${lockPrefix}')
@@ -64,9 +64,9 @@ export const engineStatements = {
      SELECT id, CASE WHEN $4::float8 > 0 THEN NULL ELSE pg_notify('${wakeChannel}', $1) END FROM made`,
   ),
   /**
-   * $3 current phase, $4 new phase, $5 delay of the next step in ms, $6 deadline in ms or null. Skips workflows that a
-   * runner holds or is committing, instead of waiting: the caller holds locks that come later in the lock order
-   * (docs/engine.md).
+   * Moves a workflow to another phase. $3 current phase, $4 new phase, $5 delay of the next step in ms, $6 deadline in
+   * ms or null. Skips a workflow that a runner holds or is committing instead of waiting, because the caller holds
+   * locks that come later in the lock order (docs/engine.md).
    */
   advance: statement<{ id: string }>(
     'engine.advance',
@@ -78,8 +78,9 @@ export const engineStatements = {
      RETURNING m.id, CASE WHEN $5::float8 > 0 THEN NULL ELSE pg_notify('${wakeChannel}', $1) END`,
   ),
   /**
-   * Inserts a row instead of updating the workflow's, and so waits for no lock. Transactions that poke hold locks on
-   * all kinds of rows; when they waited for a workflow that was being committed, they deadlocked.
+   * Pokes workflows. Inserts rows instead of updating those of the workflows, so it waits for no lock. Transactions
+   * that poke hold locks on many kinds of rows; when they waited for a workflow that was being committed, they
+   * deadlocked.
    */
   poke: statement(
     'engine.poke',
@@ -89,8 +90,8 @@ export const engineStatements = {
   /**
    * Turns pokes into wake-ups; runs before each claim. A workflow that is already due keeps its earlier wake-up time
    * and so its position in the queue. A workflow that is being committed is skipped, because one slow commit would
-   * delay every claim; its runner checks again right after the commit. LATERAL and the scalar subquery keep the planner
-   * from reading all workflows for a few pokes.
+   * delay every claim; the runner that commits it delivers pokes again right after the commit. LATERAL and the scalar
+   * subquery keep the planner from reading all workflows for a few pokes.
    */
   deliver: statement<{ id: string }>(
     'engine.deliver',
@@ -106,7 +107,7 @@ export const engineStatements = {
      news AS (SELECT kind, id, count(*) AS n FROM taken GROUP BY kind, id)
      UPDATE machine m SET pokes = m.pokes + news.n, wake_at = least(m.wake_at, now())
      FROM news WHERE m.kind = news.kind AND m.id = news.id RETURNING m.id`,
-    // The claim and the query for the next due time follow on the same connection.
+    // The claim and the query for the next due time follow this statement on the same connection.
     { leads: 2 },
   ),
   read: statement<WorkflowRow>(
@@ -115,7 +116,10 @@ export const engineStatements = {
      FROM machine WHERE kind = $1 AND id = $2`,
   ),
 
-  /** $1 kinds, $2 limit, $3 lease, $4 lease in ms, $5 runner. An expired lease counts as a failed attempt. */
+  /**
+   * Claims due workflows. $1 kinds, $2 limit, $3 lease, $4 lease in ms, $5 runner. An expired lease counts as a failed
+   * attempt.
+   */
   claim: statement<ClaimedRow>(
     'engine.claim',
     `WITH due AS (
@@ -127,13 +131,13 @@ export const engineStatements = {
      FROM due WHERE m.kind = due.kind AND m.id = due.id
      RETURNING m.kind, m.id, m.phase, m.lease, m.pokes, m.attempt, m.entered_at, now() AS now`,
   ),
-  /** Time until the next free workflow of these kinds is due; zero or less if one is already due. */
+  /** Returns the time until the next free workflow of these kinds is due; zero or less if one is already due. */
   untilDue: statement<{ ms: number | null }>(
     'engine.until_due',
     `SELECT (extract(epoch FROM min(wake_at) - now()) * 1000)::float8 AS ms FROM machine WHERE lease IS NULL AND kind = ANY ($1)`,
   ),
 
-  /** $4 phase, $5 deadline in ms or null. */
+  /** Commits `go`. $4 phase, $5 deadline in ms or null. */
   go: statement<{ fenced: number }>(
     'engine.go',
     `WITH fenced AS (
@@ -146,8 +150,8 @@ export const engineStatements = {
      SELECT count(*) AS fenced FROM fenced`,
   ),
   /**
-   * $4 delay in ms, $5 number of pokes at the claim: if there are more by now, a change happened that the handler may
-   * have missed, so the workflow is due at once.
+   * Commits `wait`. $4 delay in ms, $5 number of pokes at the claim: if there are more by now, the handler may have
+   * missed a change, so the workflow is due at once.
    */
   wait: statement<{ fenced: number }>(
     'engine.wait',
@@ -158,8 +162,8 @@ export const engineStatements = {
      SELECT count(*) AS fenced FROM fenced`,
   ),
   /**
-   * `go` for several steps: $1 kinds, $2 ids, $3 leases, $4 phases, $5 deadlines. The inner SELECTs hide the array
-   * lengths from the planner, so that one plan fits all lengths.
+   * Commits `go` for several steps. $1 kinds, $2 ids, $3 leases, $4 phases, $5 deadlines. The inner SELECTs hide the
+   * array lengths from the planner, so that one plan fits all lengths.
    */
   goAll: statement<Fenced>(
     'engine.go_all',
@@ -174,7 +178,7 @@ export const engineStatements = {
        WHERE a.kind = f.kind AND a.machine_id = f.id AND a.closed_at IS NULL)
      SELECT kind, id, lease FROM fenced`,
   ),
-  /** `wait` for several steps: $1 kinds, $2 ids, $3 leases, $4 delays, $5 numbers of pokes. */
+  /** Commits `wait` for several steps. $1 kinds, $2 ids, $3 leases, $4 delays, $5 numbers of pokes. */
   waitAll: statement<Fenced>(
     'engine.wait_all',
     `UPDATE machine m SET wake_at = CASE WHEN m.pokes = s.pokes THEN ${ms('s.wait_ms')} ELSE now() END,
@@ -191,7 +195,7 @@ export const engineStatements = {
        WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** $4 back-off in ms, $5 number of pokes at the claim, $6 error message. */
+  /** Records a failed attempt. $4 back-off in ms, $5 number of pokes at the claim, $6 error message. */
   fail: statement<{ fenced: number }>(
     'engine.fail',
     `WITH fenced AS (
@@ -200,7 +204,7 @@ export const engineStatements = {
        WHERE ${fence} RETURNING 1)
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** Releases a workflow unchanged because its runner stops. */
+  /** Releases a workflow that a runner holds, unchanged, because the runner stops. */
   release: statement<{ fenced: number }>(
     'engine.release',
     `WITH fenced AS (UPDATE machine SET ${unleased} WHERE ${fence} RETURNING 1)
@@ -208,9 +212,10 @@ export const engineStatements = {
   ),
 
   /**
-   * Releases the workflows of dead runners at once, before their leases expire. Counts the death as a failed attempt;
-   * from the second one on there is a growing pause, so that a step that kills its process cannot cause a loop. Skips
-   * rows that are being committed until the next upkeep: a statement that locks many rows must not wait.
+   * Releases the workflows of dead runners at once, before their leases expire. Counts the death of the runner as a
+   * failed attempt; from the second attempt on there is a growing pause, so that a step that kills its process cannot
+   * cause a loop. Skips rows that are being committed until the next upkeep: a statement that locks many rows must not
+   * wait.
    */
   releaseDead: statement<{ id: string }>(
     'engine.release_dead',
@@ -245,8 +250,8 @@ export const engineStatements = {
      RETURNING kind, machine_id, phase`,
   ),
   /**
-   * Closes alerts whose workflow has left the phase. `go` also does that, but misses an alert that is opened
-   * concurrently.
+   * Closes alerts whose workflow has left the phase. `go` also closes alerts, but misses one that is opened at the same
+   * time.
    */
   closeAlerts: statement<AlertRow>(
     'engine.close_alerts',

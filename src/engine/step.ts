@@ -19,7 +19,9 @@ export type Outcome = 'go' | 'wait' | 'done' | 'diverted' | 'failed' | 'abandone
 export interface StepDeps {
   readonly db: Db
   readonly sql: EngineStatements
-  /** Commits in batches the steps that write only their own result. If undefined, each is committed separately. */
+  /**
+   * Commits steps in batches if they write nothing but their decision. If undefined, each step is committed separately.
+   */
   readonly settle?: Settle
   /**
    * The handler's signal aborts after `stepTimeoutMs`; the runner abandons the handler after `giveUpMs`. Both are
@@ -27,7 +29,7 @@ export interface StepDeps {
    */
   readonly stepTimeoutMs: number
   readonly giveUpMs: number
-  /** Aborts when the runner is shutting down and no longer waits for running steps. */
+  /** Signal that aborts when the runner is shutting down and no longer waits for running steps. */
   readonly stopping: AbortSignal
   readonly random: () => number
 }
@@ -78,8 +80,8 @@ async function decide(
 }
 
 /**
- * Puts the workflow's `hold` before the handler's writes. Both are sent without waiting; they run in this order, so all
- * reads and writes come after the locks.
+ * Puts the locks that the workflow's `hold` takes before the handler's writes. All statements are sent without waiting
+ * and run in this order, so that all reads and writes come after the locks.
  */
 function holding({ hold }: AnyWorkflow, subject: unknown, next: Next<string>): Next<string> {
   const { write } = next
@@ -151,8 +153,8 @@ async function commit(row: ClaimedRow, { next }: Decision, deps: StepDeps): Prom
 class FenceLost extends Error {}
 
 /**
- * Commits a decision if the lease is still held, and returns whether it is. Without other writes that is one statement,
- * else a transaction that checks the lease first.
+ * Commits a decision if the lease is still held, and returns whether it is. A decision without other writes is
+ * committed with one statement, any other one in a transaction that checks the lease first.
  */
 async function fenced(
   db: Db,
@@ -174,8 +176,8 @@ async function fenced(
 }
 
 /**
- * Pause between attempts to store a failure while the database is unavailable. After the last attempt the lease is left
- * to expire.
+ * Pause between attempts to store a failure while the database is unavailable. After the last attempt, the runner lets
+ * the lease expire.
  */
 const retryMs = 200
 const retries = 25

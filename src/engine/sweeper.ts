@@ -11,7 +11,7 @@ export interface SweepRun {
   readonly name: string
   readonly started_at: Date | null
   readonly duration_ms: number | null
-  /** Counts returned by the last run; null if it failed. */
+  /** Numbers that the last run returned; null if it failed. */
   readonly result: Readonly<Record<string, number>> | null
   readonly error: string | null
   readonly runs: number
@@ -79,7 +79,10 @@ const sql = {
   list: statement<SweepRun>('sweep.list', `SELECT ${columns} FROM sweep_run ORDER BY name`),
 }
 
-/** Requests a run as soon as possible. Never lost: a current run is followed by another one. */
+/**
+ * Requests that a sweep runs as soon as possible. A request is never lost: if the sweep is running, it runs again
+ * afterwards.
+ */
 export async function pokeSweep(tx: Sql, name: string): Promise<void> {
   await tx.run(sql.poke, [name])
 }
@@ -110,7 +113,8 @@ class CooperativeSweeper implements Sweeper {
 
   async start(): Promise<void> {
     const listening = await this.#options.db.listen(sweepChannel, name => {
-      // After a reconnect the payload is empty, and any notification may have been missed: wakes all sweeps.
+      // After a reconnect, the notification has an empty payload, and any notification may have been missed: wakes all
+      // sweeps.
       for (const [known, { wake }] of this.#sweeps) if (name === known || name === '') wake.resolve()
     })
     try {
@@ -142,7 +146,7 @@ class CooperativeSweeper implements Sweeper {
     return ran ?? false
   }
 
-  /** Inserts the rows in which the sweeps record their runs. */
+  /** Inserts the rows in which the results of the sweeps are stored. */
   async #make(): Promise<void> {
     if (this.#made) return
     await this.#options.db.run(sql.make, [[...this.#sweeps.keys()].toSorted()])

@@ -8,7 +8,7 @@
  */
 import type { Tx } from '../db/db.ts'
 
-/** Writes of a handler, in the transaction that commits its decision, after the check of the lease. */
+/** Writes of a handler. They run in the transaction that commits its decision, after the check of the lease. */
 export type Write = (tx: Tx) => Promise<void>
 
 /** The decision of a handler. `P` is the union of the phases that it may enter. */
@@ -40,12 +40,12 @@ export interface Step<Subject> {
   readonly phase: string
   /** Number of consecutive failed attempts since the phase was entered or a handler last returned `wait`. */
   readonly attempt: number
-  /** Time at which the phase was entered, by the database's clock. */
+  /** Time at which the workflow entered the phase, by the database's clock. */
   readonly enteredAt: Date
   readonly now: Date
   /**
-   * Aborts when the step runs too long or the runner stops without waiting. Handlers pass it to everything that can
-   * wait.
+   * Signal that aborts when the step runs too long or the runner stops without waiting. Handlers pass it to everything
+   * that can wait.
    */
   readonly signal: AbortSignal
 }

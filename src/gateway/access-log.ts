@@ -15,7 +15,8 @@ export interface AccessLog {
 /** Opens the log. @param target a file, which is created or appended to, or `-` for standard output */
 export async function openAccessLog(target: string, gatewayId: string): Promise<AccessLog> {
   if (target !== '-') await mkdir(dirname(target), { recursive: true })
-  // Writes blocks of 8 KiB, or once a second. A system call per request would cost more than the rest of the request.
+  // Log lines are written in blocks of 8 KiB, or once a second. A system call per request would cost more than the rest
+  // of the request.
   const destination = pino.destination({ dest: target === '-' ? 1 : target, sync: false, minLength: 8192 })
   const flushing = setInterval(() => destination.flush(), 1000)
   flushing.unref()

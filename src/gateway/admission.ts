@@ -1,4 +1,4 @@
-/** Admits a request before it is forwarded: finds the route, applies the limits, wakes the app. */
+/** Decides whether a request is forwarded: finds the route, applies the limits, wakes the app. */
 import type { Route } from '../contract/gateway.ts'
 import type { BackendPools } from './backends.ts'
 import type { Exchange } from './exchange.ts'
@@ -10,7 +10,7 @@ import type { AttemptCounter } from './request-counts.ts'
 import type { RouteTable } from './route-table.ts'
 import type { Traffic } from './traffic.ts'
 
-/** What connecting a client to an app needs, whatever the protocol. */
+/** What is needed to connect a client to an app, with any protocol. */
 export interface RoutingDeps {
   readonly table: RouteTable
   readonly pools: BackendPools
@@ -34,7 +34,7 @@ export interface ProxyDeps extends RoutingDeps {
   readonly redirects: boolean
   /** Returns the HTTPS port that the request should be redirected to; undefined: no redirect. */
   readonly redirect: (exchange: Exchange) => Promise<number | undefined>
-  /** Value of Strict-Transport-Security in responses over TLS. */
+  /** Value of the header Strict-Transport-Security in responses over TLS; undefined: no such header. */
   readonly hsts: string | undefined
   readonly attempts: AttemptCounter
   /** Called when a request has ended. `status` 499: the client disconnected before the response. */
@@ -55,16 +55,16 @@ export function refuse(exchange: Exchange, page: Page): void {
 export async function routeOf(deps: ProxyDeps, exchange: Exchange): Promise<Route | Page> {
   const { request } = exchange
   const hostname = hostnameOf(request)
-  // Refuse the absolute form of the request target, which contains a second host (RFC 9112, 3.2.2): only proxies have
-  // to accept it.
+  // Refuse a request target that is an absolute URL, because it contains a second host. Only forward proxies have to
+  // accept such targets (RFC 9112, 3.2.2).
   if (!hostname || (request.url?.[0] !== '/' && request.method !== 'CONNECT')) return 'bad_host'
   exchange.hostname = hostname
   return (await deps.table.current(hostname)) ?? 'not_found'
 }
 
 /**
- * Admits a request, or returns the error page to respond with. An admitted request counts against the limits until
- * `leave` is called, so the client must still be connected.
+ * Admits a request, or returns the error page to respond with. Call this only while the client is connected: an
+ * admitted request counts against the limits until `leave` is called at its end.
  */
 export function admit(deps: ProxyDeps, exchange: Exchange, route: Route | Page): Route | Page {
   if (typeof route === 'string') return route

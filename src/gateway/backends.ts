@@ -14,7 +14,7 @@ export interface Target {
   readonly backend: Backend
   readonly key: string
   readonly pool: Pool
-  /** Number of pending requests. */
+  /** Number of pending requests at the backend. */
   readonly open: number
 }
 
@@ -29,18 +29,21 @@ export interface BackendPools {
   answered(target: Target): void
   failed(target: Target, fault: Fault): void
   /**
-   * Registers a callback that must abort the request, because the drain time is over or the backend has moved. Returns
-   * a function that unregisters it.
+   * Registers a callback that must abort a request, because the drain time is over or the VM has another address.
+   * Returns a function that unregisters it.
    */
   onCut(target: Target, cut: () => void): () => void
   /**
-   * Drains those pools of the app whose backends no route contains any more. Pending requests get `drainMs`; those of a
-   * VM in `leaving` may continue until the move has ended.
+   * Drains those pools of the app whose backends no route contains any more. Pending requests get `drainMs` to finish;
+   * those of a VM in `leaving` may continue until its move has ended.
    */
   retain(appId: string, backends: readonly Backend[], drainMs: number, leaving?: ReadonlySet<string>): void
-  /** Returns the number of pending requests at a VM, not counting long-lived ones. */
+  /** Returns the number of pending requests at a VM, without WebSockets and event streams. */
   underWay(vmId: string): number
-  /** Registers a callback for when the last pending request at a VM has ended, not counting long-lived ones. */
+  /**
+   * Registers a callback for when the last pending request at a VM has ended, not counting WebSockets and event
+   * streams.
+   */
   onIdle(listener: (vmId: string) => void): void
   close(): Promise<void>
 }
@@ -53,10 +56,13 @@ export interface Use {
   lasts(): void
 }
 
-/** Drain time of VMs that are moving. Only an upper bound, because control completes or cancels a move long before. */
+/**
+ * Drain time of VMs that are moving to another host. Only an upper bound, because control completes or cancels a move
+ * long before.
+ */
 const leavingMs = 120_000
 
-/** Key of a backend: its VM and address. */
+/** Returns the key of a backend: its VM and address. */
 export const backendKey = (backend: Backend) => `${backend.vmId} ${backend.host}:${backend.port}`
 
 interface Entry {
@@ -78,10 +84,10 @@ interface PoolOptions {
   readonly responseTimeoutMs: number
 }
 
-/** The state of `createBackendPools`. */
+/** The state that the functions of `createBackendPools` share. */
 interface Pools {
   readonly options: PoolOptions
-  /** By `backendKey`. */
+  /** Entries by the key of their backend (`backendKey`). */
   readonly entries: Map<string, Entry>
   /**
    * Entries by backend object. Routes return the same objects for every request, so this saves computing their keys
@@ -89,7 +95,7 @@ interface Pools {
    */
   readonly byBackend: WeakMap<Backend, Entry>
   readonly closing: Set<Entry>
-  /** Number of picks so far, which rotates the order of the backends. */
+  /** Number of backends chosen so far, which determines where the next search starts. */
   turn: number
 }
 
@@ -142,8 +148,8 @@ export function createBackendPools(options: PoolOptions): BackendPools {
 }
 
 /**
- * See `BackendPools.pick`. A canary gets its share of the requests at random. If one version has no usable backend, or
- * was already tried, the other is used, so that a retry succeeds where the canary failed.
+ * Implements `BackendPools.pick`. A canary gets its share of the requests at random. If one version has no usable
+ * backend, or was already tried, the other is used, so that a retry succeeds where the canary failed.
  */
 function pick(pools: Pools, route: Route, tried: ReadonlySet<string> | undefined): Target | undefined {
   const { canary, backends, appId } = route
@@ -162,7 +168,7 @@ function pickOf(
   const nowMs = performance.now()
   let best: Entry | undefined
   let resort: Entry | undefined
-  // Start at another backend each time, so that equally loaded backends take turns.
+  // Start the search at another backend each time, so that equally loaded backends take turns.
   const first = pools.turn++ % Math.max(backends.length, 1)
   for (let n = 0; n < backends.length; n++) {
     const backend = backends[(first + n) % backends.length]
@@ -182,14 +188,14 @@ interface Retained {
   readonly leaving: ReadonlySet<string> | undefined
 }
 
-/** See `BackendPools.retain`. */
+/** Implements `BackendPools.retain`. */
 function retain(pools: Pools, { appId, backends, drainMs, leaving }: Retained): void {
   const kept = new Set(backends.map(backendKey))
   for (const [key, entry] of pools.entries)
     if (entry.appId === appId && !kept.has(key))
       drain(pools, entry, leaving?.has(entry.backend.vmId) ? Math.max(drainMs, leavingMs) : drainMs)
   const present = new Set(backends.map(backend => backend.vmId))
-  // If the VM is back at its old address, its connections are not cut.
+  // If a VM has returned to its old address, do not abort the requests there.
   for (const entry of pools.closing)
     if (present.has(entry.backend.vmId) && !kept.has(entry.key)) void cut(entry, 'the VM has moved to another address')
 }
@@ -206,7 +212,7 @@ const connectThatResets: buildConnector.connector = (options, callback) =>
     const [, socket] = result
     if (socket) {
       const destroy = socket.destroy.bind(socket)
-      // undici passes this error when it closes a connection after a response with `Connection: close`
+      // undici destroys the socket with this error after a response with `Connection: close`
       // (lib/dispatcher/client-h1.js).
       socket.destroy = error => (error?.message === 'reset' ? socket.resetAndDestroy() : destroy(error))
       socket.once('end', () => socket.resetAndDestroy())
@@ -218,7 +224,7 @@ function makeEntry({ connectionsPerBackend, responseTimeoutMs }: PoolOptions, ba
   const pool = new Pool(originOf(backend), {
     connections: connectionsPerBackend,
     headersTimeout: responseTimeoutMs,
-    // No timeout between parts of the body, because a stream may be idle for any time.
+    // Set no timeout between parts of the body, because a stream may be idle for any time.
     bodyTimeout: 0,
     connect: backend.resetsClosed ? connectThatResets : { timeout: 2000 },
   })
@@ -251,14 +257,14 @@ function entryOfTarget({ byBackend }: Pools, target: Target): Entry | undefined 
   return entry?.pool === target.pool ? entry : undefined
 }
 
-/** Aborts the pending requests, and closes the pool. */
+/** Aborts the pending requests at a backend, and closes its pool. */
 function cut(entry: Entry, reason: string): Promise<void> {
   clearTimeout(entry.drain)
   for (const release of entry.cuts) release()
   return entry.pool.destroy(new errors.ClientDestroyedError(reason))
 }
 
-/** Closes the pool when its pending requests have ended, or after `drainMs`. */
+/** Closes the pool of a backend when its pending requests have ended, or after `drainMs`. */
 function drain({ entries, closing }: Pools, entry: Entry, drainMs: number): void {
   entries.delete(entry.key)
   entry.closing = true
@@ -270,7 +276,7 @@ function drain({ entries, closing }: Pools, entry: Entry, drainMs: number): void
   })
 }
 
-/** Counts the pending requests of each VM, without long-lived ones. */
+/** Counts the pending requests of each VM, without WebSockets and event streams. */
 function briefRequests() {
   const counts = new Map<string, number>()
   const listeners = new Set<(vmId: string) => void>()

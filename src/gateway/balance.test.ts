@@ -17,7 +17,7 @@ import { gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 const answer = (_: IncomingMessage, res: ServerResponse) => void res.end('ok')
 const refusing = (vmId: string) => ({ vmId, host: '127.0.0.1', port: 1 })
 
-it('spreads requests evenly, and sends fewer to a slow replica', async () => {
+it('the gateway spreads requests evenly, and sends fewer to a slow replica', async () => {
   await using fixture = await gatewayFixture()
   const held: ServerResponse[] = []
   const [a, b, slow] = [
@@ -41,7 +41,7 @@ it('spreads requests evenly, and sends fewer to a slow replica', async () => {
   await Promise.all(asked)
 })
 
-it('excludes a replica after one refused connection', async () => {
+it('the gateway sends no requests to a replica after it has refused one connection', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   let tries = 0
@@ -56,7 +56,7 @@ it('excludes a replica after one refused connection', async () => {
   expect(tries).toBe(0)
 })
 
-it('sends requests to a failed replica again once it responds', async () => {
+it('the gateway sends requests to a failed replica again once it responds', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   const flaky = await fixture.backend((req, res) => {
@@ -77,7 +77,7 @@ it('sends requests to a failed replica again once it responds', async () => {
   })
 })
 
-it('retries an idempotent request once, on another replica, when the connection breaks', async () => {
+it('the gateway retries an idempotent request once, on another replica, when the connection breaks', async () => {
   await using fixture = await gatewayFixture()
   const breaking = [1, 2, 3].map(() => fixture.backend(req => void req.socket.destroy()))
   const backends = await Promise.all(breaking)
@@ -89,14 +89,14 @@ it('retries an idempotent request once, on another replica, when the connection 
   expect(hits()).toBe(3)
 })
 
-it('retries a request that reached no replica, whatever its method', async () => {
+it('the gateway retries a request that reached no replica, whatever its method', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   await fixture.publish({ backends: [refusing('x'), refusing('y'), good] })
   for (let n = 0; n < 3; n++) expect((await fixture.get('/', { method: 'POST' })).status).toBe(200)
 })
 
-it('gives the requests and WebSockets of a removed replica the drain time to finish', async () => {
+it('requests and WebSockets of a removed replica get the drain time to finish', async () => {
   await using fixture = await gatewayFixture()
   const begun: ServerResponse[] = []
   const old = await fixture.backend((_, res) => void begun.push(res))
@@ -122,7 +122,7 @@ it('gives the requests and WebSockets of a removed replica the drain time to fin
   expect(answers.map(one => one.status).sort()).toEqual([200, 502])
 })
 
-it('refuses requests above the limits of an app and of a client address', async () => {
+it('the gateway refuses requests above the limits of an app and of a client address', async () => {
   const limits = { ...gatewayDefaults.limits, appOpen: 3, clientOpen: 2 }
   await using fixture = await gatewayFixture({ limits, trustedProxies: ['127.0.0.1'] })
   const held: ServerResponse[] = []
@@ -143,7 +143,7 @@ it('refuses requests above the limits of an app and of a client address', async 
   held[0]?.end()
 })
 
-it('closes connections above the limit of a client address at once', async () => {
+it('the gateway closes connections above the limit of a client address at once', async () => {
   const limits = { ...gatewayDefaults.limits, connectionsPerClient: 2 }
   await using fixture = await gatewayFixture({ limits })
   const sockets = [1, 2].map(() => connect(fixture.gateway.port, '127.0.0.1'))
@@ -155,7 +155,7 @@ it('closes connections above the limit of a client address at once', async () =>
   sockets[1]?.destroy()
 })
 
-it('reports to control how many requests were served, and how long they took', async () => {
+it('the gateway reports to control how many requests were served, and how long they took', async () => {
   const fixture = await gatewayFixture()
   const app = await fixture.backend(
     (req, res) => void (req.url === '/fail' ? res.writeHead(500).end() : res.end('12345')),
@@ -173,7 +173,7 @@ it('reports to control how many requests were served, and how long they took', a
   await fixture[Symbol.asyncDispose]()
 })
 
-it('writes a log line per request, without query string, headers and credentials', async () => {
+it('the gateway writes a log line per request, without query string, headers and credentials', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mote-access-'))
   const accessLog = join(dir, 'logs', 'access.jsonl')
   const fixture = await gatewayFixture({ accessLog })
@@ -221,7 +221,7 @@ it('several gateways serve the same routes, request a wake once each, and report
   await fixture[Symbol.asyncDispose]()
 })
 
-it('forwards exactly one Host, and refuses requests with two of them or an absolute URL (RFC 9112, 3.2)', async () => {
+it('the gateway forwards exactly one Host, and refuses requests with two of them or an absolute URL (RFC 9112, 3.2)', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((req, res) => {
     const hosts = req.rawHeaders.filter((_, n) => n % 2 === 0 && req.rawHeaders[n]?.toLowerCase() === 'host')
@@ -243,7 +243,7 @@ it('forwards exactly one Host, and refuses requests with two of them or an absol
   expect(await raw(`GET http://other.localhost/ HTTP/1.1\r\nhost: ${hostname}`)).toContain('400')
 })
 
-it('finishes pending requests on a graceful stop before their connections are closed', async () => {
+it('a graceful stop lets pending requests finish before their connections are closed', async () => {
   const fixture = await gatewayFixture()
   const held: ServerResponse[] = []
   const app = await fixture.backend((_, res) => void held.push(res))

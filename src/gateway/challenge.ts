@@ -1,4 +1,4 @@
-/** Responds to HTTP-01 challenges (RFC 8555, 8.3). Any gateway can do so, because control has the answers. */
+/** Responds to HTTP-01 challenges (RFC 8555, 8.3). Any gateway can do so, because control has the responses. */
 import { Value } from 'typebox/value'
 import type { Bus } from '../bus/bus.ts'
 import { ChallengeAnswer, gatewaySubjects } from '../contract/gateway.ts'
@@ -12,7 +12,7 @@ export const isChallenge = (url: string | undefined) => url?.startsWith(path) ==
 
 /**
  * Responds to the challenge if it belongs to a certificate that control requested, and returns true. Otherwise returns
- * false: the app may have requested a certificate itself.
+ * false: the challenge may be for a certificate that the app has requested itself.
  */
 export async function answerChallenge(bus: Bus, { request, response }: Exchange): Promise<boolean> {
   const hostname = hostnameOf(request)

@@ -1,4 +1,7 @@
-/** The gateway's configuration: parsed once at start; nothing else reads the environment. */
+/**
+ * The gateway's configuration. It is parsed once at the start; no other file of the gateway reads environment
+ * variables.
+ */
 import type { BastionConfig } from './bastion/bastion.ts'
 import { parsePortRange, type PortRange } from '../lib/port-range.ts'
 import type { Limits } from './limits.ts'
@@ -10,7 +13,7 @@ export interface GatewayConfig {
   readonly port: number
   /** How long a request to a sleeping app is held until the app is awake. */
   readonly wakeTimeoutMs: number
-  /** Timeout until the first byte of a response. */
+  /** How long the gateway waits for the first byte of an app's response. */
   readonly responseTimeoutMs: number
   /** Maximum number of open connections to one VM. */
   readonly connectionsPerBackend: number
@@ -24,7 +27,7 @@ export interface GatewayConfig {
   readonly tcp: { readonly ports: PortRange; readonly idleMs: number } | undefined
   /** Port shared by TCP services that are selected by TLS server name; undefined: no such services. */
   readonly tcpTls: { readonly port: number; readonly idleMs: number; readonly handshakeMs: number } | undefined
-  /** Publishing of routes for sites that run their own edge proxy. */
+  /** How the gateway publishes its routes to a proxy of the site in front of it. */
   readonly publish: PublishConfig
   /** Access log: a file, `-` for standard output, or empty: no log. */
   readonly accessLog: string
@@ -81,15 +84,19 @@ const setting = (env: string, fallback: number | string, help: string): GatewayS
 
 const { limits } = gatewayDefaults
 
-/** The gateway's settings in `docs/operating.md`, without those that all programs share. */
+/** The gateway's settings as listed in `docs/operating.md`, without those that all programs share. */
 export const gatewaySettings = {
   wakeTimeout: setting(
     'MOTE_GATEWAY_WAKE_TIMEOUT',
     30,
     'seconds the gateway holds a request to an app that is scaled to zero',
   ),
-  responseTimeout: setting('MOTE_GATEWAY_RESPONSE_TIMEOUT', 60, 'seconds until the answer of an app must begin'),
-  vmConnections: setting('MOTE_GATEWAY_VM_CONNECTIONS', 256, 'open connections to one VM'),
+  responseTimeout: setting(
+    'MOTE_GATEWAY_RESPONSE_TIMEOUT',
+    60,
+    'seconds within which the response of an app must begin',
+  ),
+  vmConnections: setting('MOTE_GATEWAY_VM_CONNECTIONS', 256, 'open connections of a gateway to one VM'),
   appOpen: setting('MOTE_GATEWAY_APP_OPEN', limits.appOpen, 'open requests of one app; 0: no limit'),
   appRate: setting('MOTE_GATEWAY_APP_RATE', limits.appPerSecond, 'requests per second to one app; 0: no limit'),
   clientOpen: setting('MOTE_GATEWAY_CLIENT_OPEN', limits.clientOpen, 'open requests of one IP address; 0: no limit'),
@@ -98,7 +105,11 @@ export const gatewaySettings = {
     limits.clientPerSecond,
     'requests per second of one IP address; 0: no limit',
   ),
-  connections: setting('MOTE_GATEWAY_CONNECTIONS', limits.connections, 'open connections; 0: no limit'),
+  connections: setting(
+    'MOTE_GATEWAY_CONNECTIONS',
+    limits.connections,
+    'open connections of clients to a gateway; 0: no limit',
+  ),
   clientConnections: setting(
     'MOTE_GATEWAY_CLIENT_CONNECTIONS',
     limits.connectionsPerClient,

@@ -1,6 +1,7 @@
 /**
  * Sends request counts to the control plane. A report is repeated until it is accepted, while the counter collects the
- * next one. An unavailable control plane therefore costs time resolution, but no requests are lost.
+ * next one. While the control plane is unavailable, counts are reported later and for longer periods, but none are
+ * lost.
  */
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
@@ -17,7 +18,7 @@ import type { RequestCounter } from './request-counts.ts'
 const answerTimeoutMs = 5000
 
 export interface CountsReporter {
-  /** Reports what was counted so far. Returns false if the control plane did not accept all of it. */
+  /** Reports the counts since the last report. Returns false if the control plane did not accept all of them. */
   flush(): Promise<boolean>
   /** Stops the timer, and reports the remaining counts. */
   stop(): Promise<void>
@@ -75,7 +76,7 @@ export function startCountsReporter(
     async stop() {
       clearInterval(timer)
       clearInterval(canaryTimer)
-      // The first flush may only repeat an earlier report.
+      // Flush twice: the first flush may only repeat an earlier report.
       if (await flush()) await flush()
     },
   }

@@ -20,17 +20,17 @@ export interface Exchange {
   vmId: string | undefined
   /** Number of attempts to reach a backend. */
   tries: number
-  /** Size of the response body. */
+  /** Size of the response body, in bytes. */
   bytes: number
-  /** Size of the request body that was sent to the backend. */
+  /** Size of the request body that was sent to the backend, in bytes. */
   bytesIn: number
-  /** When the first byte of the response arrived, by the same clock as `startedMs`. */
+  /** Time at which the first byte of the response arrived, by the same clock as `startedMs`. */
   answeredMs: number | undefined
-  /** The error page that the gateway itself responded with. */
+  /** The error page that the gateway itself sent; undefined: it forwarded the app's response. */
   page: Page | undefined
-  /** Aborts the pending request at the backend. */
+  /** Aborts the request that is pending at the backend. */
   abort: (() => void) | undefined
-  /** Undoes what `admit` counted. */
+  /** Called at the end of the request, so that it no longer counts against the limits. */
   leave: (() => void) | undefined
 }
 
@@ -64,7 +64,9 @@ export const isGone = (response: ClientResponse) => (isHttp2(response) ? respons
 export const writeChunk = (response: ClientResponse, chunk: Buffer): boolean =>
   isHttp2(response) ? response.write(chunk) : response.write(chunk)
 
-/** Sends the headers before the body. Needed only for HTTP/1.1: HTTP/2 sends headers as soon as they are written. */
+/**
+ * Sends the headers before the body. Has an effect only for HTTP/1.1: HTTP/2 sends headers as soon as they are written.
+ */
 export function flushHeaders(response: ClientResponse): void {
   if (!isHttp2(response)) response.flushHeaders()
 }

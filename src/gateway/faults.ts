@@ -1,12 +1,12 @@
-/** How an attempt without a response failed. */
+/** Why an attempt to forward a request got no response. */
 export type Fault =
-  /** No connection: the app has received nothing of the request. */
+  /** No connection to the backend was made: the app has received nothing of the request. */
   | 'unreached'
   /** The connection broke during the request, so the app may have acted on it. */
   | 'broken'
-  /** The backend accepted the request, but did not respond in time. */
+  /** The backend accepted the request but did not respond in time. */
   | 'late'
-  /** The failure was not caused by the backend. */
+  /** The backend did not cause the failure. */
   | 'other'
 
 const faults: Readonly<Record<string, Fault>> = {

@@ -11,7 +11,7 @@ import { gatewayFixture } from '../../test/support/gateway/gateway.ts'
 
 const tries = 50
 
-it('serves the first request to an app whose route is committed but not yet published', async () => {
+it('the gateway serves the first request to an app whose route is committed but not yet published', async () => {
   await using fixture = await gatewayFixture()
   await fixture.add()
   const app = await fixture.backend((_, res) => void res.end('here'))
@@ -25,7 +25,7 @@ it('serves the first request to an app whose route is committed but not yet publ
   }
 })
 
-it('forwards an upgrade to an app whose route is committed but not yet published', async () => {
+it('the gateway forwards an upgrade to an app whose route is committed but not yet published', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((_, res) => void res.writeHead(426).end())
   fixture.commit({ backends: [app] })
@@ -33,7 +33,7 @@ it('forwards an upgrade to an app whose route is committed but not yet published
   expect([status, app.hits()]).toEqual([426, 1])
 })
 
-it('queries control only a few times for many requests to unknown hostnames', async () => {
+it('many requests to unknown hostnames cause only a few queries to control', async () => {
   await using fixture = await gatewayFixture()
   const before = fixture.asked()
   const ask = (n: number) => fixture.get('/', { headers: { host: `nobody-${n}.localhost` } })

@@ -12,9 +12,9 @@ import type { Page } from './pages.ts'
 import type { CountedAttempt } from './request-counts.ts'
 import { type ProxyDeps, awake, refuse } from './admission.ts'
 
-/** Maximum number of attempts when no attempt reached a backend. */
+/** Maximum number of attempts for a request if no attempt reached a backend. */
 const maxTries = 3
-/** Maximum number of attempts when an attempt may have reached an app. */
+/** Maximum number of attempts for a request if an attempt may have reached an app. */
 const maxBroken = 2
 /**
  * How long to wait for a changed route: a VM that moved or was removed leaves its route shortly after its connections
@@ -22,15 +22,18 @@ const maxBroken = 2
  */
 const routeLagMs = 1500
 
-/** Up to this size, copying a body costs less than a separate write. */
+/**
+ * Maximum size of a body, in bytes, that is copied to be sent together with the headers: for larger ones, a separate
+ * write costs less.
+ */
 const smallBytes = 8192
 /**
- * How long the response headers are held back while the body is missing, unless the body is known to be small. Until
- * they are sent, the request can be retried if the VM moves; programs often write headers and body separately. For
- * streams the delay does not matter.
+ * How long the response headers are held back while no data of the body has arrived, unless the body is known to be
+ * small: programs often write headers and body separately, and until the headers are sent, the request can be retried
+ * if the VM moves.
  */
 const holdHeadMs = 250
-/** How long the beginning of such a body is held back for the rest. */
+/** How long the first data of a body, and the headers of an event stream, are held back to wait for more data. */
 const holdMs = 20
 
 /** Methods that may be retried even if the first attempt had an effect (RFC 9110, 9.2.2). */
@@ -46,7 +49,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   const use = deps.pools.begin(target)
   const attempt = deps.attempts.attempt(route, target.backend.vmId)
   const withBody = hasBody(exchange)
-  // Count only once: a retry sends the same body, of which nothing has been read yet.
+  // Count the body only in the first attempt: a retry sends the same body, of which nothing has been read yet.
   if (withBody && exchange.tries === 1) countBody(exchange)
   target.pool.dispatch(
     {
@@ -60,8 +63,8 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
 }
 
 /**
- * Counts the body bytes that the pool reads. A listener added before the pool's own one would start the stream too
- * early.
+ * Counts the bytes of the request body that the connection pool reads. A listener that is added before that of the pool
+ * would start the stream too early.
  */
 function countBody(exchange: Exchange): void {
   const { request } = exchange
@@ -125,7 +128,7 @@ function answerTo(
         else response.writeHead(statusCode, statusMessage ?? '', kept)
       }
       const length = Number(headers['content-length'] ?? 0)
-      // A short response is awaited completely. Any other may pause for long before its first or last byte.
+      // Wait for the whole body if it is short. Any other body may pause for long before its first or last byte.
       const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
       if (isStream) use.lasts()
       if (length === 0 || length > smallBytes) hold = setTimeout(release, isStream ? holdMs : holdHeadMs)
@@ -173,7 +176,10 @@ function answerTo(
   }
 }
 
-/** Ends the response. The body is passed as text, because Node.js then sends headers and small body in one write. */
+/**
+ * Ends the response. The last part of the body is passed as text, because Node.js then sends headers and small body in
+ * one write.
+ */
 function endWith(response: Exchange['response'], last: Buffer | undefined): void {
   if (last === undefined) response.end()
   else if (isHttp2(response)) response.end(last)
@@ -183,7 +189,7 @@ function endWith(response: Exchange['response'], last: Buffer | undefined): void
 interface Attempt {
   readonly route: Route
   readonly target: Target
-  /** Keys of the backends that were tried before. */
+  /** Keys of the backends to which the request was already sent. */
   readonly tried: ReadonlySet<string>
 }
 
@@ -200,8 +206,8 @@ function again(deps: ProxyDeps, exchange: Exchange, { route, target, tried }: At
   otherwise(deps, exchange, route, next).then(
     found => {
       if (found) forward(deps, exchange, found, next)
-      // The route is unchanged, so the backend just closed a keep-alive connection when the request was sent. Retry on
-      // the same backend.
+      // The route has not changed, so the backend only closed a keep-alive connection when the request was sent. Retry
+      // on the same backend.
       else if (fault === 'broken') forward(deps, exchange, route, tried)
       else refuse(exchange, pageFor[fault])
     },
@@ -209,7 +215,7 @@ function again(deps: ProxyDeps, exchange: Exchange, { route, target, tried }: At
   )
 }
 
-/** Waits until the route has a backend that was not tried yet. Undefined if it gets none in time. */
+/** Waits until the route has a backend that was not tried yet. Returns undefined if there is none in time. */
 export async function otherwise(
   deps: ProxyDeps,
   exchange: Exchange,

@@ -103,7 +103,7 @@ describe('gateway', () => {
     expect(observed.headers['x-private']).toBeUndefined()
   })
 
-  it('streams both ways: the echo of the first chunk arrives before the second is sent', async () => {
+  it('forwards data both ways at once: the echo of the first chunk arrives before the second one is sent', async () => {
     const app = await backend((req, res) => void req.pipe(res))
     await publish({ backends: [target(app)] })
     await until(async () => (await get()).status === 200, { what: 'the route is live' })
@@ -142,7 +142,7 @@ describe('gateway', () => {
       }
   })
 
-  it('passes WebSocket upgrades through, both ways', async () => {
+  it('forwards WebSocket upgrades and data in both directions', async () => {
     const app = await backend(() => {})
     app.server.on('upgrade', (req, socket) => {
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n`)
@@ -229,7 +229,7 @@ describe('gateway', () => {
         .end('data')
     })
     await until(() => asked === 6, { what: 'all requests are pending' })
-    // During the move the route has no backend; afterwards it has one with another address.
+    // During the move, the route has no backend; afterwards, it has one with another address.
     await publish({ state: 'sleeping' })
     const held = get()
     await publish({ backends: [{ ...target(moved), vmId: silent.vmId }] })

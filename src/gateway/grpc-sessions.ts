@@ -25,7 +25,7 @@ export function createGrpcSessions(pools: BackendPools): GrpcSessions {
           clearTimeout(timer)
           forget()
         })
-        // The streams report the error, but without a handler here it would crash the process.
+        // Ignore the error: the streams report it, but without a handler it would crash the process.
         .on('error', () => {})
       sessions.set(target.pool, session)
       return session

@@ -14,7 +14,7 @@ export const isGrpc = ({ request, response }: Exchange) =>
   isHttp2(response) && (request.headers['content-type'] ?? '').startsWith('application/grpc')
 
 /**
- * Forwards a gRPC request. It is sent only once, because it may have begun to stream.
+ * Forwards a gRPC request. It is never retried, because the client may already have streamed a part of it.
  * @param sessions the gateway's HTTP/2 connections
  */
 export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: Exchange, route: Route): void {
@@ -35,7 +35,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
     exchange.answeredMs = performance.now()
     if (client.destroyed) return
     const isLast = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
-    // A "Trailers-Only" response of gRPC: the headers are the last frame.
+    // In a "Trailers-Only" response of gRPC, the headers are the last frame.
     if (isLast) return client.respond(plain(headers), { endStream: true })
     const { ':status': status = 502, ...rest } = headers
     response.writeHead(status, plain(rest))
@@ -55,7 +55,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
   request.on('data', (chunk: Buffer) => (exchange.bytesIn += chunk.length)).pipe(upstream)
 }
 
-/** Copies the headers, because Node.js does not accept the object that it returned. */
+/** Copies the headers, because Node.js does not send a headers object that it has returned itself. */
 const plain = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => ({ ...headers })
 
 function requestHeaders(deps: ProxyDeps, exchange: Exchange): OutgoingHttpHeaders {
@@ -65,7 +65,7 @@ function requestHeaders(deps: ProxyDeps, exchange: Exchange): OutgoingHttpHeader
     [constants.HTTP2_HEADER_METHOD]: request.method ?? 'POST',
     [constants.HTTP2_HEADER_PATH]: request.url ?? '/',
     [constants.HTTP2_HEADER_SCHEME]: 'http',
-    // Required by gRPC; `trailers` is the only value that HTTP/2 allows.
+    // gRPC requires this header; `trailers` is the only value that HTTP/2 allows.
     te: 'trailers',
   }
   for (let at = 0; at + 1 < flat.length; at += 2) {

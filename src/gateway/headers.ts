@@ -15,7 +15,7 @@ const hopByHop = new Set([
   'http2-settings',
 ])
 const ours = new Set([
-  // Forwarded only as written by the gateway, because servers interpret duplicates differently.
+  // Written only by the gateway, because servers differ in how they interpret duplicates of these headers.
   'host',
   'x-forwarded-for',
   'x-forwarded-proto',
@@ -23,7 +23,7 @@ const ours = new Set([
   'x-forwarded-port',
   'x-real-ip',
   'forwarded',
-  // The gateway itself responds with 100 Continue, so the backend must not.
+  // Not forwarded, because the gateway itself responds with 100 Continue.
   'expect',
 ])
 
@@ -34,8 +34,8 @@ const authorityOf = ({ headers }: ClientRequest): string | undefined => {
 }
 
 /**
- * Returns the request's host in lower case, without the port; undefined when it is missing, malformed, or given more
- * than once.
+ * Returns the request's host in lower case, without the port; undefined if the request has none, a malformed one, or
+ * several.
  */
 export function hostnameOf(request: ClientRequest): string | undefined {
   const host = authorityOf(request)
@@ -65,8 +65,8 @@ export interface ForwardOptions {
 }
 
 /**
- * Returns the headers for the backend as a flat list of names and values: the client's without those of the connection,
- * and the `X-Forwarded-*` headers.
+ * Returns the headers for the backend as a flat list of names and values: the client's headers without those that
+ * concern only the connection, and the `X-Forwarded-*` headers.
  */
 export function forwardHeaders(request: ClientRequest, options: ForwardOptions): string[] {
   const { rawHeaders } = request
@@ -78,7 +78,7 @@ export function forwardHeaders(request: ClientRequest, options: ForwardOptions):
     const name = rawHeaders[at]!
     const lower = name.toLowerCase()
     if (ours.has(lower) || hopByHop.has(lower) || lower.startsWith(':') || named?.includes(lower)) continue
-    // HTTP/2 may split the cookie header (RFC 9113, 8.2.3). Node.js has joined the parts.
+    // Forward the cookie header once: HTTP/2 may split it (RFC 9113, 8.2.3), and Node.js has joined the parts.
     if (lower === 'cookie' && cookies++ > 0) continue
     headers.push(name, lower === 'cookie' ? (request.headers.cookie ?? '') : rawHeaders[at + 1]!)
   }
@@ -90,7 +90,7 @@ export function forwardHeaders(request: ClientRequest, options: ForwardOptions):
   return headers
 }
 
-/** Returns the header names listed in `Connection`; undefined for its two most common values. */
+/** Returns the header names listed in `Connection`; undefined for its two most common values, which name no header. */
 function namedByConnection(connection: string | undefined): string[] | undefined {
   if (!connection || connection === 'keep-alive' || connection === 'close') return undefined
   return connection.split(',').map(name => name.trim().toLowerCase())
@@ -100,7 +100,10 @@ const single = (value: string | string[] | undefined) => (Array.isArray(value) ?
 
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** Returns the response headers without those of the connection. Names are in lower case, as undici returns them. */
+/**
+ * Returns the response headers without those that concern only the connection. Names are in lower case, as undici
+ * returns them.
+ */
 export function answerHeaders(headers: AnswerHeaders): Record<string, string | string[]> {
   const named = namedByConnection(single(headers['connection']))
   const kept: Record<string, string | string[]> = {}

@@ -7,14 +7,17 @@ import type { Fault } from './faults.ts'
 
 const firstPauseMs = 1000
 const longestPauseMs = 30_000
-/** More than one, because a single reset may be caused by the client or by a restart. */
+/**
+ * Number of faults in a row after which a backend is ejected. A single reset may be caused by the client or by a
+ * restart.
+ */
 const brokenInARow = 3
 
 export interface Health {
-  /** Number of faults since the last response. */
+  /** Number of failed requests since the backend's last response. */
   faults: number
   ejections: number
-  /** End of the ejection, by `performance.now()`; 0: not ejected. */
+  /** Time until which the backend is ejected, by `performance.now()`; 0: it is not ejected. */
   ejectedUntilMs: number
 }
 
@@ -28,7 +31,7 @@ export function recordFault(health: Health, fault: Fault, nowMs: number): void {
   if (fault === 'other') return
   health.faults++
   if (fault !== 'unreached' && health.faults < brokenInARow && health.ejections === 0) return
-  // Requests that were sent before the ejection contain no new information.
+  // Ignore failures of requests that were sent before the ejection: they contain no new information.
   if (nowMs < health.ejectedUntilMs) return
   health.ejectedUntilMs = nowMs + Math.min(firstPauseMs * 2 ** health.ejections, longestPauseMs)
   health.ejections++

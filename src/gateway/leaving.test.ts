@@ -17,7 +17,7 @@ const openAt = ({ reports }: GatewayFixture) => {
   return [...last.values()].map(one => one?.open)
 }
 
-it('holds new requests, lets pending ones finish, and continues at the new address with new connections', async () => {
+it('new requests to a moving VM wait and continue at its new address on new connections, and pending ones finish', async () => {
   await using fixture = await gatewayFixture()
   const other = await fixture.add()
   const held: ServerResponse[] = []
@@ -43,7 +43,7 @@ it('holds new requests, lets pending ones finish, and continues at the new addre
   expect([old.hits(), there.hits()]).toEqual([1, 2])
 })
 
-it('continues at the old address on a new connection when the move fails', async () => {
+it('after a failed move, held requests continue at the old address on a new connection', async () => {
   await using fixture = await gatewayFixture()
   let connections = 0
   const app = await fixture.backend((_, res) => void res.end('here'))
@@ -58,7 +58,7 @@ it('continues at the old address on a new connection when the move fails', async
   await until(() => fixture.reports.at(-1)?.leaving === undefined, { what: 'no VM is leaving' })
 })
 
-it('sends new requests to another replica while one is about to move', async () => {
+it('while one replica is about to move, new requests go to another one', async () => {
   await using fixture = await gatewayFixture()
   const [stays, leaves] = [
     await fixture.backend((_, res) => void res.end('stays')),
@@ -70,7 +70,7 @@ it('sends new requests to another replica while one is about to move', async () 
   expect(new Set(bodies)).toEqual(new Set(['stays']))
 })
 
-it('responds 503 with Retry-After to a request that is held for too long', async () => {
+it('a request that is held for too long gets 503 with Retry-After', async () => {
   await using fixture = await gatewayFixture({ wakeTimeoutMs: 300 })
   const app = await fixture.backend((_, res) => void res.end())
   await fixture.publish({ backends: [app] })
@@ -79,7 +79,7 @@ it('responds 503 with Retry-After to a request that is held for too long', async
   expect([status, headers['retry-after']]).toEqual([503, '5'])
 })
 
-it('responds 503 with Retry-After to held requests above the limit of the app', async () => {
+it('held requests above the limit of the app get 503 with Retry-After', async () => {
   await using fixture = await gatewayFixture({
     limits: { appOpen: 2, appPerSecond: 0, clientOpen: 0, clientPerSecond: 0, connections: 0, connectionsPerClient: 0 },
   })
@@ -108,7 +108,7 @@ it('a gateway that shuts down does not wait for event streams', async () => {
   asked.on('error', () => {}).destroy()
 })
 
-it('counts a VM as in use while another hostname of its app routes to it', async () => {
+it('a VM counts as in use while another hostname of its app routes to it', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((_, res) => void res.end())
   const leaving = [{ vmId: app.vmId, moveId }]

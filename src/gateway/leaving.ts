@@ -11,7 +11,10 @@ export interface Leaving {
   take(): TrafficReport['leaving']
 }
 
-/** Watches for VMs that are about to leave their hosts. @param onNews called on a change for which control waits */
+/**
+ * Watches for VMs that are about to leave their hosts. @param onNews called on a change that must be reported to
+ * control at once
+ */
 export function watchLeaving(
   table: Pick<RouteTable, 'ofApp' | 'onChange'>,
   pools: Pick<BackendPools, 'underWay' | 'onIdle'>,

@@ -3,7 +3,7 @@ import { createLimiter } from './limits.ts'
 
 const none = { appOpen: 0, appPerSecond: 0, clientOpen: 0, clientPerSecond: 0 }
 
-it('limits the open requests of one app and of one client, and releases them', () => {
+it('the open requests of an app and of a client are limited until they end', () => {
   const limiter = createLimiter({ ...none, appOpen: 3, clientOpen: 2 }, () => 0)
   expect([limiter.enter('a', 'c1'), limiter.enter('a', 'c1'), limiter.enter('a', 'c1')]).toEqual([
     undefined,
@@ -22,7 +22,7 @@ it('limits the open requests of one app and of one client, and releases them', (
   expect(limiter.enter('a', 'c1')).toBeUndefined()
 })
 
-it('limits requests per second, and allows a burst of one second', () => {
+it('the requests per second are limited, with a burst of one second', () => {
   let nowMs = 0
   const limiter = createLimiter({ ...none, clientPerSecond: 10 }, () => nowMs)
   const ask = () => {
@@ -38,7 +38,7 @@ it('limits requests per second, and allows a burst of one second', () => {
   expect(served(50)).toBe(10)
 })
 
-it('keeps no entries of idle apps and clients', () => {
+it('idle apps and clients have no entries', () => {
   let nowMs = 0
   const limiter = createLimiter({ ...none, clientOpen: 5, clientPerSecond: 5 }, () => nowMs)
   for (let n = 0; n < 9_000; n++) {

@@ -1,6 +1,6 @@
 /**
  * Limits per app and per client IP address: concurrent requests, and requests per second (a token bucket with the
- * capacity of one second). 0: no limit. Each gateway counts separately.
+ * capacity of one second). A limit of 0 means no limit. Each gateway counts separately.
  */
 export interface Limits {
   readonly appOpen: number
@@ -9,7 +9,7 @@ export interface Limits {
   readonly clientPerSecond: number
 }
 
-/** Whose limit was reached: the app's, or the client address's. */
+/** Whose limit a refused request has reached: the app's, or the client address's. */
 export type Refusal = 'app' | 'client'
 
 export interface Limiter {
@@ -26,7 +26,7 @@ interface Meter {
   atMs: number
 }
 
-/** Meters of idle apps and clients are removed once per this many requests. */
+/** Meters of idle apps and clients are removed each time this many requests have been counted. */
 const sweepEvery = 10_000
 
 export function createLimiter(limits: Limits, nowMs: () => number): Limiter {

@@ -21,7 +21,7 @@ export interface ListenOptions {
   readonly connectionsPerClient: number
 }
 
-/** requestTimeout is 0, because an upload may take any time. Slow headers are limited by headersTimeout. */
+/** requestTimeout is 0, because an upload may take any time. headersTimeout limits the time for the headers. */
 export const serverOptions = {
   keepAliveTimeout: 65_000,
   headersTimeout: 30_000,
@@ -62,7 +62,7 @@ export function serveHttp1(server: Pick<Server, 'on'>, proxy: ProxyDeps, log: Lo
   })
 }
 
-/** Makes every further response close its connection. */
+/** Makes each further response of a stopping server close its connection. */
 export function sayGoodbye(server: Pick<Server, 'prependListener'>): void {
   server.prependListener('request', (_request, response) => {
     response.shouldKeepAlive = false

@@ -34,17 +34,17 @@ import { createWaker } from './wake.ts'
 
 export interface Gateway {
   readonly port: number
-  /** Port for HTTPS; undefined: none. */
+  /** Port for HTTPS; undefined: the gateway serves no HTTPS. */
   readonly tlsPort: number | undefined
-  /** Port for TCP services with TLS; undefined: none. */
+  /** Port for TCP services over TLS; undefined: there are none. */
   readonly tcpTlsPort: number | undefined
-  /** Port of the SSH bastion; undefined: none. */
+  /** Port of the SSH bastion; undefined: the gateway has no bastion. */
   readonly sshPort: number | undefined
-  /** Port on which the site's own edge proxy reads the routes; undefined: none. */
+  /** Port on which an edge proxy of the site reads the routes; undefined: the gateway does not publish them. */
   readonly publishPort: number | undefined
   /** Number of admitted requests since the start. */
   served(): number
-  /** Returns whether the gateway has received the routes. */
+  /** Returns whether the gateway has received the routing table. */
   ready(): boolean
   /** Returns the version of the cached route for a hostname; undefined: no route. */
   routeVersion(hostname: string): number | undefined
@@ -91,7 +91,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   const certificates = await openCertificates({ ...deps, files, isRouted: name => table.find(name) !== undefined })
   started.defer(() => certificates.stop())
   const trusts = trustList(config.trustedProxies)
-  /** Set when HTTPS listens, after this object was created. */
+  /** Set below, once HTTPS listens. */
   let tlsPort: number | undefined
   const proxy: ProxyDeps = {
     trusts,
@@ -166,7 +166,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
 const isSecureOutside = ({ request }: Exchange, trusts: (address: string) => boolean) =>
   trusts(peerOf(request)) && request.headers['x-forwarded-proto'] === 'https'
 
-/** Drains a backend once no hostname of its app routes to it. */
+/** Drains the connection pool of a backend once no hostname of its app routes to it. */
 function keepPools(table: RouteTable, pools: ReturnType<typeof createBackendPools>): void {
   table.onChange(route => {
     const backends = table.ofApp(route.appId).flatMap(one => [...one.backends, ...(one.canary?.backends ?? [])])
@@ -204,7 +204,7 @@ function reportTraffic(
     const nowMs = performance.now()
     const [atMs, periodMs] = [Date.now(), nowMs - sinceMs]
     sinceMs = nowMs
-    // Clocks of gateways may be wrong, so control uses only the differences between these times.
+    // Control uses only the differences between the times in a report, because the clocks of gateways may be wrong.
     const reported = apps.map(app => ({ ...app, lastRequestAtMs: atMs - (nowMs - app.lastRequestAtMs) }))
     const moves = leaving.take()
     const message: TrafficReport = {

@@ -1,6 +1,6 @@
 import { type ClientRequest, type ClientResponse, isHttp2 } from './exchange.ts'
 
-/** Error pages of the gateway itself. They contain no data from the app. */
+/** Error pages that the gateway itself sends. They contain no data from the app. */
 export const pages = {
   not_found: {
     status: 404,

@@ -20,7 +20,7 @@ import { bucketOf, createRequestCounter } from './request-counts.ts'
 const plain = { status: 200, byGateway: false, bytesIn: 1, bytesOut: 2, latencyMs: 4 }
 const log = pino({ level: 'silent' })
 
-it('the latency buckets cover every latency', () => {
+it('each latency has a bucket', () => {
   expect([0, 1, 1.1, 60_000, 60_001].map(bucketOf)).toEqual([0, 0, 1, latencyBuckets - 2, latencyBuckets - 1])
   expect(latencyBoundsMs.map(bucketOf)).toEqual(latencyBoundsMs.map((_, index) => index))
 })
@@ -37,7 +37,7 @@ it('each request counts in one status class, and requests without a response hav
   expect(counter.take()).toEqual([])
 })
 
-it('each attempt at a VM counts once, as failed if it ever failed', () => {
+it('each attempt to send a request to a VM counts once, as failed if any failure is reported', () => {
   const { attempts } = createRequestCounter()
   const canary = { deploymentId: 'd', percent: 10, backends: [{ vmId: 'new', host: '::1', port: 80 }] }
   const route: Route = {

@@ -15,31 +15,32 @@ import { pages } from './pages.ts'
 
 export interface CountedRequest {
   readonly appId: string
-  /** HTTP status; 499: the client disconnected before the response. */
+  /** HTTP status of the response; 499: the client disconnected before it. */
   readonly status: number
   readonly byGateway: boolean
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Time until the first byte of the response; undefined: there was no response. */
+  /** Time until the first byte of the response; undefined: the request got no response. */
   readonly latencyMs: number | undefined
 }
 
 export interface RequestCounter {
   add(request: CountedRequest): void
-  /** Returns the counts since the last call. */
+  /** Returns the counts of all requests that ended since the last call. */
   take(): RequestCounts[]
   readonly attempts: AttemptCounter
 }
 
-/** Counts attempts at each VM, and at each canary deployment. Canary counts are reported more often. */
+/** Counts attempts to send requests to each VM and to each canary deployment. Canary counts are reported more often. */
 export interface AttemptCounter {
   /**
-   * Returns the counter of one attempt at a VM. The attempt counts once, and as failed if a failure is ever reported.
+   * Returns the counter of one attempt to send a request to a VM. The attempt counts once, and as failed if a failure
+   * is ever reported.
    */
   attempt(route: Route, vmId: string): CountedAttempt
-  /** Returns the counts since the last call. */
+  /** Returns the counts of all attempts since the last call. */
   take(): { readonly canaries: CanaryCounts[]; readonly vms: VmCounts[] }
-  /** Returns whether an attempt at a canary was counted since the last `take`. */
+  /** Returns whether an attempt to send a request to a canary was counted since the last `take`. */
   hasCanary(): boolean
 }
 

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { gatewayFixture } from '../../test/support/gateway/gateway.ts'
 import { until } from '../../test/support/wait.ts'
 
-/** What the app observed at the end of each connection: an error code or `FIN`. */
+/** What the app observed at the end of each connection: the code of a socket error, or `FIN`. */
 const ends: string[] = []
 const body = 'x'.repeat(300_000)
 /**
- * Headers of three kinds of responses after which the app closes the connection. Without a length, that also marks the
- * end of the body (RFC 9112, 6.3).
+ * Headers of three kinds of responses after which the app closes the connection. Without a length, the close also marks
+ * the end of the body (RFC 9112, 6.3).
  */
 const heads = [
   'HTTP/1.0 200 OK',

@@ -15,19 +15,19 @@ const refreshMs = 10_000
 const retryMs = 250
 const requestTimeoutMs = 5000
 /**
- * Minimum interval between reloads that requests trigger, so that requests to unknown hostnames cannot overload
- * control.
+ * Minimum interval between two reloads of the table because of requests, so that requests to unknown hostnames cannot
+ * overload control.
  */
 const renewEveryMs = 50
-/** Maximum time that a request waits for such a reload. */
+/** Maximum time that a request waits for a reload of the table. */
 const renewWithinMs = 2000
 
 export interface RouteTable {
   find(hostname: string): Route | undefined
   /**
-   * Returns the route, after querying control if the cached one cannot serve: a change takes some milliseconds to
-   * arrive, and a client may learn of it earlier from the API. While control does not respond, returns the cached route
-   * immediately.
+   * Returns the route of a hostname, after querying control if the cached one cannot serve: a change takes some
+   * milliseconds to arrive, and a client may learn of it earlier from the API. While control does not respond, returns
+   * the cached route immediately.
    */
   current(hostname: string): Promise<Route | undefined>
   /** Returns the routes of all hostnames of the app, without removed ones. */
@@ -42,7 +42,7 @@ export interface RouteTable {
   waitFor(hostname: string, ready: (route: Route) => boolean, signal: AbortSignal): Promise<Route | undefined>
   /** Registers a callback for changed routes. */
   onChange(listener: (route: Route) => void): void
-  /** Returns whether the table has been loaded once. */
+  /** Returns whether the whole table has been loaded at least once. */
   loaded(): boolean
   stop(): Promise<void>
 }

@@ -28,7 +28,7 @@ beforeEach(() => {
 })
 
 /**
- * Sends the text and then a last request with `connection: close`. Returns everything that the gateway sent until it
+ * Sends a text, followed by a last request with `connection: close`. Returns everything that the gateway sent until it
  * closed the connection.
  */
 function send(text: string): Promise<string> {
@@ -54,7 +54,7 @@ const chunked = `0\r\n\r\n${hidden}`
 const length = `content-length: ${chunked.length}\r\n`
 const te = 'transfer-encoding: chunked\r\n'
 
-/** Requests with two possible ends of the body. By one of them, the rest is another request. */
+/** Requests with two possible ends of the body. With one of them, the remaining bytes are another request. */
 const bodies: Readonly<Record<string, string>> = {
   'length before chunked': post(length + te, chunked),
   'chunked before length': post(te + length, chunked),
@@ -82,7 +82,7 @@ const bodies: Readonly<Record<string, string>> = {
   'a header name with a space': post(`transfer encoding: chunked\r\n${length}`, chunked),
 }
 
-it('after an unambiguous request, the next one reaches an app (control for the following tests)', async () => {
+it('after an unambiguous request, the next one reaches an app (which shows that the following tests can fail)', async () => {
   await send(post('content-length: 0\r\n', hidden))
   expect(reached).toContain(`${victim} /smuggled`)
 })
@@ -93,7 +93,7 @@ it.each(Object.entries(bodies))('ambiguous body (%s): refused, and the rest reac
   expect(reached.filter(one => one.includes('smuggled'))).toEqual([])
 })
 
-/** Requests with two possible hosts. */
+/** Requests that name two hosts. */
 const hosts: Readonly<Record<string, string>> = {
   'two hosts': `GET / HTTP/1.1\r\nhost: ${hostname}\r\nhost: ${victim}\r\n\r\n`,
   'no host': 'GET / HTTP/1.1\r\n\r\n',

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createTraffic } from './traffic.ts'
 
-it('counts requests, failures, and how long requests are open', () => {
+it('requests, failures, and the time during which requests are open are counted', () => {
   let nowMs = 1000
   const traffic = createTraffic(() => nowMs)
   const first = traffic.begin('a')
@@ -20,7 +20,7 @@ it('counts requests, failures, and how long requests are open', () => {
   expect(traffic.take()).toEqual([])
 })
 
-it('a request that stays open is in every report, with its duration since the previous report', () => {
+it('a request that stays open is in every report, with the time it was open since the previous report', () => {
   let nowMs = 0
   const traffic = createTraffic(() => nowMs)
   const end = traffic.begin('a')

@@ -7,11 +7,11 @@ export interface Traffic {
   /** Counts a request that was refused because of a limit. */
   refused(appId: string): void
   /**
-   * Returns the counts since the last call, with times by the clock of `nowMs`. Apps without new, open or refused
+   * Returns the counts per app since the last call, with times by the clock `nowMs`. Apps without new, open or refused
    * requests are left out.
    */
   take(): TrafficReport['apps']
-  /** Number of requests since the start. */
+  /** Number of requests since the gateway started. */
   total(): number
 }
 
@@ -21,7 +21,7 @@ interface Count {
   refused: number
   bytes: number
   open: number
-  /** Total duration for which requests were open since the last report. */
+  /** Sum of the times for which requests were open since the last report, in ms. */
   busyMs: number
   changedMs: number
   lastRequestAtMs: number

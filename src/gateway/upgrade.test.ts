@@ -3,13 +3,13 @@ import { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
 import { joinStreams } from './upgrade.ts'
 
-/** Creates a connection that accepts all data. */
+/** Creates the gateway's connection to a backend, which accepts all data. */
 const backend = () =>
   new Duplex({ read: () => undefined, write: (_data, _encoding, done) => done(), allowHalfOpen: false })
 
 const join = (client: Duplex, socket: Duplex) => joinStreams(client, { socket, head: Buffer.alloc(0) })
 
-/** Creates a client that accepts the next message only when the test lets it. */
+/** Creates a client that reads the next message only when the test lets it. */
 function slowReader() {
   const heard: Buffer[] = []
   let take = () => {}

@@ -1,7 +1,7 @@
 /**
- * Upgraded connections (WebSocket). The gateway sends its own upgrade request to the backend, and copies bytes only
- * after the backend has agreed (101). Otherwise a client could send further requests past the gateway. A refusal is
- * forwarded like any response.
+ * Handles connections that switch protocols (WebSocket). The gateway sends its own upgrade request to the backend, and
+ * copies bytes only after the backend has agreed (101). Otherwise a client could send further requests past the
+ * gateway. A refusal is forwarded like any response.
  */
 import { type IncomingMessage, ServerResponse, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
@@ -18,7 +18,7 @@ const maxTries = 3
 /** How long a client may take to read the remaining data after its backend has closed. */
 const lingerMs = 30_000
 
-/** The response and connection of a backend that has switched protocols. */
+/** A backend that has agreed to switch protocols: its response and connection. */
 export interface Agreement {
   readonly answer: IncomingMessage
   readonly socket: Duplex
@@ -34,7 +34,7 @@ export async function handleUpgrade(
   client: Socket,
   head: Buffer,
 ): Promise<void> {
-  // For responses of the gateway, and of a backend that refuses.
+  // Sends responses of the gateway, and of a backend that refuses to switch protocols.
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(client)
@@ -62,7 +62,7 @@ export async function handleUpgrade(
 export function joinStreams(client: Duplex, { socket, head }: Pick<Agreement, 'socket' | 'head'>): void {
   if (head.length > 0) client.write(head)
   client.on('error', () => socket.destroy()).once('close', () => socket.destroy())
-  // Writing to a closed backend fails, but the client still receives the remaining data.
+  // Writing to a closed backend fails, but the client must still receive the remaining data.
   socket.on('error', () => socket.destroy())
   socket.once('close', () => (socket.readableEnded ? letFinish(client) : client.destroy()))
   socket.pipe(client)

@@ -7,8 +7,8 @@ const askTimeoutMs = 5000
 const askAgainMs = 2000
 
 /**
- * Returns a function that wakes a sleeping app. However many requests wait, control gets one wake request per app and
- * interval.
+ * Returns a function that wakes a sleeping app. Control gets only one wake request per app and interval, however many
+ * requests of clients wait.
  */
 export function createWaker(deps: {
   readonly bus: Bus
@@ -16,7 +16,7 @@ export function createWaker(deps: {
   readonly log: Logger
   readonly timeoutMs: number
 }): (route: Route, signal: AbortSignal) => Promise<Route | undefined> {
-  /** When the wake of each app was last requested; only for apps with waiting requests. */
+  /** Time of the last wake request for each app that has waiting requests. */
   const asked = new Map<string, number>()
   const ask = async (appId: string) => {
     const now = performance.now()
@@ -32,7 +32,7 @@ export function createWaker(deps: {
     const waiting = new AbortController()
     const until = AbortSignal.any([signal, waiting.signal, AbortSignal.timeout(deps.timeoutMs)])
     const awake = deps.table.waitFor(route.hostname, now => now.state === 'live' && now.backends.length > 0, until)
-    // Repeated while a client waits, because an app stays asleep if its wake fails.
+    // Repeat the wake request while a client waits, because an app stays asleep if its wake fails.
     const asking = setInterval(() => void ask(route.appId), askAgainMs)
     void ask(route.appId)
     try {

@@ -1,6 +1,6 @@
 /**
- * Settles like the promise, or rejects with the signal's reason as soon as it aborts. After an abort, the underlying
- * work continues, and its result is ignored. The listener on the signal is always removed.
+ * Returns a promise that settles like the given one, or rejects with the signal's reason as soon as it aborts. After an
+ * abort, the underlying work continues, and its result is ignored. The listener on the signal is always removed.
  */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

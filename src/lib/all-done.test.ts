@@ -2,14 +2,14 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { allDone } from './all-done.ts'
 
-it('returns all results in order', async () => {
+it('allDone returns all results in order', async () => {
   expect(await allDone([Promise.resolve(1), 'two', turn(3)])).toEqual([1, 'two', 3])
 })
 
-it('rejects with the first failure once all promises have settled, without an unhandled rejection meanwhile', async () => {
+it('allDone rejects with the first failure once all promises have settled, without an unhandled rejection meanwhile', async () => {
   const unhandled: unknown[] = []
   const note = (error: unknown) => void unhandled.push(error)
-  // The listeners of the test runner are removed during this test, because they would fail the whole run.
+  // Remove the listeners of the test runner during this test, because they would fail the whole run.
   const others = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection').on('unhandledRejection', note)
   try {

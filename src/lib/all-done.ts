@@ -7,7 +7,8 @@ export async function allDone<T extends readonly unknown[] | []>(
   parts: T,
 ): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
   const results = Promise.all(parts)
-  // The result is awaited below. Without a listener until then, a rejection would end the process.
+  // Ignore rejections for now, because the result is awaited below. Without a listener, a rejection would end the
+  // process.
   results.catch(() => undefined)
   await Promise.allSettled(parts)
   return results

@@ -1,7 +1,7 @@
 /**
- * Returns the delay after the failed attempt `attempt`, counted from 0: doubling from `baseMs` to at most `capMs`, with "equal
- * jitter" (half fixed, half random). So operations that failed together are retried at different times, and none at
- * once. `random` is in [0, 1).
+ * Returns the delay after the failed attempt `attempt`, counted from 0: doubling from `baseMs` to at most `capMs`, with
+ * "equal jitter" (half fixed, half random). With it, operations that failed together are retried at different times,
+ * and none immediately. `random` is in [0, 1).
  */
 export function backoffMs(
   attempt: number,

@@ -3,9 +3,9 @@
  * running, are processed together.
  */
 export interface BatchOptions {
-  /** Maximum number of items per batch. */
+  /** Maximum number of items in one batch. */
   readonly most: number
-  /** Maximum number of concurrent batches. With 1, each batch sees the results of the previous one. */
+  /** Maximum number of concurrent batches. With 1, each batch starts after the previous one has ended. */
   readonly atOnce: number
 }
 
@@ -32,7 +32,7 @@ export function batched<In, Out>(
     try {
       const answers = await work(batch.map(one => one.item))
       if (answers.length !== batch.length) throw new Error(`BUG: ${answers.length} answers to ${batch.length} items`)
-      // `work` returns as many results as there are items.
+      // The assertion is safe: `work` returns as many results as there are items.
       for (const [at, one] of batch.entries()) one.resolve(answers[at]!)
     } catch (error) {
       const [first] = batch

@@ -3,21 +3,21 @@
  * tokens, which are readable in /proc/<pid>/environ of a child, so only the variables listed here are passed on.
  */
 
-/** Variables that programs need to find their files. */
+/** Variables that every program gets: with them it finds its files and the time zone. */
 const everywhere = ['HOME', 'TMPDIR', 'TZ'] as const
 
-/** Variables with the host's proxy. */
+/** Variables with the addresses of the host's HTTP proxies. */
 const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const
 const certificateFiles = ['SSL_CERT_FILE', 'GIT_SSL_CAINFO', 'CURL_CA_BUNDLE', 'NODE_EXTRA_CA_CERTS'] as const
 const ofNetwork = [...proxies, ...proxies.map(name => name.toLowerCase()), ...certificateFiles, 'SSL_CERT_DIR']
 
-/** Programs that always access the network. */
+/** Programs that get the host's proxy and certificates by default, because they always access the network. */
 const networkPrograms: ReadonlySet<string> = new Set(['apt-get', 'git', 'mmdebstrap', 'npm', 'skopeo'])
 
 export interface ChildEnv {
-  /** Whether the program accesses the network; default: by its name. */
+  /** Whether the program accesses the network; default: depends on its name. */
   readonly network?: boolean | undefined
-  /** Additional variables, passed on unchanged. */
+  /** Additional variables, which the program gets unchanged. */
   readonly own?: Readonly<Record<string, string>> | undefined
 }
 
@@ -51,7 +51,7 @@ export function hostProxies(): Record<string, string> {
   for (const name of proxies) {
     const value = process.env[name] || process.env[name.toLowerCase()] || ''
     if (value === '' || (name !== 'NO_PROXY' && isHere(value))) continue
-    // Programs differ in whether they read the upper-case or the lower-case name.
+    // Set the name in upper and lower case, because programs differ in which they read.
     found[name] = value
     found[name.toLowerCase()] = value
   }

@@ -8,8 +8,8 @@ export interface Ip {
 
 export interface Cidr extends Ip {
   /**
-   * Number of leading bits that addresses of the network have in common. The others are zero in the network's own
-   * address.
+   * Number of leading bits that addresses of the network have in common. The other bits of the network's own address
+   * are zero.
    */
   readonly prefix: number
 }

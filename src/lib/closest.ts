@@ -1,4 +1,4 @@
-/** Returns the allowed name that was probably meant, if one is close enough. */
+/** Returns the allowed name that is closest to the given one, if it was probably meant. */
 export function closestTo(given: string, allowed: readonly string[]): string | undefined {
   const [best] = allowed
     .map(name => ({ name, edits: editsBetween(given.toLowerCase().slice(0, longest), name) }))
@@ -6,7 +6,7 @@ export function closestTo(given: string, allowed: readonly string[]): string | u
   return best !== undefined && best.edits <= Math.max(1, Math.floor(best.name.length / 3)) ? best.name : undefined
 }
 
-/** Longer names are not compared. No allowed name is nearly as long. */
+/** Maximum length of a name to compare; no allowed name is nearly as long. */
 const longest = 64
 
 /**

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { coalesced } from './coalesced.ts'
 
-it('one run serves all calls before its start, and later calls get another run', async () => {
+it('one run serves all calls made before it starts, and later calls get another run', async () => {
   const runs: PromiseWithResolvers<void>[] = []
   const call = coalesced(() => {
     const run = Promise.withResolvers<void>()

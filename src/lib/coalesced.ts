@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Combines the calls of many callers into few runs of `act`: each call resolves after a run that started later than the
- * call. Runs do not overlap, and start at least `apartMs` apart.
+ * Combines many calls into few runs of `act`: each call resolves after a run that started after the call. Runs do not
+ * overlap, and start at least `apartMs` apart.
  */
 export function coalesced(act: () => Promise<void>, apartMs: number): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()

@@ -22,10 +22,7 @@ export function scheduleFault(schedule: string, timeZone: string): FieldFault | 
   }
 }
 
-/**
- * Parses a schedule. It is paused: it only computes times and never starts a timer. @throws Error for an invalid
- * schedule
- */
+/** Parses a schedule. The result computes times but never starts a timer. @throws Error for an invalid schedule */
 export const cronOf = (schedule: string, timeZone: string) =>
   new Cron(schedule.trim(), { timezone: timeZone, paused: true })
 

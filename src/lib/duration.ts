@@ -1,4 +1,4 @@
-/** Durations are in milliseconds everywhere; these functions keep call sites readable. */
+/** Converts durations to milliseconds, the unit of all durations in the code. */
 export const seconds = (n: number) => n * 1000
 export const minutes = (n: number) => n * 60_000
 export const hours = (n: number) => n * 3_600_000

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { CommandError, run } from './exec.ts'
 
-it("of a program's output beyond the limit, the end is kept", async () => {
+it("if a program's output exceeds the limit, its end is kept", async () => {
   const script = 'i=0; while [ $i -lt 3000 ]; do echo "line $i ..............................."; i=$((i + 1)); done'
   const kept = await run('sh', ['-c', script], { outputBytes: 1000 })
   expect(kept.length).toBe(1000)

@@ -6,14 +6,15 @@ export interface RunOptions {
   readonly cwd?: string
   /** Input for the program's stdin. */
   readonly input?: string | Buffer
-  /** Variables in addition to those that every program gets (child-env.ts). */
+  /** Environment variables in addition to those that every program gets (child-env.ts). */
   readonly env?: Readonly<Record<string, string>>
   /**
-   * Whether the program accesses the network, so that it gets the host's proxy and certificates; default: by its name.
+   * Whether the program accesses the network, so that it gets the host's proxy and certificates; default: depends on
+   * its name.
    */
   readonly network?: boolean
   readonly timeoutMs?: number
-  /** Limit on stdout and on stderr, of which the ends are kept. Default: 64 MiB. */
+  /** Maximum number of bytes of stdout, and of stderr, that are kept, from the end. Default: 64 MiB. */
   readonly outputBytes?: number
   readonly signal?: AbortSignal
 }
@@ -29,7 +30,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Enough for nft's list of the rules for ten thousand VMs. */
+/** Default limit on the output, which is enough for nft's list of the rules for ten thousand VMs. */
 const mostOutputBytes = 64 << 20
 
 /**
@@ -53,7 +54,7 @@ export function run(program: string, args: readonly string[], options: RunOption
     if (code === 0) resolve(stdout())
     else reject(new CommandError(program, code, stderr()))
   })
-  child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code reports errors
+  child.stdin?.on('error', () => undefined) // The program may end without reading its input; ignore that error.
   child.stdin?.end(options.input)
   return promise
 }

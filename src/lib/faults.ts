@@ -1,7 +1,10 @@
-/** Turns validation errors into readable sentences. They never contain the client's input, which may be a secret. */
+/**
+ * Turns validation errors into readable sentences. The sentences never contain the client's input, which may be a
+ * secret.
+ */
 import type { TLocalizedValidationError } from 'typebox/error'
 
-/** What is wrong with one field. */
+/** What is wrong with one field of the input. */
 export interface FieldFault {
   readonly field: string
   readonly message: string
@@ -23,12 +26,16 @@ const formatNames: Readonly<Record<string, string>> = {
 }
 const maxDetails = 20
 
-/** Returns the validation errors, one per field. The path of a nested field is written like `tenants/0/id`. */
+/**
+ * Returns the validation errors, one per field. The field of a nested value is a path with slashes, such as
+ * `tenants/0/id`.
+ */
 export function describeFaults(schema: unknown, errors: readonly TLocalizedValidationError[]): FieldFault[] {
   const details: FieldFault[] = []
   for (const error of errors) {
     if (details.length === maxDetails) break
-    // A union reports an error for each of its branches; that of the null branch explains nothing.
+    // Skip the error of the union itself, and that of its null branch, which explains nothing: each other branch
+    // reports an error, too.
     if (error.keyword === 'anyOf' || isNullBranch(error)) continue
     const field = error.instancePath.slice(1)
     if (error.keyword === 'required')
@@ -36,8 +43,8 @@ export function describeFaults(schema: unknown, errors: readonly TLocalizedValid
         details.push({ field: field === '' ? name : `${field}/${name}`, message: 'is required' })
     else details.push({ field, message: sentence(error, at(schema, error.schemaPath)) })
   }
-  // One reason per field: a negative number of vCPUs is both too small and not in the list, and the first reason is
-  // enough.
+  // Return the first reason of each field only. For example, a negative number of vCPUs is both too small and not in
+  // the list.
   return details.filter((detail, i) => details.findIndex(other => other.field === detail.field) === i)
 }
 

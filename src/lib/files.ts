@@ -1,14 +1,14 @@
 import { chmod, constants, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Whether this is the error of a system call with this code, such as `ENOENT`. */
+/** Returns whether this is the error of a system call with the given code, such as `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
 
 /**
- * Creates a directory that only its owner can enter, and restricts an existing one. Without root, modes are not changed:
- * child processes run as the same user, and the directory may be shared with other users.
+ * Creates a directory that only its owner can enter, and restricts an existing one. If the process does not run as
+ * root, modes are not changed: child processes run as the same user, and the directory may be shared with other users.
  */
 export async function privateDir(path: string): Promise<void> {
   const isRoot = process.getuid?.() === 0
@@ -41,7 +41,8 @@ export async function writeFileAtomic(
 }
 
 /**
- * Flushes the files in the directory to disk and makes them read-only. Called before the directory gets its final name.
+ * Flushes the files in the directory to disk and makes them read-only. To be called before the directory is renamed to
+ * its final name.
  */
 export async function sealFiles(dir: string): Promise<void> {
   for (const name of await readdir(dir)) {
@@ -52,8 +53,8 @@ export async function sealFiles(dir: string): Promise<void> {
 }
 
 /**
- * Reads a regular file of at most `maxBytes`. Returns undefined for anything else, such as a pipe or a device, which
- * could block or never end. Does not follow a symbolic link.
+ * Reads a regular file of at most `maxBytes`. Returns undefined for anything else, such as a pipe or a device, because
+ * reading it could block or never end. Does not follow a symbolic link.
  */
 export async function readRegular(path: string, maxBytes: number): Promise<string | undefined> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)

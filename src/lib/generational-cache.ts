@@ -6,8 +6,9 @@ export interface GenerationalCache<Value> {
 }
 
 /**
- * @param most maximum number of values. They are kept in two generations of half the size. When the recent one is full,
- * it replaces the former one, whose unused values are dropped. So each lookup has constant cost.
+ * @param most maximum number of values. They are kept in two generations, each of half the size. When the newer
+ * generation is full, it replaces the older one, whose unused values are dropped. Thus the cost of a lookup is
+ * constant.
  */
 export function createGenerationalCache<Value>(most: number): GenerationalCache<Value> {
   let recent = new Map<string, Value>()

@@ -45,7 +45,7 @@ it('the proxy connects to an allowed host at the address that it checked', async
   const asked: string[] = []
   await using proxy = await guardedProxy({ allowed: loopback }, async name => {
     asked.push(name)
-    // A second lookup would return another address.
+    // A second lookup of the name would return another address.
     return asked.length === 1 ? ['127.0.0.1'] : ['192.0.2.1']
   })
   const url = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
@@ -82,7 +82,8 @@ it('a slow client gets all data, even after the server has closed the connection
     await using proxy = await guardedProxy({ allowed: loopback }, undefined, { socket: socketPath, port: 3128 })
     const { username, password } = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
     const headers = { 'proxy-authorization': `Basic ${btoa(`${username}:${password}`)}` }
-    // A unix socket buffers 200 KiB, so with some of these sizes a part of the data remains in the proxy.
+    // A unix socket buffers 200 KiB, so with some of these sizes, a part of the data is still in the proxy when the
+    // server closes.
     for (let bytes = 100_000; bytes < 600_000; bytes += 15_000) {
       const server = createServer(
         socket =>

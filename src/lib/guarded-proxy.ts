@@ -1,7 +1,7 @@
 /**
  * Internet access for a program that resolves names itself: an HTTP proxy (CONNECT, RFC 9110 9.3.6) that resolves each
- * name once, checks the addresses, and connects to a checked one. So redirects and names whose address changes are
- * checked, too. The program must have no other network access; see `environment`.
+ * name once, checks the addresses, and connects to a checked one. Thus the targets of redirects and names whose address
+ * changes are checked, too. The program must have no other network access; see `environment`.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,8 +13,8 @@ import { checkPublicHost, internetOnly, type HostPolicy, type Lookup, PrivateHos
 
 export interface GuardedProxy extends AsyncDisposable {
   /**
-   * Environment for the program. Go's HTTP client connects to loopback addresses directly even with these variables, so
-   * give such a program its own loopback device.
+   * Environment variables that make a program use the proxy. Go's HTTP client connects to loopback addresses directly
+   * even with these variables, so give such a program its own loopback device.
    */
   readonly environment: Readonly<Record<string, string>>
   /** Hostnames that were refused, in the order of the requests. */
@@ -23,14 +23,14 @@ export interface GuardedProxy extends AsyncDisposable {
 
 const connectLimitMs = 10_000
 /**
- * Once one direction of a tunnel has ended, how long the other one may continue: a large layer may still be transferred
+ * How long one direction of a tunnel may continue after the other one has ended: a large layer may still be transferred
  * over a slow line.
  */
 const lingerMs = 600_000
 
 /**
- * For a program in its own network namespace: the unix socket on which the proxy listens, and the port in the namespace
- * from which a relay forwards connections to the socket.
+ * Where to listen for a program in its own network namespace: the unix socket of the proxy, and the port in the
+ * namespace from which a relay forwards connections to the socket.
  */
 export interface InsidePlace {
   readonly socket: string
@@ -39,7 +39,7 @@ export interface InsidePlace {
 
 /**
  * Starts a proxy that requires a password.
- * @param inside absent: the proxy listens on the host's loopback
+ * @param inside where to listen for a program in its own network namespace; absent: on the host's loopback
  */
 export async function guardedProxy(
   policy: Pick<HostPolicy, 'allowed'> = internetOnly,
@@ -85,7 +85,7 @@ export async function guardedProxy(
   }
 }
 
-/** Returns the proxy variables in upper and lower case, because programs differ in which they read. */
+/** Returns the proxy variables in upper and lower case, because programs differ in which of them they read. */
 export const proxyEnvironment = (url: string): Readonly<Record<string, string>> => ({
   HTTPS_PROXY: url,
   HTTP_PROXY: url,
@@ -95,7 +95,7 @@ export const proxyEnvironment = (url: string): Readonly<Record<string, string>> 
   no_proxy: '',
 })
 
-/** Forwards connections from a unix socket to this host and port. */
+/** Forwards connections from a unix socket to the host and port of a URL. */
 export async function tunnelTo({ hostname, port }: URL, socket: string): Promise<AsyncDisposable> {
   const open = new Set<Duplex>()
   const server = createTcp({ allowHalfOpen: true }, client => {
@@ -130,7 +130,7 @@ async function connectTo(addresses: readonly string[], port: number): Promise<So
   let failure: unknown = new Error('no address')
   for (const host of addresses)
     try {
-      // With half-open connections, data that the server sent before it closed can still be delivered to the client.
+      // A half-open connection still delivers data to the client that the server sent before it closed.
       const socket = connect({ host, port, allowHalfOpen: true })
       await once(socket, 'connect', { signal: AbortSignal.timeout(connectLimitMs) })
       return socket
@@ -140,7 +140,7 @@ async function connectTo(addresses: readonly string[], port: number): Promise<So
   throw failure
 }
 
-/** Pipes both directions. Each ends separately; once one has ended, the other has a limited time. */
+/** Pipes data in both directions. Each direction ends separately; once one has ended, the other has a limited time. */
 function both(one: Duplex, other: Duplex): void {
   const destroy = () => {
     one.destroy()

@@ -6,7 +6,7 @@ const lookMs = 50
 /**
  * Tracks a server's connections, so that it can be closed gracefully: pending requests get `drainMs`, and keep-alive
  * connections are closed as soon as they are idle. Connections on which nothing was ever sent are also closed. Browsers
- * and undici open them as spares, and Node counts them as busy until its header timeout.
+ * and undici open such connections as spares, and Node counts them as busy until its header timeout.
  * @returns a function that closes the connections; call it together with the server's own `close`
  */
 export function trackConnections(server: Server): (drainMs: number, closed: Promise<unknown>) => Promise<void> {

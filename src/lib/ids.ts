@@ -1,7 +1,8 @@
 import { randomBytes, randomInt } from 'node:crypto'
 
 /**
- * Time and counter of the newest id of this process, which keep ids in order of creation even within one millisecond.
+ * Time and counter of the newest id of this process, with which ids stay in the order of their creation even within one
+ * millisecond.
  */
 const last = { ms: 0, count: 0 }
 const mostPerMs = 0x1000

@@ -1,7 +1,7 @@
 /** A mutex per key: calls with the same key run one after the other, in order. */
 export interface KeyedMutex {
   take<T>(key: string, act: () => Promise<T>): Promise<T>
-  /** Resolves when no call is running. */
+  /** Resolves when no call is running for any key. */
   settled(): Promise<void>
 }
 

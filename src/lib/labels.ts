@@ -20,7 +20,7 @@ export function faultOfLabels(labels: Labels): string | undefined {
   return undefined
 }
 
-/** Parses labels such as `region=eu,disk=nvme`. @throws Error */
+/** Parses a setting with labels, such as `region=eu,disk=nvme`. @throws Error */
 export function parseLabels(text: string): Labels {
   const pairs = text
     .split(',')

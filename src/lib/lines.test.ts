@@ -36,7 +36,7 @@ it.each([
   expect(lines).toEqual(parts.length === 1 && parts[0]?.startsWith('a') ? ['a', 'b'] : [])
 })
 
-it('the reader returns how many lines ended in a chunk', () => {
+it('the reader returns how many lines ended in each chunk', () => {
   const { read } = reader(8)
   expect([read(Buffer.from('a')), read(Buffer.from('b\n\nc')), read(Buffer.from('\n'))]).toEqual([0, 2, 1])
 })

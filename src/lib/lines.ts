@@ -33,7 +33,7 @@ export function lineReader(
     const whole = Buffer.concat([...held, part.subarray(0, last)])
     held = []
     heldBytes = 0
-    // Decoded all at once, because a chunk may have thousands of lines.
+    // Decode the whole text at once, because a chunk may have thousands of lines.
     const lines = whole.toString('utf8').split('\n')
     for (const line of lines) {
       if (line.length > maxBytes) {
@@ -93,8 +93,8 @@ export function byteLineReader(
 }
 
 /**
- * Returns a larger copy of the buffer, at least twice as large so that growing is rare. Begins small, because most
- * lines are short.
+ * Returns a copy of the buffer that is at least twice as large, so that growing is rare. The first buffer is small,
+ * because most lines are short.
  */
 function grown(held: Buffer, used: number, wanted: number, most: number): Buffer {
   const larger = Buffer.allocUnsafe(Math.min(most, Math.max(wanted, 2 * held.length, 512)))

@@ -3,10 +3,11 @@
 /** Directories that the guest's own files need; a volume mounted over them would prevent the start. */
 const systemTrees = ['/bin', '/boot', '/dev', '/lib', '/lib32', '/lib64', '/libx32', '/mote', '/proc'].concat([
   ...['/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'],
-  // Files that the guest reads or writes. Other directories in /etc may be mount points.
+  // Files that the guest reads or writes, where no volume can be mounted. Other directories in /etc may be mount
+  // points.
   ...['/etc/group', '/etc/hostname', '/etc/hosts', '/etc/machine-id', '/etc/mote', '/etc/passwd', '/etc/resolv.conf'],
 ])
-/** Directories that are reserved themselves, while their subdirectories may be mount points. */
+/** Directories at which no volume can be mounted, while their subdirectories may be mount points. */
 const systemRoots = ['/', '/etc', '/home', '/opt', '/run', '/tmp', '/usr', '/usr/local', '/usr/share', '/var'].concat([
   ...['/var/cache', '/var/lib', '/var/log', '/var/run', '/var/tmp'],
 ])

@@ -5,9 +5,9 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 
 export interface KeyPair {
-  /** Unencrypted, in OpenSSH's PEM-like format. */
+  /** The private key, unencrypted, in OpenSSH's PEM-like format. */
   readonly privateKey: string
-  /** One line in the format of authorized_keys. */
+  /** The public key, as a line of authorized_keys. */
   readonly publicKey: string
 }
 
@@ -22,7 +22,7 @@ export function makeKeyPair(comment: string): KeyPair {
   const check = randomBytes(4)
   const secret = [string(kind), string(point), string(Buffer.concat([seed, point])), string(comment)]
   const open = Buffer.concat([check, check, ...secret])
-  // Padded with the bytes 1, 2, 3 ... to the block size of the cipher "none", which is 8.
+  // OpenSSH pads the key with the bytes 1, 2, 3 ... to the block size of the cipher "none", which is 8.
   const padding = Buffer.from(Array.from({ length: (8 - (open.length % 8)) % 8 }, (_, n) => n + 1))
   const body = Buffer.concat([
     ...[Buffer.from('openssh-key-v1\0'), string('none'), string('none'), string(''), number(1)],

@@ -1,6 +1,6 @@
 /**
- * An error which means that PostgreSQL, the bus or a host is unreachable at the moment. The operation is retried, so it
- * is logged as a warning: errors in the log require action (docs/operating.md, "Logs").
+ * An error which means that PostgreSQL, the bus or a host is unreachable at the moment. The operation is retried, so
+ * the error is logged as a warning: errors in the log require action (docs/operating.md, "Logs").
  */
 export interface Outage {
   readonly isOutage: boolean

@@ -1,4 +1,4 @@
-/** TCP ports from `first` to `last`, both included. */
+/** A range of TCP ports, including `first` and `last`. */
 export interface PortRange {
   readonly first: number
   readonly last: number

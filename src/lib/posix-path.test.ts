@@ -11,7 +11,7 @@ it('paths are the same as with node:path', () => {
   for (const path of new Set(paths)) {
     expect([normalize(path), isAbsolute(path)], path).toEqual([node.normalize(path), node.isAbsolute(path)])
     for (const other of names) expect(join(path, other), `${path} ${other}`).toBe(node.join(path, other))
-    // Before a repeated slash, Node keeps one slash more, which normalizes to the same folder.
+    // Before a repeated slash, Node keeps one slash more than our function; both results name the same folder.
     expect(normalize(dirname(path)), path).toBe(node.normalize(node.dirname(path)).replace(/(.)\/$/, '$1'))
   }
 })

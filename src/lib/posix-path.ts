@@ -1,10 +1,12 @@
-/** The functions of `node:path/posix` that planning a deployment needs, which also work in browsers. */
+/**
+ * The functions of `node:path/posix` that are needed to plan a deployment. Unlike those, they also work in browsers.
+ */
 
 export const isAbsolute = (path: string): boolean => path.startsWith('/')
 
 export const join = (...parts: readonly string[]): string => normalize(parts.filter(part => part !== '').join('/'))
 
-/** Removes `.`, `..` and repeated slashes. A slash at the end is kept. */
+/** Removes `.`, `..` and repeated slashes from a path. A slash at the end is kept. */
 export function normalize(path: string): string {
   const names: string[] = []
   for (const name of path.split('/')) {

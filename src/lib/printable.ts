@@ -13,18 +13,18 @@ export const hasControls = (text: string): boolean => controls.test(text)
 
 const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Escapes control characters as `\u001b`, which JSON decodes again. Tabs and line breaks are kept. */
+/** Escapes control characters in a text as `\u001b`, which JSON decodes again. Tabs and line breaks are kept. */
 export const printable = (text: string): string =>
   controls.test(text) ? text.replace(controlsInLines, one => (one === '\n' || one === '\t' ? one : escape(one))) : text
 
-/** Escapes line breaks and tabs, too, so that the text is one line. */
+/** Like `printable`, but also escapes line breaks and tabs, so that the text is one line. */
 export const printableLine = (text: string): string =>
   controls.test(text) ? text.replace(controlsInLines, escape) : text
 
-// ECMA-48 SGR sequences, except those with 8, which hides text.
+// Matches sequences that set colors (ECMA-48 SGR), except those with 8, which hides text.
 const color = new RegExp(`${String.fromCharCode(27)}\\[(?!(?:\\d+;)*0?8(?:[;m]))[\\d;]{0,32}m`, 'g')
 
-/** Like `printable`, for a terminal: color sequences are kept. */
+/** Like `printable`, but keeps sequences that set colors, for a terminal. */
 export function printableInColour(text: string): string {
   if (!controls.test(text)) return text
   let shown = ''

@@ -21,7 +21,7 @@ test('a process counts as running until it exits, and another one with the same 
   expect(isRunning(identity)).toBe(false)
 })
 
-/** A program whose first thread exits at once. The other one runs until the test closes its input. */
+/** A program whose first thread exits at once. Its other thread runs until the test closes its input. */
 const source = `#include <pthread.h>
 #include <unistd.h>
 static void *rest(void *unused) { char byte; read(0, &byte, 1); return unused; }

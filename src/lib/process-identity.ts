@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Identifies a process: a pid alone may be reused, but not together with the start time (clock ticks since boot). */
+/** Identifies a process: a pid may be reused, but not with the same start time (clock ticks since boot). */
 export interface ProcessIdentity {
   readonly pid: number
   readonly startTicks: number

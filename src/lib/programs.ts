@@ -16,7 +16,7 @@ export async function findProgram(name: string): Promise<string | undefined> {
   return undefined
 }
 
-/** Whether a program is in the PATH or the sbin directories. */
+/** Returns whether a program is in the PATH or the sbin directories. */
 export async function hasProgram(name: string): Promise<boolean> {
   return (await findProgram(name)) !== undefined
 }

@@ -18,7 +18,7 @@ const privateNetworks = [
 
 /** Which networks an operator allows in addition to the public internet. */
 export interface HostPolicy {
-  /** Allowed networks. Tests and closed installations allow `everything`. */
+  /** Networks that may be accessed although they are not public. Tests and closed installations allow `everything`. */
   readonly allowed: readonly Cidr[]
 }
 
@@ -32,7 +32,7 @@ export type Lookup = (host: string) => Promise<readonly string[]>
 
 const lookupAll: Lookup = async host => (await systemLookup(host, { all: true })).map(({ address }) => address)
 
-/** Whether the address is public or allowed; false for an invalid address. */
+/** Returns whether the address is public or allowed; false for an invalid address. */
 export function isPublicAddress(address: string, { allowed }: HostPolicy = internetOnly): boolean {
   const ip = parseIp(address)
   return ip !== undefined && isUsable(unmapped(ip), allowed)

@@ -1,4 +1,4 @@
-/** Other hostnames of Docker Hub. Docker's clients treat them as the same registry. */
+/** Hostnames of Docker Hub besides `docker.io`. Docker's clients treat them as the same registry. */
 const dockerHub = /^(?:(?:index|registry-1|www)\.docker\.io|registry\.hub\.docker\.com)$/
 
 /**
@@ -11,8 +11,8 @@ export function registryHost(host: string): string {
 }
 
 /**
- * Matches a registry in an image reference. It needs a dot, a port or the name `localhost`; otherwise the reference's
- * first part would be a part of the repository path.
+ * Matches a registry in an image reference. The registry needs a dot, a port or the name `localhost`; without one, the
+ * reference's first part belongs to the repository path.
  */
 export const registryHostPattern =
   '^(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?\\.)+[a-zA-Z0-9-]+(?::\\d{1,5})?|localhost(?::\\d{1,5})?|[a-zA-Z0-9-]+:\\d{1,5}|\\[[0-9a-fA-F:]+\\](?::\\d{1,5})?)$'

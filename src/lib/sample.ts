@@ -4,8 +4,8 @@
  */
 
 /**
- * Image reference of the sample. It cannot clash with others: images from builds are named `app-<id>`, and those of
- * Mote itself `mote-<name>`.
+ * Image reference of the sample. No other image has this reference: images from builds are named `app-<id>`, and those
+ * of Mote itself `mote-<name>`.
  */
 export const sampleImage = 'oci:mote-sample'
 

@@ -1,7 +1,7 @@
-/** Allows at most `limit` concurrent holders, in the order of their calls. */
+/** A semaphore: at most `limit` callers hold it at a time, in the order of their calls. */
 export interface Semaphore {
   /**
-   * Waits for a slot. Resolves with a function that releases it.
+   * Waits until the semaphore can be held. Resolves with a function that releases it.
    * @throws the signal's reason when aborted while waiting
    */
   take(signal?: AbortSignal): Promise<() => void>

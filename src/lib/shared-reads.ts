@@ -1,4 +1,4 @@
-/** Reads sockets without allocating memory for each chunk. */
+/** Reads from sockets without allocating memory for each chunk. */
 import type { OnReadOpts } from 'node:net'
 
 /** All sockets of this thread share this memory, because each chunk is handled before the next one is read. */
@@ -6,8 +6,9 @@ const memory = Buffer.allocUnsafeSlow(1 << 18)
 
 /**
  * Returns the socket option `onread`, which passes received bytes to `take` instead of emitting `data`. The bytes are
- * only valid during the call. Otherwise each 64 MiB of chunks, which are garbage outside the heap, would cause a
- * collection of the whole heap. This took half of the CPU time of an agent that forwards the data of a session.
+ * only valid during the call. With `data` events, each 64 MiB of chunks, which are garbage outside the heap, cause a
+ * collection of the whole heap. These collections took half of the CPU time of an agent that forwards the data of a
+ * session.
  */
 export const sharedReads = (take: (bytes: Buffer) => void): OnReadOpts => ({
   buffer: memory,

@@ -4,8 +4,8 @@ import { sharedReads } from './shared-reads.ts'
 
 /**
  * Connects to the unix socket `name` in a directory, even if its path exceeds the 107 bytes of a socket address: the
- * directory is addressed through /proc/self/fd. The peer may disconnect at any time; an error before the caller listens
- * for errors only closes the socket.
+ * directory is addressed through /proc/self/fd. The peer may disconnect at any time; an error before the caller adds a
+ * listener for errors only closes the socket.
  * @param options.sharesMemory the bytes of `data` events are only valid during the event, and the socket is paused at
  * first: call `resume`
  */

@@ -20,7 +20,7 @@ const hang = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuf
 async function stallOf(block: (ms: number) => void): Promise<Stall> {
   const reported: Stall[] = []
   const watch = watchStalls({ thresholdMs: 250, onStall: stall => reported.push(stall) })
-  // The measurement starts with the first wake-up.
+  // The measurement starts with the first wake-up of the event loop.
   await sleep(50)
   watch.longestMs()
   await sleep(50)
@@ -46,7 +46,7 @@ it('a stall in which the thread only waits has little CPU time', async () => {
 })
 
 it.skipIf(!existsSync('/usr/bin/taskset') || process.platform !== 'linux')(
-  'the time in which another process has the core counts as waiting (needs taskset)',
+  'the time in which another process uses the core counts as waiting (needs taskset)',
   async () => {
     const module = fileURLToPath(new URL('thread-times.ts', import.meta.url))
     const race = `
@@ -64,7 +64,8 @@ it.skipIf(!existsSync('/usr/bin/taskset') || process.platform !== 'linux')(
       await once(child, 'close')
       return Number(text)
     })
-    // At least the process that begins later shares the core for its whole 300 ms, unless the other one has exited.
+    // The process that begins later shares the core during its whole 300 ms, unless the other process has already
+    // exited.
     const waited = await Promise.all(both)
     expect(Math.max(...waited)).toBeGreaterThan(20)
   },

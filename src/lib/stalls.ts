@@ -4,11 +4,11 @@ import { seconds } from './duration.ts'
 import { openThreadClock } from './thread-times.ts'
 
 export interface StallWatch {
-  /** Returns the longest stall since the last call, ms. */
+  /** Returns the duration of the longest stall since the last call, in ms. */
   longestMs(): number
-  /** Number of one-second intervals with a stall above the threshold, since the start. */
+  /** Returns the number of one-second intervals since the start that contained a stall above the threshold. */
   readonly stalls: () => number
-  /** Returns the time since the start in which the main thread was runnable but had no CPU, ms. */
+  /** Returns the time since the start in which the main thread was runnable but had no CPU, in ms. */
   waitedMs(): number
   stop(): void
 }
@@ -18,22 +18,28 @@ export interface StallWatch {
  * spent waiting for a disk, for the start of a program, or for threads of the garbage collector.
  */
 export interface Stall {
-  /** Duration of the stall. */
+  /** Duration of the stall, in ms. */
   readonly ms: number
-  /** CPU time. At most this much of the stall is computation of this program. */
+  /**
+   * CPU time of the main thread in the second in which the stall ended, in ms. At most this much of the stall is due to
+   * computation in this program.
+   */
   readonly cpuMs: number
-  /** Time in which the thread was runnable but had no CPU. At most this much of the stall is due to other processes. */
+  /**
+   * Time in which the main thread was runnable but had no CPU, within the second in which the stall ended, in ms. At
+   * most this much of the stall is due to other processes.
+   */
   readonly waitedMs: number
 }
 
 export interface StallOptions {
-  /** Minimum duration of a stall that is counted and reported. */
+  /** Minimum duration of a stall that is counted and reported, in ms. */
   readonly thresholdMs?: number
-  /** All times are whole milliseconds. */
+  /** Called for each stall. All times are whole milliseconds. */
   readonly onStall?: (stall: Stall) => void
 }
 
-/** Interval of the wake-ups that measure the delay. A stall is measured up to this much too short. */
+/** Interval of the wake-ups that measure the delay. A measured stall may be up to this much too short. */
 const resolutionMs = 20
 const checkMs = seconds(1)
 
@@ -52,7 +58,7 @@ export function watchStalls({ thresholdMs = 200, onStall = () => undefined }: St
     last = clock.read()
     longest = Math.max(longest, ms)
     if (ms < thresholdMs) return
-    // Not reset in each check, because a reset histogram measures nothing until its next wake-up.
+    // Reset the histogram only after a stall, because a reset histogram measures nothing until its next wake-up.
     histogram.reset()
     stalls += 1
     const [cpuMs, waitedMs] = [last.cpuMs - before.cpuMs, last.waitedMs - before.waitedMs]

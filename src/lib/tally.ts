@@ -1,7 +1,7 @@
 /** Counters by name, shared between the code that counts and the code that reports. */
 export interface Tally {
   add(name: string, count: number): void
-  /** Returns the current counts. */
+  /** Returns the current value of each counter. */
   counts(): ReadonlyMap<string, number>
 }
 

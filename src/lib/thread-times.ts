@@ -2,9 +2,9 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export interface ThreadTimes {
-  /** CPU time, ms. */
+  /** CPU time of the thread, in ms. */
   readonly cpuMs: number
-  /** Time in which the thread was runnable but had no CPU, ms; 0 except on Linux. */
+  /** Time in which the thread was runnable but had no CPU, in ms; 0 except on Linux. */
   readonly waitedMs: number
 }
 
@@ -28,10 +28,10 @@ export function openThreadClock(): ThreadClock {
   }
 }
 
-/** Returns undefined on other systems than Linux, and on Linux without CONFIG_SCHED_INFO. */
+/** Opens the file; returns undefined on other systems than Linux, and on Linux without CONFIG_SCHED_INFO. */
 function openSchedstat(): number | undefined {
   try {
-    // The main thread has the id of the process.
+    // The id of the main thread is that of the process.
     return openSync(`/proc/self/task/${process.pid}/schedstat`, 'r')
   } catch {
     return undefined

@@ -1,2 +1,2 @@
-/** The product's version. The API description has a version of its own (0.5.4). */
+/** The product's version. The version of the API description is another one (0.5.4). */
 export const productVersion = '0.1.0'

@@ -1,6 +1,6 @@
 /**
- * The file in a VM that lists additional programs to run (docs/compute.md), and limits, which must equal those of the
- * guest's init.
+ * Path of the file in a VM that lists additional programs to run (docs/compute.md), and limits for it that must equal
+ * those of the guest's init.
  */
 
 export const programsPath = '/etc/mote/programs.json'

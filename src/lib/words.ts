@@ -1,6 +1,6 @@
 /**
- * Encodes an argument of a control line by percent-encoding bytes such as spaces and newlines. An empty argument
- * becomes `%00`.
+ * Encodes an argument for a line of a text protocol with the guest: bytes such as spaces and newlines become `%` and
+ * two digits. An empty argument becomes `%00`.
  */
 export function encodeWord(text: string): string {
   if (text === '') return '%00'
@@ -14,8 +14,8 @@ const plain = (byte: number) => byte > 0x20 && byte < 0x7f && byte !== 0x25
 const hex = (byte: number) => `%${byte.toString(16).padStart(2, '0')}`
 
 /**
- * Decodes an argument. A percent sign without two hexadecimal digits is literal. Not implemented with `replace`, which
- * blocked the event loop for 0.4 s on a fully escaped output of 1 MiB.
+ * Decodes an argument from a line of a text protocol with the guest. A percent sign without two hexadecimal digits is
+ * literal. Not implemented with `replace`, which blocked the event loop for 0.4 s on a fully escaped output of 1 MiB.
  */
 export function decodeWord(text: string): Buffer {
   const bytes = Buffer.allocUnsafe(text.length)

@@ -12,7 +12,7 @@ import type { ProgramSettings } from './settings.ts'
 
 export interface Visit {
   readonly db: Db
-  /** The data directory. */
+  /** Path of the data directory. */
   readonly data: string
   /** Returns the vault with the installation's secret. @throws Error if no secret is configured */
   vault(): Vault

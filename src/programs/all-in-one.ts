@@ -1,4 +1,7 @@
-/** `mote up`: runs all programs in one process with embedded defaults, each of which a setting can replace. */
+/**
+ * `mote up`: runs all programs in one process with embedded services (database, bus, registry), each of which a setting
+ * can replace.
+ */
 import type { Logger } from 'pino'
 import { createTally } from '../lib/tally.ts'
 import type { HypervisorOffer } from '../contract/agent.ts'
@@ -17,7 +20,7 @@ export interface AllInOne {
    * @throws Error with the reason if the host has none
    */
   hostReady(): Promise<readonly HypervisorOffer[]>
-  /** Number of VMs on this host, in any state. */
+  /** Returns the number of VMs on this host, in any state. */
   vmCount(): Promise<number>
   /** Stops all programs. VMs keep running unless `stopVms` is set. */
   stop(options?: { readonly stopVms?: boolean }): Promise<void>

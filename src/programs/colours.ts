@@ -5,8 +5,8 @@
 import picocolors from 'picocolors'
 
 /**
- * Whether to color output: decided by <https://no-color.org>, then <https://force-color.org>, then whether the output
- * is a terminal.
+ * Returns whether to color output: decided by <https://no-color.org>, then <https://force-color.org>, then whether the
+ * output is a terminal.
  */
 export const wantsColours = (env: NodeJS.ProcessEnv, isTerminal: boolean): boolean =>
   !env.NO_COLOR && (env.FORCE_COLOR ? env.FORCE_COLOR !== '0' : isTerminal && env.TERM !== 'dumb')

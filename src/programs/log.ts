@@ -5,11 +5,11 @@ import { pc } from './colours.ts'
 
 export interface LogOptions {
   readonly level: string
-  /** A file to log to, instead of standard error. */
+  /** File to which the program logs instead of standard error. */
   readonly file?: string
 }
 
-/** Members of log lines that are redacted, as a safeguard against logging secrets by mistake. */
+/** Names of members that are redacted in log lines, in case a secret is logged by mistake. */
 const secrets = [
   'password',
   'token',

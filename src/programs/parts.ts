@@ -83,7 +83,10 @@ function memoryBus(settings: ProgramSettings, log: Logger): Bus {
 
 const secretFile = (settings: ProgramSettings) => join(resolve(settings.data), 'secret.key')
 
-/** Returns the file with the installation's secret, and creates a random one at the first start of `mote up`. */
+/**
+ * Returns the path of the file with the installation's secret. At the first start of `mote up`, creates the file with a
+ * random secret.
+ */
 export async function ensureSecret(settings: ProgramSettings): Promise<string> {
   const file = secretFile(settings)
   if (!existsSync(file)) {
@@ -119,7 +122,7 @@ export async function openControl(
   )
   const registry = await openRegistry(scope, settings, { config: given, db: parts.db, log: parts.log })
   const config = { ...given, registryUrl: registry.url }
-  // Imported only when it is started, because imports take two thirds of the start time.
+  // Import the control plane only when it is started, because its imports take two thirds of the start time.
   const { startControl } = await import('../control/main.ts')
   const metrics: { metricsPort?: number } = settings.metricsPort
     ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) }
@@ -151,7 +154,7 @@ export async function openWatch(
   scope.defer(() => watch.stop())
 }
 
-/** Parses the setting with the pools. @throws Error naming the setting */
+/** Parses the setting with the volume pools. @throws Error naming the setting */
 function poolsOf(text: string): AgentConfig['pools'] {
   try {
     return parsePools(text)
@@ -173,7 +176,7 @@ function labelsOf(text: string): AgentConfig['labels'] {
 
 const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake'] as const
 
-/** @param stopVms called at shutdown; returns whether to stop the VMs, too */
+/** Starts the agent. @param stopVms called at shutdown; returns whether to stop the VMs, too */
 export async function openAgent(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
@@ -236,7 +239,7 @@ export async function openGateway(
   env: Env = process.env,
 ): Promise<Gateway> {
   const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
-  // The SSH host key is stored, because clients refuse a changed key.
+  // Store the SSH host key in the data directory, because clients refuse a changed key.
   const bastion = settings.sshPort
     ? {
         host: settings.listen,
@@ -256,7 +259,7 @@ export async function openGateway(
   return gateway
 }
 
-/** Checks the setting with the guest kernel. @throws Error naming the setting */
+/** Checks the value of the setting for the guest kernel. @throws Error naming the setting */
 function kernelOf(value: string): string {
   if (value === 'shipped' || value === 'distribution') return value
   if (!existsSync(join(value, 'vmlinux')))

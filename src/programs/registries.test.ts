@@ -1,4 +1,4 @@
-/** Tests which registry a control plane starts by default. */
+/** Tests which image registry a control plane starts by default. */
 import { existsSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** Image registries in the settings of the programs, and the start of the installation's own registry. */
+/** Parses the settings for image registries, and starts the installation's own registry. */
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -15,11 +15,11 @@ import { portOf, type ProgramSettings, programSettings } from './settings.ts'
 /** Port of the default registry. It differs from 5000, on which the service in Debian's package listens. */
 const defaultPort = 7050
 
-/** The installation's registry for images that users push, as its control plane uses it. */
+/** The installation's own registry, for images that users push, as its control plane uses it. */
 export interface OpenedRegistry {
   /** Address of the registry; empty if there is none. */
   readonly url: string
-  /** One sentence with the reason why the default registry was not started; absent if it was, or was not needed. */
+  /** Reason why the default registry was not started, in one sentence; absent if it was started or not needed. */
   readonly note?: string
 }
 
@@ -62,7 +62,10 @@ async function openDefault(
 ): Promise<OpenedRegistry> {
   const { db } = parts
   if ((await findProgram('docker-registry')) === undefined)
-    return { url: '', note: 'There is no registry for images: apt-get install docker-registry, and start this again.' }
+    return {
+      url: '',
+      note: 'There is no registry for images: install it (apt-get install docker-registry) and restart Mote.',
+    }
   try {
     const id = await registryId(settings)
     const known = await db.maybe(ownRegistry, [])
@@ -78,7 +81,7 @@ async function openDefault(
 }
 
 const ownRegistry = statement<{ id: string; url: string }>('programs.ownRegistry', `SELECT id, url FROM own_registry`)
-// The first control plane claims the registry. Later, only that one may change the address.
+// The first control plane claims the registry. Later, only the control plane with the same id may change the address.
 const claimRegistry = statement<{ id: string; url: string }>(
   'programs.claimRegistry',
   `INSERT INTO own_registry (id, url) VALUES ($1, $2)
@@ -129,7 +132,7 @@ async function start(
   scope.defer(() => registry.stop())
 }
 
-/** Returns the configured registries. @param own address of the installation's registry; empty: none */
+/** Returns the registries in the settings. @param own address of the installation's registry; empty: none */
 export function registriesOf(settings: ProgramSettings, own = ''): AgentConfig['registries'] {
   const texts = `${settings.privateRegistries},${own}`.split(',').map(text => text.trim())
   return texts.filter(Boolean).map(text => {

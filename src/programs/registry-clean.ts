@@ -11,7 +11,7 @@ import { isUuid } from '../lib/ids.ts'
 import { accepts, asAccount, registryAccount } from './registry.ts'
 
 export interface Cleaned {
-  /** Names of the removed directories: a repository, or all repositories of a project. */
+  /** Names of the directories that were removed: each is a repository, or all repositories of a project. */
   readonly removed: readonly string[]
   readonly bytesBefore: number
   readonly bytesAfter: number

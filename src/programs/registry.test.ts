@@ -145,7 +145,7 @@ describe.skipIf(missing.length > 0)(
       await expect(store.base(other, context(), user)).rejects.toMatchObject({ code: 'image_not_found' })
       const login = await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))
       await expect(push(login?.password ?? '', `${ann.project}/shop:v3`)).rejects.toThrow(/denied|unauthorized/i)
-      // The control plane must not give out the ticket for another project's image.
+      // The control plane must not give the host a ticket for another project's image.
       await bob.post('/v1/deploy', { app_name: 'thief', image })
       const isThief = async () => (vm = await own.system.database.db.maybe(vmOf))?.id !== user.signsInFor
       await until(isThief, { what: 'the other VM', timeoutMs: 20_000 })
@@ -192,7 +192,7 @@ describe.skipIf(missing.length > 0)(
     it('stores built images in a project of the operator, as documented', async () => {
       const { tenant_id } = (await ann.post('/v1/projects', { name: 'Builds' })).body
       const password = await accessToken(ann, ['deploy'], { project: tenant_id })
-      // The second entry is added by `mote up`.
+      // The second entry of the list is the one that `mote up` adds.
       const registries = [
         { host: own.host, plainHttp: true, username: 'mote', password },
         { host: own.host, plainHttp: true },

@@ -17,18 +17,18 @@ import { lineReader } from '../lib/lines.ts'
 import { findProgram } from '../lib/programs.ts'
 
 export interface RegistryOptions {
-  /** Directory for configuration and images; created if missing. */
+  /** Directory for the registry's configuration and images; created if it is missing. */
   readonly dir: string
   readonly host: string
   readonly port: number
-  /** Public address of the control plane, to which the registry refers clients for tokens. */
+  /** Public address of the control plane. The registry tells clients to get their tokens there. */
   readonly publicUrl: string
   readonly trust: RegistryTrust
   readonly log: Logger
 }
 
 export interface Registry {
-  /** Process id. It changes when the registry exits and is started again. */
+  /** Process id of the registry. It changes when the registry exits and is started again. */
   pid(): number
   stop(): Promise<void>
 }
@@ -92,13 +92,13 @@ async function keepAlive(log: Logger, signal: AbortSignal, exited: () => Promise
 }
 
 /**
- * Returns the unprivileged account as which root runs the registry, because images come from tenants; undefined without
- * root.
+ * Returns the unprivileged account as which root runs the registry, because images come from tenants; undefined if this
+ * process is not root.
  */
 export async function registryAccount(): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const lines = (await readFile('/etc/passwd', 'utf8')).split('\n')
-  // Debian's package creates the first one.
+  // Prefer the account that Debian's package creates.
   const line = ['docker-registry', 'nobody'].map(name => lines.find(one => one.startsWith(`${name}:`))).find(Boolean)
   const [, , uid, gid] = (line ?? '').split(':')
   if (!uid || !gid) throw new Error('There is no account "docker-registry" or "nobody" to run the registry as.')
@@ -106,8 +106,8 @@ export async function registryAccount(): Promise<Account | undefined> {
 }
 
 /**
- * Returns the command that runs docker-registry without privileges. It is killed with this process, even if that is
- * killed itself.
+ * Returns the command that runs docker-registry without privileges. The kernel kills it when this process ends, even by
+ * SIGKILL.
  */
 export function asAccount(account: Account | undefined): string[] {
   const user = account
@@ -128,10 +128,10 @@ async function writeFiles(options: RegistryOptions, account: Account | undefined
   const certificates = join(dir, 'token-certificates.pem')
   const config = join(dir, 'config.yml')
   await writeFileAtomic(certificates, trust.certificates)
-  // JSON is YAML.
+  // The configuration file is YAML, of which JSON is a subset.
   const content = {
     version: '0.1',
-    // Only errors, because refused requests are warnings, and anybody can cause them.
+    // Log only errors: refused requests are warnings, and anybody can cause them.
     log: { level: 'error', formatter: 'json', accesslog: { disabled: true } },
     storage: {
       filesystem: { rootdirectory: images },
@@ -154,7 +154,10 @@ async function writeFiles(options: RegistryOptions, account: Account | undefined
   return config
 }
 
-/** @throws Error if the account cannot enter the directory or one of its parents */
+/**
+ * Checks that an account can enter a directory. @throws Error if it cannot, because of the directory or one of its
+ * parents
+ */
 async function enterable(dir: string, { uid, gid }: Account): Promise<void> {
   for (let path = dir; path !== dirname(path); path = dirname(path)) {
     const found = await stat(path)
@@ -191,9 +194,8 @@ function start([command = '', ...args]: readonly string[], log: Logger): Child {
 }
 
 /**
- * Checks that no other program listens on the port. It would look like a registry that is ready, until the real one has
- * failed.
- * @throws Error EADDRINUSE
+ * Checks that no other program listens on the port. Such a program would be taken for the registry until the registry
+ * itself has failed to start.
  */
 async function requireFree({ host, port }: RegistryOptions): Promise<void> {
   const probe = createServer()
@@ -206,7 +208,7 @@ async function answering({ process: child, said }: Child, { host, port }: Regist
   const untilMs = performance.now() + startMs
   while (child.exitCode === null && child.signalCode === null && performance.now() < untilMs) {
     if (await accepts(host === '0.0.0.0' || host === '::' ? 'localhost' : host, port)) {
-      // If another program listens on the port, the registry has exited after this delay.
+      // Wait briefly: if it is another program that listens on the port, the registry exits meanwhile.
       await delay(50)
       if (child.exitCode === null) return
     }

@@ -3,16 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { StartFailed } from './start-failure.ts'
 
-/** Ctrl-C sends a signal from the terminal and another one from npm. Signals within this time count as one. */
+/** Signals within this time count as one: for Ctrl-C, the terminal sends a signal and npm another one. */
 const sameSignalMs = 1000
 /**
- * Limits the release after a failed start, because a supervisor only restarts a program after its process has exited.
+ * Time limit for releasing everything after a failed start, because a supervisor only restarts a program after its
+ * process has exited.
  */
 const defaultReleaseMs = 5000
 const lingerMs = 500
 
 export interface RunOptions {
-  /** Time limit for releasing everything after a failed start. */
+  /** Time limit for releasing everything after a failed start, in ms. */
   readonly releaseMs?: number
 }
 
@@ -60,7 +61,7 @@ async function started(
       .disposeAsync()
       .catch((error: unknown) => log.debug({ err: error }, 'could not release everything after the failed start'))
     await Promise.race([released, delay(releaseMs, undefined, { ref: false })])
-    // The timer itself does not keep the process alive. It only fires if something else does.
+    // Exit even if something is still open. The timer itself does not keep the process alive.
     setTimeout(() => process.exit(1), lingerMs).unref()
     throw new StartFailed(cause)
   }

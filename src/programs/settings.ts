@@ -28,7 +28,7 @@ export const programSettings = {
     flag: '--registry-port <port>',
     env: 'MOTE_REGISTRY_PORT',
     fallback: 'auto',
-    help: 'port of the registry of this installation, which images are pushed to; auto: 7050 if docker-registry is installed, unless MOTE_REGISTRY_URL or MOTE_REGISTRY is set; none when empty',
+    help: 'port of the image registry of this installation; auto: 7050 if docker-registry is installed, unless MOTE_REGISTRY_URL or MOTE_REGISTRY is set; none when empty',
   },
   metricsPort: {
     flag: '--metrics-port <port>',
@@ -46,9 +46,14 @@ export const programSettings = {
     flag: '--hypervisor <name>',
     env: 'MOTE_HYPERVISOR',
     fallback: 'auto',
-    help: 'auto (all that work on this host), qemu, firecracker, cloud-hypervisor, gvisor or fake (simulated VMs)',
+    help: 'hypervisor of the VMs: auto (all that work on this host), qemu, firecracker, cloud-hypervisor, gvisor or fake (simulated VMs)',
   },
-  network: { flag: '--network <mode>', env: 'MOTE_NETWORK', fallback: 'auto', help: 'auto, tap (needs root) or user' },
+  network: {
+    flag: '--network <mode>',
+    env: 'MOTE_NETWORK',
+    fallback: 'auto',
+    help: 'network of the VMs: auto, tap (needs root) or user',
+  },
   hostName: {
     flag: '--host-name <name>',
     env: 'MOTE_HOST_NAME',
@@ -59,13 +64,13 @@ export const programSettings = {
     flag: '--host-id <uuid>',
     env: 'MOTE_HOST_ID',
     fallback: '',
-    help: 'id from mote host add; made at the first start when empty',
+    help: 'id of this host from mote host add; created at the first start when empty',
   },
   migrationHost: {
     flag: '--migration-host <address>',
     env: 'MOTE_MIGRATION_HOST',
     fallback: '127.0.0.1',
-    help: 'address at which other hosts reach this one for live migration; in a mesh, the mesh address unless set (without a mesh, migration is not encrypted: use a private network)',
+    help: 'address at which other hosts reach this one for live migration; in a mesh, the default is the mesh address (without a mesh, migration is not encrypted: use a private network)',
   },
   meshEndpoint: {
     flag: '--mesh-endpoint <address:port>',
@@ -77,13 +82,13 @@ export const programSettings = {
     flag: '--guest-subnet <network>',
     env: 'MOTE_GUEST_SUBNET',
     fallback: '',
-    help: 'IPv4 /16 of the VMs on this host, which must not overlap with that of another host in the mesh; when empty, a /20 of 10.213.0.0/16 or, in a mesh, the network that the control plane assigns (MOTE_GUEST_NETWORK)',
+    help: 'IPv4 /16 of the VMs on this host, which must not overlap with the network of another host in the mesh; when empty, a /20 of 10.213.0.0/16 or, in a mesh, the network that the control plane assigns (MOTE_GUEST_NETWORK)',
   },
   labels: {
     flag: '--labels <labels>',
     env: 'MOTE_LABELS',
     fallback: '',
-    help: 'labels of this host, comma-separated, such as region=eu,disk=nvme; apps can require or prefer those of MOTE_PUBLIC_LABELS; none when empty',
+    help: 'labels of this host, comma-separated, such as region=eu,disk=nvme; apps can require or prefer the labels that MOTE_PUBLIC_LABELS names; none when empty',
   },
   egressAllow: {
     flag: '--egress-allow <networks>',
@@ -101,13 +106,13 @@ export const programSettings = {
     flag: '--guest-connections <count>',
     env: 'MOTE_GUEST_CONNECTIONS',
     fallback: '8192',
-    help: 'connections that one VM may have open at once, in each direction (a change applies to a VM once its open connections are closed)',
+    help: 'connections that one VM may have open at once, in each direction (a changed limit applies to a VM once its open connections are closed)',
   },
   guestNewConnections: {
     flag: '--guest-new-connections <count>',
     env: 'MOTE_GUEST_NEW_CONNECTIONS',
     fallback: '1000',
-    help: 'connections per second that one VM may open, and accept',
+    help: 'connections per second that one VM may open, and that it may accept',
   },
   guestPackets: {
     flag: '--guest-packets <count>',
@@ -143,7 +148,7 @@ export const programSettings = {
     flag: '--private-registries <hosts>',
     env: 'MOTE_PRIVATE_REGISTRIES',
     fallback: '',
-    help: 'registries at private addresses that images may come from (host[:port], comma-separated; http://host:port without TLS; user:password@host:port signs in for images that were built here, and with #<project id>+<project id> or #* for those of these or all projects)',
+    help: 'registries at private addresses that images may come from: host[:port], comma-separated; http://host:port without TLS; user:password@host:port signs in, but only for images that Mote has built; append #<project id>+<project id> to sign in for images of these projects too, or #* for those of all projects',
   },
   firecrackerBin: {
     flag: '--firecracker-bin <file>',
@@ -167,13 +172,13 @@ export const programSettings = {
     flag: '--runsc-bin <file>',
     env: 'MOTE_RUNSC_BIN',
     fallback: '',
-    help: "gVisor's runsc; when empty, the one that `mote runsc install` brought, or found on the PATH",
+    help: "gVisor's runsc; when empty, the one that `mote runsc install` installed, or the one on the PATH",
   },
   buildCa: {
     flag: '--build-ca <file>',
     env: 'MOTE_BUILD_CA',
     fallback: '',
-    help: 'PEM file of certificate authorities that builds trust besides the public ones, for a proxy that inspects TLS; when empty, those added to this host (/usr/local/share/ca-certificates)',
+    help: 'PEM file of certificate authorities that builds trust besides the public ones, for a proxy that inspects TLS; when empty, the authorities that were added to this host (/usr/local/share/ca-certificates)',
   },
   pools: {
     flag: '--pools <list>',
@@ -185,7 +190,7 @@ export const programSettings = {
     flag: '--cache <dir>',
     env: 'MOTE_CACHE',
     fallback: '',
-    help: 'kernel and images; ~/.cache/mote when empty',
+    help: 'cache directory for kernels and images; ~/.cache/mote when empty',
   },
   kernel: {
     flag: '--kernel <choice>',
@@ -197,31 +202,31 @@ export const programSettings = {
     flag: '--template-mib <MiB>',
     env: 'MOTE_TEMPLATE_MIB',
     fallback: '4096',
-    help: 'disk for templates in the cache, from which VMs of one image start without a boot; 0: every VM boots',
+    help: 'disk space for VM templates in the cache, from which VMs of the same image start without a boot; 0: every VM boots',
   },
   baseMib: {
     flag: '--base-mib <MiB>',
     env: 'MOTE_BASE_MIB',
     fallback: '10240',
-    help: 'disk for unpacked images in the cache; those that a VM or snapshot on this host needs are never removed',
+    help: 'disk space for unpacked images in the cache; images that a VM or snapshot on this host needs are never removed',
   },
   toolchainMib: {
     flag: '--toolchain-mib <MiB>',
     env: 'MOTE_TOOLCHAIN_MIB',
     fallback: '4096',
-    help: 'disk for archives of Node, Go, Rust and others in the cache, which builds get without a download; 0: every app downloads its own',
+    help: 'disk space in the cache for archives of Node, Go, Rust and others, which builds use without a download; 0: each app downloads its own',
   },
   databaseUrl: {
     flag: '--database-url <url>',
     env: 'DATABASE_URL',
     fallback: '',
-    help: 'your PostgreSQL (15 or newer) instead of the private one',
+    help: 'URL of your PostgreSQL (15 or newer), instead of the private server',
   },
   natsUrl: {
     flag: '--nats-url <url>',
     env: 'NATS_URL',
     fallback: '',
-    help: 'your NATS with JetStream instead of the in-process bus',
+    help: 'URL of your NATS server with JetStream, instead of the in-process bus',
   },
   busMib: {
     flag: '--bus-mib <MiB>',
@@ -251,7 +256,7 @@ export const programSettings = {
     flag: '--log-level <level>',
     env: 'MOTE_LOG_LEVEL',
     fallback: 'info',
-    help: 'debug, info, warn or error',
+    help: 'lowest level of log lines that are written: debug, info, warn or error',
   },
 } as const satisfies Record<string, ProgramSetting>
 

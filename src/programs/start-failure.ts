@@ -2,7 +2,7 @@
 
 import type { ProgramSetting } from './settings.ts'
 
-/** The message is the explanation in one sentence; the cause is only logged. */
+/** The error of a failed start. Its message explains the failure in one sentence; its cause is only logged. */
 export class StartFailed extends Error {
   constructor(cause: unknown) {
     super(startFailure(cause), { cause })
@@ -35,19 +35,22 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
   EROFS: error => `${place(error)} is on a read-only file system: ${elsewhere}.`,
   ENOSPC: error => `No space is left for ${place(error)}: free some, or ${elsewhere}.`,
   EDQUOT: error => `The disk quota for ${place(error)} is used up: raise it, or ${elsewhere}.`,
-  // Missing parent directories are created, so ENOENT from mkdir means that the file system does not allow that.
-  ENOENT: error => `${place(error)} cannot be made or is missing: check its path and file system, or ${elsewhere}.`,
+  // Missing parent directories are created before, so ENOENT from mkdir means that the file system does not allow a
+  // directory there.
+  ENOENT: error => `${place(error)} cannot be created or is missing: check its path and file system, or ${elsewhere}.`,
   ENOTDIR: error => `${place(error)} is not a directory: ${elsewhere}.`,
   EEXIST: error => `${place(error)} is not a directory: ${elsewhere}.`,
   EMFILE: () => 'This process may not open more files: raise its limit (ulimit -n, LimitNOFILE).',
 }
 
-/** Takes precedence over the system error that caused it, because it names the setting. */
+/**
+ * A port is in use. `startFailure` prefers this error to the system error that caused it, because it names the setting.
+ */
 class PortInUse extends Error {}
 
 /**
  * Starts a server. If one of its ports is in use, throws an error that names the port's setting.
- * @param ports on which it may listen; 0 is any free port
+ * @param ports on which the server listens, with their settings; 0 is any free port
  */
 export async function namingPorts<T>(
   ports: ReadonlyArray<readonly [port: number, setting: ProgramSetting]>,
@@ -84,7 +87,7 @@ export function startFailure(thrown: unknown): string {
   return message === '' ? 'The program could not start: run it with --log-level debug to see why.' : message
 }
 
-/** Returns the original error: an error during the release must not hide why the start failed. */
+/** Returns the first of several errors: an error during the release must not hide why the start failed. */
 function first(thrown: unknown): unknown {
   return thrown instanceof SuppressedError ? first(thrown.suppressed) : thrown
 }

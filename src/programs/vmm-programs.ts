@@ -1,7 +1,7 @@
-/** Paths of VMM programs in the settings. */
+/** Finds the paths of VMM programs in the settings. */
 import type { ProgramSettings } from './settings.ts'
 
-/** Returns the paths of VMM programs; null: searched in the PATH. */
+/** Returns the paths of the VMM programs; null: the agent searches the program in the PATH. */
 export function vmmProgramsOf({ firecrackerBin, jailerBin, cloudHypervisorBin, runscBin }: ProgramSettings): {
   readonly firecracker: string | null
   readonly jailer: string | null

@@ -5,7 +5,7 @@ import { watchStalls } from '../lib/stalls.ts'
 import type { Tally } from '../lib/tally.ts'
 
 export interface Watch {
-  /** Port of the metrics server; undefined if there is none. */
+  /** Port of the metrics server; undefined if metrics are not served. */
   readonly port: number | undefined
   stop(): Promise<void>
 }

@@ -18,7 +18,7 @@ import { type App, type AppFile, type Build, type Client, type Deployment, every
 
 type Sizes = Pick<WebProcess, 'vcpus' | 'memory_mib' | 'disk_mib'>
 
-/** The version that an app runs now. */
+/** The deployment that an app runs now. */
 interface Active extends Sizes {
   readonly createdAt: string
   readonly image: string
@@ -27,8 +27,9 @@ interface Active extends Sizes {
 
 /**
  * Returns the state of the app that the file describes.
- * @param file supplies what the API does not have: the folder of an upload, and sizes before the first deployment
- * @param mayEnd whether the latest deployment that has completed counts if none is active, as for tasks
+ * @param file the values in it are used for what the API does not have: the folder of an upload, and sizes before the
+ * first deployment
+ * @param mayEnd whether, if no deployment is active, the latest completed one counts as active, as for tasks
  * @returns undefined if the app does not exist
  */
 export async function readState(client: Client, file: EffectiveFile, mayEnd = false): Promise<AppState | undefined> {
@@ -112,7 +113,7 @@ async function variablesOfGroups(
       ),
     ),
   )
-  // If several groups have a variable, the last group wins.
+  // If several groups have a variable, the value of the last group is used.
   return [...new Map(all.flat().map(one => [one.name, one])).values()].map(({ name, secret }) => ({
     name,
     isSecret: secret,
@@ -125,7 +126,7 @@ interface WorkerState {
   readonly active: Active | undefined
 }
 
-/** Returns the app's worker processes: apps that use its environment and whose names begin with its name. */
+/** Returns the app's worker processes: apps that use its environment and whose names begin with the app's name. */
 async function workersOf(client: Client, { name: main }: App): Promise<WorkerState[]> {
   const apps = await Array.fromAsync(everyItem(query => client.listApps({ query })))
   const own = apps.filter(app => app.env_of === main && app.name.startsWith(workerApp(main, '')))
@@ -165,7 +166,7 @@ async function firstOf<T>(items: AsyncIterable<T>, fits: (item: T) => boolean): 
   return undefined
 }
 
-/** Narrows the types: deployments in the API only have these sizes. */
+/** Narrows the types of the sizes: the API only returns these values. */
 const sizesOf = ({ vcpus, memory_mib, disk_mib }: Deployment): Sizes => ({
   vcpus: vcpus as Sizes['vcpus'],
   memory_mib: memory_mib as Sizes['memory_mib'],

@@ -20,7 +20,7 @@ type Reach = Pick<Context, 'client' | 'signal'>
 export const converge = (context: Context, file: EffectiveFile, plan: Plan, again = 'mote deploy'): Promise<void> =>
   perform(context, stepsOf(context, file, plan), again)
 
-/** Carries out the changes of worker processes. The app must exist. @throws Error as `converge` */
+/** Carries out the changes of worker processes. The app must exist. @throws Error like `converge` */
 export const convergeWorkers = (context: Context, file: EffectiveFile, { changes }: Plan): Promise<void> =>
   perform(
     context,
@@ -61,8 +61,8 @@ function halfway(steps: readonly Step[], at: number, reason: string, again: stri
 }
 
 /**
- * Returns the steps in an order in which each state is valid: volumes are detached before the app is scaled, because
- * only one VM can use a writable volume, and attached afterwards.
+ * Returns the steps in an order in which the app is valid after each: volumes are detached before the app is scaled,
+ * because only one VM can use a writable volume, and attached afterwards.
  */
 function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[] {
   const below = (path: string) => changes.filter(({ key }) => key === path || key.startsWith(`${path}.`))
@@ -114,7 +114,9 @@ function jobSteps({ client }: Reach, { app: app_name, jobs = {} }: EffectiveFile
 
 const step = (what: string, run: () => Promise<unknown>): Step => ({ what, run })
 const nameIn = ({ key }: Change) => key.slice(key.indexOf('.') + 1)
-/** Whether the key belongs to the volume. Compares whole keys, because names of volumes may contain dots. */
+/**
+ * Returns whether a changed key belongs to the volume. Compares whole keys, because names of volumes may contain dots.
+ */
 const isOf = (key: string, volume: string) =>
   [`volumes.${volume}`, ...['mount', 'size_mib', 'read_only'].map(name => `volumes.${volume}.${name}`)].includes(key)
 
@@ -142,7 +144,7 @@ function givenFile({ client }: Reach, { app: app_name, files = [] }: EffectiveFi
   })
 }
 
-/** Encodes in base64, in the command line and in browsers. */
+/** Encodes bytes in base64. Works in Node.js and in browsers. */
 function base64Of(content: Uint8Array | undefined): string {
   let text = ''
   for (const byte of content ?? []) text += String.fromCharCode(byte)
@@ -152,7 +154,7 @@ function base64Of(content: Uint8Array | undefined): string {
 function service({ client }: Reach, { app: app_name, services = {} }: EffectiveFile, change: Change): Step {
   const service_name = nameIn(change)
   const wanted = services[service_name]
-  // Only sent if necessary, because earlier releases do not have the field.
+  // Send the field `tls` only if necessary, because earlier releases do not have it.
   const tls = wanted?.tls === 'sni' || String(change.from).endsWith('(tls sni)') ? { tls: wanted?.tls } : {}
   return step(change.key, () =>
     wanted
@@ -198,7 +200,7 @@ const inputsOf = ({ inputs }: EffectiveFile): AppBuildRequest => ({
   secrets: inputs ? [...inputs.secrets] : [],
 })
 
-/** Whether the key is set by `policiesOf`. */
+/** Returns whether `policiesOf` returns the value of this key of a process. */
 const isPolicy = (key: string) => ['strategy', 'restart', 'max_restarts'].includes(key) || key.startsWith('hosts.')
 const policiesOf = ({ strategy, hosts, restart, max_restarts }: Worker) => ({
   strategy: strategy ?? ('rolling' as const),
@@ -215,7 +217,7 @@ export const newApp = (file: EffectiveFile): CreateAppRequest => ({
   ...(file.stack === undefined ? {} : { stack: file.stack }),
 })
 
-/** Returns the request that sets replicas and autoscaling. Autoscaling continues with the current number of VMs. */
+/** Returns the request that sets replicas and autoscaling. With autoscaling, the number of VMs is kept if possible. */
 function scaleOf(process: Worker & Partial<WebProcess>, desired: number): ScaleAppRequest {
   const { replicas, scale_to_zero: sleeps = false, autoscaling } = process
   const min_replicas = sleeps ? 0 : replicas
@@ -237,7 +239,7 @@ async function rescale({ client }: Reach, app_name: string, process: Worker): Pr
   return client.scaleApp({ app_name, body: scaleOf(process, desired) })
 }
 
-/** Returns the steps for one worker, which is created if it does not exist, so that a second run completes the first. */
+/** Returns the steps for one worker, which is created if it is missing: an interrupted run can be repeated. */
 function workerSteps(context: Reach, main: string, name: string, worker: Worker, changes: readonly Change[]): Step[] {
   const path = `processes.${name}`
   const keys = changes.filter(({ key }) => key.startsWith(`${path}.`)).map(({ key }) => key.slice(path.length + 1))
@@ -262,7 +264,7 @@ function workerSteps(context: Reach, main: string, name: string, worker: Worker,
   ]
 }
 
-/** Creates, grows and attaches the volume, as far as necessary. */
+/** Creates or grows the volume if necessary, and attaches it to the app. */
 async function provide(context: Reach, app_name: string, volume: FileVolume): Promise<void> {
   const { client } = context
   const { id: app_id } = await client.getApp({ app_name })

@@ -11,14 +11,14 @@ export interface ServicePlan {
   readonly service: StackService
   readonly file: EffectiveFile
   readonly plan: Plan
-  /** Id of the uploaded folder, if it was uploaded for the comparison. */
+  /** Id of the uploaded folder, if it was uploaded to be compared; otherwise undefined. */
   readonly source: string | undefined
 }
 
 export interface StackPlan {
   readonly stack: Stack
   readonly services: readonly ServicePlan[]
-  /** Apps of the stack that its files do not have any more. */
+  /** Names of the stack's apps that its files do not contain any more. */
   readonly left: readonly string[]
 }
 
@@ -28,8 +28,8 @@ export const appsOf = (client: Client): Promise<App[]> =>
   Array.fromAsync(everyItem(query => client.listApps({ query })))
 
 /**
- * Reads the files twice, because variables may contain the addresses of apps, and these depend on the names of
- * services.
+ * Reads the files of a stack. Reads them twice, because variables may contain the addresses of apps, and these depend
+ * on the names of services.
  */
 export async function currentStack(context: Context, source: StackSource, apps: readonly App[]): Promise<Stack> {
   const names = await readStack(source)
@@ -45,13 +45,19 @@ function addressesOf(context: Context, { services }: Stack, apps: readonly App[]
   )
 }
 
-/** Returns the address that `mote open` shows. The embedded gateway has its own port, and no certificate. */
+/**
+ * Returns the address that `mote open` shows. An API on port 7070 is that of `mote up`, whose gateway has another port
+ * and no certificate.
+ */
 function urlOf(api: string, host: string): string {
   const { protocol, port } = new URL(api)
   return `${protocol}//${host}${port === '7070' ? ':7080' : ''}`
 }
 
-/** Plans all services. @throws Error if an app with the name of a service does not belong to the stack */
+/**
+ * Compares all services of a stack with the installation. @throws Error if an app has the name of a service but does
+ * not belong to the stack
+ */
 export async function planStack(context: Context, source: StackSource): Promise<StackPlan> {
   const apps = await appsOf(context.client)
   const stack = await currentStack(context, source, apps)
@@ -84,12 +90,12 @@ const changedKind = (name: string, { kind, name: app }: App) =>
 export async function planService(context: Context, service: StackService): Promise<ServicePlan> {
   const state = await readState(context.client, service.app, service.app.processes.web.restart !== undefined)
   const kept = new Set(state?.secrets)
-  // Existing domains are kept, because commands set them and the file does not have them; existing secrets are kept,
-  // because they are set only once.
+  // Keep existing domains, because they are set by commands and not in the file. Keep existing secrets, because they
+  // are set only once.
   const file: EffectiveFile = {
     ...service.app,
     domains: state?.file.domains ?? [],
-    // A task that has completed has detached its volumes for the next service. This is not a change.
+    // A completed task has detached its volumes for the next service, which is not a change of the file.
     ...(service.isTask && state?.isDeployed ? { volumes: state.file.volumes } : {}),
     env: Object.fromEntries(
       Object.entries(service.app.env).filter(([name]) => !(kept.has(name) && isSecret(service, name))),

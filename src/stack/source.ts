@@ -3,16 +3,16 @@ import { type Files, loadModel } from '../compose/load.ts'
 import { labelOf, type Stack, stackOf } from '../compose/stack.ts'
 import { type Template, templateAppName } from '../compose/template.ts'
 
-/** App name, hostname and URL of each service. */
+/** App name, hostname and URL of each service of a stack. */
 export type Addresses = ReadonlyMap<string, { readonly app: string; readonly host: string; readonly url: string }>
 
 export interface StackSource {
   readonly paths: readonly string[]
   readonly files: Files
-  /** Returns variables besides those in `.env`. */
+  /** Returns the value of an environment variable, which takes precedence over `.env`; undefined if it is not set. */
   readonly environment: (name: string) => string | undefined
   readonly name: string | undefined
-  /** Name of the stack if neither an option, a variable nor the file names it. */
+  /** Name of the folder, which is the name of the stack if no option, variable or file names it. */
   readonly folder: string
   readonly profiles: readonly string[]
   readonly appName?: (service: string) => string
@@ -44,8 +44,8 @@ export async function readStack(source: StackSource, addresses: Addresses = new 
 }
 
 /**
- * Returns the source of a template's stack. The answers are its only variables, so nothing from the local environment
- * leaks into it.
+ * Returns the source of a template's stack. Its only variables are the answers, so nothing from the local environment
+ * gets into the stack.
  */
 export function templateSource(
   { name, compose }: Template,

@@ -1,4 +1,4 @@
-/** Makes the apps of a stack match its files. */
+/** Creates and changes the apps of a stack until they match its files. */
 import type { Stack } from '../compose/stack.ts'
 import { isEmpty } from '../appfile/plan.ts'
 import type { Context } from './context.ts'

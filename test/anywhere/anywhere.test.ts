@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: starts its own database.
+// Not repeated on the distribution's PostgreSQL: this file starts its own database.
 /**
  * Runs the README's first command on a fresh system (a "cell", cells.ts): a different one each day. `npm run
  * test:anywhere` runs all cells.
@@ -12,7 +12,7 @@ import { cellInTurn } from './turn.ts'
 const limitMs = 25 * 60_000
 
 const isOffline = () =>
-  // Not `npm ping`, because mirrors only serve packages.
+  // Request a package instead of `npm ping`, which mirrors may not answer.
   run('npm', ['view', 'npm', 'version', '--loglevel=error'], { timeoutMs: 30_000 }).then(
     () => false,
     () => true,

@@ -39,14 +39,14 @@ export interface CellResult {
 }
 
 export interface CellOptions {
-  /** Whether to run the whole test suite instead of the journey. */
+  /** Whether to run the whole test suite instead of the commands of a new user (journey.ts). */
   readonly suite: boolean
   /** Whether the cell has the host's /dev/kvm. */
   readonly kvm: boolean
 }
 const usualOptions: CellOptions = { suite: false, kvm: true }
 
-/** Upper bound for a working cell on a slow machine. */
+/** Time limit for a cell on a slow machine. A cell that takes longer counts as hung. */
 const cellMs = 45 * 60_000
 const suiteMs = 90 * 60_000
 const prepareSeconds = 20 * 60
@@ -107,8 +107,8 @@ async function carryOut(
     oddity?.installed ? unpackInstalled(cell, root, signal, write) : makeRoot(cell, root, signal),
   )
   const { dir, home, user } = checkoutOf(cell)
-  // Registered before the room (the namespaces of the cell), and so released after it, because processes in the room
-  // use these resources.
+  // Entries of this stack are released after the room (the namespaces of the cell), because processes in the room use
+  // them.
   const releases = undo.use(new AsyncDisposableStack())
   const room = await step('room', prepareSeconds, async () =>
     undo.use(
@@ -129,7 +129,8 @@ async function carryOut(
   const journey: Journey = { room, session, dir, step }
   if (suite) return await wholeSuite(journey, suiteMs / 1000)
   if (oddity !== null) return await oneCommand(journey, oddity.says)
-  // Users with passwordless sudo need not do this: the first command installs the packages itself.
+  // Only users without sudo run the printed apt command as root: with sudo, the first command installs the packages
+  // itself.
   if (cell.place === 'user') await installAsPrinted(journey)
   await firstCommand(journey, 'cold')
   await firstCommand(journey, 'warm')

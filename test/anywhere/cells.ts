@@ -17,7 +17,7 @@ export interface Cell {
   readonly node: NodeChoice
   readonly place: Place
   readonly path: PathKind
-  /** The unusual property of this machine; null if it has none. */
+  /** The unusual property of this test system; null if it has none. */
   readonly odd: OddName | null
 }
 
@@ -36,7 +36,7 @@ export const places = {
 
 type Row = readonly [node: NodeChoice, place: Place, path: PathKind]
 
-/** Combinations that together cover each pair of values of two properties. */
+/** Combinations of Node, user, folder and path that cover each pair of values of two of these properties. */
 const pairs: readonly Row[] = [
   ['distribution', 'root', 'plain'],
   ['newer', 'root', 'umlaut'],
@@ -48,7 +48,7 @@ const pairs: readonly Row[] = [
   ['newer', 'user', 'plain'],
 ]
 
-/** Combinations that together cover each value of each property. */
+/** Combinations of Node, user, folder and path that cover each value of each of these properties. */
 const singles: readonly Row[] = [
   ['distribution', 'root', 'plain'],
   ['newer', 'srv', 'umlaut'],

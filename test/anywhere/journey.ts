@@ -73,7 +73,7 @@ export async function wholeSuite({ session, dir, step }: Journey, seconds: numbe
   })
 }
 
-/** A message about a failure must be in this many last lines of output, where a user looks for it. */
+/** A message about a failure must be within the last 25 lines of output, where a user looks for it. */
 const lastLines = 25
 
 /** `refuses`: the command failed with a message that names the missing requirement. */
@@ -133,8 +133,8 @@ export async function byHand(journey: Journey, hasDatabases: boolean, isRoot: bo
   } else if (hasDatabases) {
     const create = ['db', 'create', 'main', '--version', String(databaseVersion)] as const
     await mote('db create', create, /answers/, warmSeconds).catch(async (cause: unknown) => {
-      // Log the notifications, which contain the reason. Not as a step, because this step would then be reported as the
-      // failed one.
+      // Run `mote notifications`, so that the log shows why the database failed. It is not a step of its own, because
+      // the report names the last step as the failed one.
       await session.run(['bin/mote', 'notifications'], { cwd: dir, signal: AbortSignal.timeout(30_000) })
       throw cause
     })
@@ -147,7 +147,7 @@ async function stopDemo({ step }: Journey, demo: Running, room: Room): Promise<v
   await step('Ctrl-C', commandSeconds, async signal => {
     demo.interrupt()
     expectPlainWords((await demo.ended(signal)).text)
-    // npm closes its output before its process exits.
+    // Wait until all processes have exited, because npm closes its output before its process exits.
     const isEmpty = async () => (await room.processes()).length === 0
     await until(isEmpty, { what: 'its programs to end', timeoutMs: 10_000 }).catch(async (cause: unknown) => {
       throw new Error(`these programs still run: ${(await room.processes()).join(', ')}`, { cause })

@@ -10,8 +10,9 @@ const prefix = 'mote-anywhere-'
 const name = `${prefix}${process.pid}`
 
 /**
- * A control group (version 2) that a test system uses as its root group. A separate one, because an agent kills unknown
- * processes in the control groups of its data directory, and an installation on this machine may have the same path.
+ * A control group (version 2) that a test system uses as its root group. Each system has its own, because an agent
+ * kills unknown processes in the control groups of its data directory, and an installation on this machine may use a
+ * data directory with the same path.
  */
 export interface OwnGroup extends AsyncDisposable {
   readonly dir: string
@@ -29,7 +30,7 @@ export async function ownGroup(): Promise<OwnGroup | undefined> {
   const dir = join(mount, name)
   await mkdir(dir)
   for (const controller of ['cpu', 'memory', 'pids'])
-    await writeFile(join(mount, 'cgroup.subtree_control'), `+${controller}`).catch(() => undefined) // fails if version 1 uses the controller
+    await writeFile(join(mount, 'cgroup.subtree_control'), `+${controller}`).catch(() => undefined) // fails for a controller of cgroup version 1
   return { dir, mount, [Symbol.asyncDispose]: () => removeTree(dir) }
 }
 

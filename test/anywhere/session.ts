@@ -42,7 +42,7 @@ export interface Running {
 export interface Session {
   run(argv: readonly string[], options?: CommandOptions): Promise<Ran>
   start(argv: readonly string[], options?: CommandOptions): Running
-  /** Runs commands as root instead. */
+  /** The same session with root as the user. */
   readonly asRoot: Pick<Session, 'run'>
 }
 
@@ -70,7 +70,7 @@ export function openSession(options: SessionOptions): Session {
   const begin = (argv: readonly string[], as: string, { cwd = home, types }: CommandOptions) => {
     write(`\n${as === 'root' ? '#' : '$'} ${argv.join(' ')}\n`)
     const [program, ...args] = command(argv, cwd, as)
-    // In its own process group, to which Ctrl-C can be sent.
+    // The program runs in a process group of its own, to which Ctrl-C can be sent.
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
     return watch(child, write, types)
   }
@@ -107,7 +107,7 @@ function watch(child: ChildProcess, write: (text: string) => void, types: Comman
       }
       for (const listener of listeners) listener()
     })
-  child.stdin?.on('error', () => undefined) // The program may end without reading its input.
+  child.stdin?.on('error', () => undefined) // EPIPE: the program may exit without reading its input.
   return { child, text: () => all, onText: listener => void listeners.push(listener) }
 }
 
@@ -160,6 +160,6 @@ function group(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-(child.pid ?? 0), signal)
   } catch {
-    // Every process of the group has exited.
+    // The process group is gone, because all of its processes have exited.
   }
 }

@@ -14,7 +14,10 @@ export interface Steps {
   current(): string
 }
 
-/** @param all signal that aborts every step */
+/**
+ * Returns a `step` function and the results of its steps.
+ * @param all signal that aborts every step
+ */
 export function openSteps(say: (line: string) => void, all: AbortSignal): Steps {
   const results: StepResult[] = []
   let current = ''

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: no database.
+// Not repeated on the distribution's PostgreSQL: this file uses no database.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { CellResult } from './cell.ts'
@@ -12,29 +12,35 @@ const usualOf = (distribution: Distribution) =>
 const distinct = (values: readonly string[]) => [...new Set(values)].sort()
 
 describe('the list of test systems', () => {
-  it('has unique names', () => {
+  it('gives each system a name of its own', () => {
     const names = cells.map(({ name }) => name)
     expect(distinct(names)).toHaveLength(names.length)
   })
 
-  it.each(Object.keys(distributions) as Distribution[])('%s covers each value of each property', distribution => {
-    for (const axis of axes)
-      expect(distinct(usualOf(distribution).map(cell => cell[axis]))).toEqual(distinct(cells.map(cell => cell[axis])))
-  })
+  it.each(Object.keys(distributions) as Distribution[])(
+    'has systems on %s for each value of each property',
+    distribution => {
+      for (const axis of axes)
+        expect(distinct(usualOf(distribution).map(cell => cell[axis]))).toEqual(distinct(cells.map(cell => cell[axis])))
+    },
+  )
 
-  it.each(['bookworm', 'trixie'] as const)('%s covers each pair of values of two properties', distribution => {
-    const valuesOf = (axis: (typeof axes)[number]) => distinct(cells.map(cell => cell[axis]))
-    for (const [one, other] of [
-      ['node', 'place'],
-      ['node', 'path'],
-      ['place', 'path'],
-    ] as const) {
-      const wanted = valuesOf(one).flatMap(first => valuesOf(other).map(second => `${first} ${second}`))
-      expect(distinct(usualOf(distribution).map(cell => `${cell[one]} ${cell[other]}`))).toEqual(distinct(wanted))
-    }
-  })
+  it.each(['bookworm', 'trixie'] as const)(
+    'has systems on %s for each pair of values of two properties',
+    distribution => {
+      const valuesOf = (axis: (typeof axes)[number]) => distinct(cells.map(cell => cell[axis]))
+      for (const [one, other] of [
+        ['node', 'place'],
+        ['node', 'path'],
+        ['place', 'path'],
+      ] as const) {
+        const wanted = valuesOf(one).flatMap(first => valuesOf(other).map(second => `${first} ${second}`))
+        expect(distinct(usualOf(distribution).map(cell => `${cell[one]} ${cell[other]}`))).toEqual(distinct(wanted))
+      }
+    },
+  )
 
-  it('gives each ordinary system of a stable release one day in 16', () => {
+  it('tests each ordinary system of a stable release once within 16 days', () => {
     const days = inTurn.map((_, n) => new Date(Date.UTC(2026, 10, 22 + n)))
     expect(distinct(days.map(day => cellInTurn(day).name))).toEqual(distinct(inTurn.map(({ name }) => name)))
     expect(inTurn).toHaveLength(usualOf('bookworm').length + usualOf('trixie').length)
@@ -55,7 +61,7 @@ describe('documents with test results', () => {
     warmSeconds: 10,
   })
 
-  it('the README names a distribution without "(n of m)" only if all of its cases work', () => {
+  it('the README names a distribution without "(n of m)" only if all of its systems work', () => {
     const all = cells.filter(({ odd }) => odd === null).map(worked)
     expect(testedSentence(all)).toContain('Debian 12, 13 and unstable;')
     const [first] = usualOf('trixie')

@@ -48,13 +48,22 @@ function toStored({ cell, outcome, failed, steps }: CellResult): StoredResult {
 
 export function cellTable(results: readonly StoredResult[]): string {
   const resultOf = new Map(results.map(result => [result.cell, result]))
-  const seconds = (value: number | null | undefined) => (typeof value === 'number' ? `${value.toFixed(0)} s` : '')
+  const seconds = (value: number | null | undefined) =>
+    typeof value === 'number' ? `answers after ${value.toFixed(0)} s` : ''
   const rows = cells.map(cell => {
     const result = resultOf.get(cell.name)
     const columns = [...about(cell), verdict(result), seconds(result?.coldSeconds), seconds(result?.warmSeconds)]
     return `| ${columns.join(' | ')} |`
   })
-  const head = ['system', 'Node', 'user and folder', 'path', 'result', 'first run', 'second run']
+  const head = [
+    'system',
+    'Node',
+    'user and folder',
+    'path of the folder',
+    'result',
+    'time of the first run',
+    'time of the second run',
+  ]
   return [`| ${head.join(' | ')} |`, `|${head.map(() => '---|').join('')}`, ...rows].join('\n')
 }
 
@@ -65,7 +74,12 @@ function verdict(result: StoredResult | undefined): string {
 
 function about({ distribution, node, place, path, odd }: Cell): string[] {
   const system = odd === null ? distributions[distribution] : `${distributions[distribution]}, ${oddityOf(odd).about}`
-  return [system, node === 'newer' ? 'newer' : 'packaged', places[place], path === 'plain' ? 'plain' : 'space, umlaut']
+  return [
+    system,
+    node === 'newer' ? 'newer Node' : 'packaged Node',
+    places[place],
+    path === 'plain' ? 'ASCII only' : 'with a space and an umlaut',
+  ]
 }
 
 /** Returns the README's sentence about tested distributions; if not all systems of one work, with their count. */
@@ -98,7 +112,7 @@ export function between(text: string, marker: string, content: string): string {
   return text.slice(0, from + start.length) + content + text.slice(to)
 }
 
-/** For each document with generated text: returns the document with this text replaced. */
+/** Functions that replace the generated text of a document, by the document's path. */
 export const documents = {
   'docs/anywhere.md': (text: string, results: readonly StoredResult[]) =>
     between(text, 'cells', `\n${cellTable(results)}\n`),

@@ -4,8 +4,8 @@ import { type Cell, cells } from './cells.ts'
 const dayMs = 86_400_000
 
 /**
- * Ordinary systems with a stable release. Excluded are sid, which changes without notice, and unusual systems, whose
- * root file system takes minutes to build.
+ * Ordinary systems with a stable release. The list excludes sid, which changes without notice, and unusual systems,
+ * whose root file system takes minutes to build.
  */
 export const inTurn: readonly Cell[] = cells.filter(({ odd, distribution }) => odd === null && distribution !== 'sid')
 

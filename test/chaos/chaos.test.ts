@@ -1,6 +1,6 @@
 /**
- * Not repeated on the distribution's PostgreSQL: this tests processes, not the database. A run of ten seconds, of a
- * minute each night; `npm run bench -- chaos` does the same for ten minutes.
+ * Not repeated on the distribution's PostgreSQL: this file tests processes, not the database.
+ * The test runs for ten seconds, and for a minute each night. `npm run bench -- chaos` runs it for ten minutes.
  */
 import { expect, it } from 'vitest'
 import { testDatabase } from '../support/database.ts'

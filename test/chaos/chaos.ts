@@ -23,10 +23,11 @@ export interface ChaosOptions {
   readonly killEveryMs: number
   readonly settleSeconds: number
   /**
-   * Hosts with real VMs in addition to those with simulated ones, and one user who deploys to the real ones. Default 0.
+   * Number of hosts with real VMs, in addition to the hosts with simulated VMs. If it is above 0, one user deploys to
+   * them. Default: 0.
    */
   readonly realHosts?: number
-  /** Default: QEMU. */
+  /** Hypervisor of the hosts with real VMs. Default: QEMU. */
   readonly hypervisor?: RealHypervisor
 }
 
@@ -38,7 +39,7 @@ export interface ChaosResult {
   readonly repeated: number
   /** Time from the last kill until no fault was left. */
   readonly convergedSeconds: number
-  /** The faults that were resolved last, up to five. */
+  /** Up to five of the faults that took longest to disappear. */
   readonly slowest: readonly string[]
   /** Deviations from the acknowledged state at the end; empty on success. */
   readonly faults: readonly string[]
@@ -54,7 +55,10 @@ const simulated: Taste & { readonly pauseMs: number } = {
   mostReplicas: 3,
   pauseMs: 150,
 }
-/** Deployments of users on hosts with real VMs: few, because the VMs share the cores with everything else. */
+/**
+ * What users deploy to hosts with real VMs. The numbers are small, because the VMs share the cores with all other
+ * processes.
+ */
 const realTaste = (hypervisor: RealHypervisor['name']): Taste & { readonly pauseMs: number } => ({
   deploy: () => ({ image: 'oci:hello', hypervisor }),
   mostApps: 2,

@@ -104,7 +104,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ...rates,
       MOTE_SECRET_KEY: secretKey,
       MOTE_CAPTCHA: 'off',
-      // So high that any two of the hosts have capacity for all VMs while the third is down.
+      // With this factor, any two of the hosts have capacity for all VMs while the third host is down.
       MOTE_CPU_OVERCOMMIT: '64',
       MOTE_HOST_TIMEOUT: String(options.hostTimeoutSeconds),
     }),

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests generated clients, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests generated clients, not the database.
 /**
  * Clients that third-party generators make from the OpenAPI document. Each has every operation, compiles, and performs
  * a sequence of calls (a "journey") on a running cloud. `npm test` runs TypeScript; `npm run test:clients` runs all.

@@ -13,7 +13,7 @@ const cache = join(here, '../../.cache')
 const versions = {
   openapiTypescript: '7.13.0',
   openapiFetch: '0.17.0',
-  // openapi-typescript uses the compiler API, which TypeScript 7 lacks.
+  // Pinned to TypeScript 5, because openapi-typescript uses the compiler API, which TypeScript 7 lacks.
   typescript: '5.9.3',
   openapiPythonClient: '0.29.1',
   oapiCodegen: 'v2.8.2',

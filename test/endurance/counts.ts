@@ -54,7 +54,7 @@ async function countSessions(databaseUrl: string, observer: pg.Client): Promise<
      FROM pg_stat_activity WHERE datname = $1`,
     [new URL(databaseUrl.replace('@/', '@socket/')).pathname.slice(1), ['mote', 'mote-tx']],
   )
-  // The other sessions are for locks, listeners and migrations.
+  // Sessions outside of pools are for locks, listeners and migrations.
   return { 'postgresql: sessions in pools': rows[0]?.pooled ?? 0, 'postgresql: other sessions': rows[0]?.other ?? 0 }
 }
 

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests processes, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests processes, not the database.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -58,7 +58,8 @@ describe.skipIf(natsMissing)(`two instances of each built program ${natsMissing 
       observerUrl: database.url.replace(/\/test_\w+\?/, '/postgres?'),
       seconds: 15,
       sampleMs: 500,
-      // The memory limit is high, because the run is too short for a full garbage collection. It only checks counts.
+      // The memory allowance is high, because the run is too short for a full garbage collection. So this test
+      // effectively checks only counts, such as those of sessions and sockets.
       allowance: { count: 6, pooled: 14, mib: 100 },
     })
     expect(result.work).toMatchObject({ requests: expect.any(Number), deployments: expect.any(Number) })

@@ -18,7 +18,7 @@ export interface EnduranceOptions {
    * Another database of the same server. Sessions are counted from it, so that the counting session is not included.
    */
   readonly observerUrl: string
-  /** Duration of the idle part and of the part under use, each. */
+  /** Duration of each part: the idle part and the part under use. */
   readonly seconds: number
   readonly sampleMs: number
   readonly allowance: Allowance
@@ -52,7 +52,7 @@ export async function endurance(options: EnduranceOptions): Promise<EnduranceRes
   const idle = growthOf(await watch(), { ...allowance, pooled: allowance.count })
   const end = new AbortController()
   const working = load.run(end.signal)
-  working.catch(() => end.abort()) // the error surfaces when `working` is awaited
+  working.catch(() => end.abort()) // awaiting `working` throws the error
   const samples = await watch().finally(() => end.abort())
   const work = await working
   return { idle, used: growthOf(samples, allowance), work }

@@ -13,9 +13,9 @@ const requestEveryMs = 100
 const streamMs = 700
 
 export interface Load {
-  /** Performs each kind of work once, so that lazily opened resources are open before anything is counted. */
+  /** Does each kind of work (see `Work`) once, so that lazily opened resources are open before anything is counted. */
   warmUp(): Promise<void>
-  /** Works until the signal aborts. @returns how much was done */
+  /** Does each kind of work repeatedly until the signal aborts. @returns how often each was done */
   run(signal: AbortSignal): Promise<Work>
 }
 

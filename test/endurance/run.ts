@@ -23,7 +23,7 @@ if (natsMissing !== undefined) {
   process.exit(2)
 }
 
-// Keeps this process alive: the child processes that it awaits do not.
+// The interval keeps this process alive, because the child processes that it awaits do not.
 const awake = setInterval(() => undefined, 1_000)
 await using cleanup = new AsyncDisposableStack()
 cleanup.defer(() => clearInterval(awake))

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the API, not the database server.
+// Not repeated on the distribution's PostgreSQL: this file tests the API, not the database server.
 /**
  * Runs schemathesis over the whole OpenAPI document: no 5xx, no undocumented status, no response that violates its
  * schema.

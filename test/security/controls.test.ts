@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests requests and output, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests requests and output, not the database.
 /** Control characters: requests with one in a name are rejected, and the CLI never prints one to a terminal. */
 import { globSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -36,7 +36,7 @@ const rawFields = [
   'setDatabaseBackupTarget.ca_certificate',
   'execInVm.command',
   'openVmSession.command',
-  // May be a script with line breaks. The CLI escapes it when it prints it.
+  // The command of a job may be a script with line breaks. The CLI escapes it when it prints it.
   'putJob.command',
   'openVmSession.cwd',
   'createVmDirectory.path',
@@ -96,7 +96,7 @@ describe('a control character in a request', () => {
   it('is rejected in paths and query parameters', async () => {
     const accepted: string[] = []
     for (const one of everyOperation(api)) {
-      // Only one sample: a stream that accepted it would remain open.
+      // Send only one of the samples: an event stream that accepted a sample would remain open.
       const [sample = ''] = samples
       for (const [name] of fieldsOf(one.operation.params)) {
         const path = pathOf(one, { ...own.params, [name]: sample })

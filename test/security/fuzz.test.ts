@@ -1,7 +1,7 @@
-// Not repeated on the distribution's PostgreSQL: tests the API, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the API, not the database.
 /**
  * Sends malformed requests to every API operation. None may get a 5xx, change a row or get an error without the usual
- * fields. Each night up to 500 bodies per operation, in each run 200; `MOTE_FUZZ=2000` sends more.
+ * fields. An operation gets up to 200 malformed bodies, each night 500, and with `MOTE_FUZZ=2000` up to 2,000.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newId } from '../../src/lib/ids.ts'
@@ -120,14 +120,14 @@ it('malformed path parameters match no resource', async () => {
     const names = [...subject.operation.path.matchAll(/\{(\w+)\}/g)].map(match => match[1] ?? '')
     if (subject.operation.auth === 'none') continue
     for (const name of names) {
-      // PUT would create a resource with this name. Separate tests cover which names are valid.
+      // Skip PUT, which would create a resource with this name. Separate tests cover which names are valid.
       if (subject.operation.method === 'PUT' && subject.operation.path.endsWith(`{${name}}`)) continue
       for (const odd of oddSegments) {
-        // This is a valid name of a variable, which would be created.
+        // Skip valid names of variables: the request would create the variable.
         if (subject.id === 'putAppEnv' && name === 'name' && /^[A-Za-z_]\w*$/.test(odd)) continue
         const marker = 'odd-segment'
         const url = pathOf(subject, { ...owner.params, [name]: marker }).replace(marker, odd)
-        // Clients resolve `..` before they send the request. The result may be the path of another operation.
+        // Skip paths with `..` that clients resolve to the path of another operation before they send the request.
         const resolved = new URL(url, 'http://x').pathname
         if (resolved !== url && cases.some(other => pathOf(other, owner.params) === resolved)) continue
         const body = bodyOf(subject)
@@ -161,14 +161,14 @@ it('malformed query parameters never cause a server error or a change', async ()
   const before = await prints.take()
   for (const subject of cases) {
     const { operation } = subject
-    // Requests with other methods would change resources, because the query parameters may be ignored.
+    // Send only GET requests: other requests may ignore the query parameters and then change resources.
     if (operation.method !== 'GET' || operation.answer === 'stream' || !operation.query) continue
     const fields = Object.keys((Reflect.get(operation.query, 'properties') ?? {}) as object)
     for (const field of [...fields, 'project', 'unknown', '__proto__'])
       for (const odd of oddValues)
         await send(subject, `${field} = ${odd}`, `${pathOf(subject, owner.params)}?${field}=${odd}`)
   }
-  // Reading a captcha inserts a row.
+  // Ignore the table of captchas: reading a captcha inserts a row.
   const { captcha: _, ...after } = await prints.take()
   expect(after).toEqual(Object.fromEntries(Object.entries(before).filter(([name]) => name !== 'captcha')))
 }, 120_000)

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests requests, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests requests, not the database.
 /**
  * Regression tests for faults that reviewers demonstrated on a running system, using only HTTP.
  * `MOTE_TARGET_URL=http://... npx vitest run test/security/reported.test.ts` runs them against another system, such as
@@ -134,18 +134,21 @@ describe("one tenant cannot disable or take over another tenant's resources", ()
 })
 
 describe('requests', () => {
-  it.each(['\u001b]0;owned\u0007', 'a\u001b[2J', 'a\u009b2Jb', 'a\u202eb'])('cannot set a name to %j', async name => {
-    const user = await person()
-    expect((await user.call('PUT', '/v1/auth/me', { first_name: name })).status).toBe(400)
-    expect((await user.post('/v1/projects', { name })).status).toBe(400)
-  })
+  it.each(['\u001b]0;owned\u0007', 'a\u001b[2J', 'a\u009b2Jb', 'a\u202eb'])(
+    'that set a name to %j are rejected',
+    async name => {
+      const user = await person()
+      expect((await user.call('PUT', '/v1/auth/me', { first_name: name })).status).toBe(400)
+      expect((await user.post('/v1/projects', { name })).status).toBe(400)
+    },
+  )
 
-  it('need a proof of work for a captcha in words, which a program could read', async () => {
+  it('for a captcha as text need a proof of work, because programs can answer the captcha', async () => {
     const { body } = await api(url).get('/v1/auth/captcha?format=text')
     expect(body.captcha_work).toEqual({ iterations: expect.any(Number), bits: expect.any(Number) })
   })
 
-  it('from a proxy on the same machine cannot call the endpoint for page servers', async () => {
+  it('that a proxy on the same machine forwards cannot call the endpoint for page servers', async () => {
     const through = { 'x-forwarded-for': '192.0.2.1' }
     expect((await api(url).post('/re-attach', { node_id: 1 }, through)).status).toBe(403)
   })
@@ -160,7 +163,7 @@ describe('requests', () => {
 })
 
 describe('a change that was answered with 200 takes effect', () => {
-  it('if it is a rollback to a deployment that is being stopped', { timeout: 60_000 }, async () => {
+  it('if the change is a rollback to a deployment that is being stopped', { timeout: 60_000 }, async () => {
     const user = await person()
     const { name } = await app(user, unique('app'), { drain_timeout: 0 })
     const deploy = async (image: string) => {

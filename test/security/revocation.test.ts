@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the API, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the API, not the database.
 /** Open event streams end within a second after their credential expires or is revoked. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'
@@ -84,23 +84,26 @@ it('deleting an account revokes its sessions and access tokens, and ends their e
   expect(performance.now() - began).toBeLessThan(promisedMs(1_000))
 })
 
-it.each(revocations)("%s ends the session's event stream, and no other account's", async (_name, revoke) => {
-  const owner = await settle(api)
-  const headers = { authorization: `Bearer ${owner.person.token}` }
-  const stream = await fetch(`${base}/v1/workspace/events`, { headers, signal: AbortSignal.timeout(10_000) })
-  expect(stream.status).toBe(200)
-  const bystander = await settle(api)
-  const other = new AbortController()
-  const untouched = await fetch(`${base}/v1/workspace/events`, {
-    headers: { authorization: `Bearer ${bystander.person.token}` },
-    signal: other.signal,
-  })
-  const began = performance.now()
-  expect((await revoke(owner)).status).toBe(200)
-  await stream.text()
-  expect(performance.now() - began).toBeLessThan(promisedMs(1_000))
-  expect((await fetch(`${base}/v1/workspace/events`, { headers })).status).toBe(401)
-  const reader = untouched.body?.getReader()
-  expect((await reader?.read())?.done).toBe(false)
-  other.abort()
-})
+it.each(revocations)(
+  '%s ends the event stream of the session, and no event stream of another account',
+  async (_name, revoke) => {
+    const owner = await settle(api)
+    const headers = { authorization: `Bearer ${owner.person.token}` }
+    const stream = await fetch(`${base}/v1/workspace/events`, { headers, signal: AbortSignal.timeout(10_000) })
+    expect(stream.status).toBe(200)
+    const bystander = await settle(api)
+    const other = new AbortController()
+    const untouched = await fetch(`${base}/v1/workspace/events`, {
+      headers: { authorization: `Bearer ${bystander.person.token}` },
+      signal: other.signal,
+    })
+    const began = performance.now()
+    expect((await revoke(owner)).status).toBe(200)
+    await stream.text()
+    expect(performance.now() - began).toBeLessThan(promisedMs(1_000))
+    expect((await fetch(`${base}/v1/workspace/events`, { headers })).status).toBe(401)
+    const reader = untouched.body?.getReader()
+    expect((await reader?.read())?.done).toBe(false)
+    other.abort()
+  },
+)

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests declarations of operations, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests declarations of operations, not the database.
 /** The table in docs/security.md states for each operation what authorizes its caller, and has no other rows. */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'

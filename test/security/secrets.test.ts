@@ -118,7 +118,7 @@ it('the API writes no secret to logs or tables in clear text', async () => {
     expect(logged.includes(secret), `${what} is in the logs`).toBe(false)
     expect(stored.includes(secret), `${what} is in the database`).toBe(false)
   }
-  // Other texts are found, so the search works.
+  // Harmless texts that must be present show that the logs and the rows were really searched.
   expect(stored).toContain('token.created')
   expect(logged).toContain('/v1/auth/tokens')
 })

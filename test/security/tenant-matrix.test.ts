@@ -98,7 +98,7 @@ async function allButAudit(): Promise<Readonly<Record<string, string>>> {
   return rest
 }
 
-it.each(credentialFaults)('every operation is rejected with a bad credential: %s', async fault => {
+it.each(credentialFaults)('every operation rejects a bad credential: %s', async fault => {
   const before = await allButAudit()
   for (const subject of cases) {
     const tries = headers[fault].length === 0 ? [undefined] : headers[fault]

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the built program, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the built program, not the database.
 /**
  * Programs that people use with a running VM, tested on gVisor: psql and git through `mote proxy`; rsync, scp and port
  * forwarding through OpenSSH; and vim, top and Python on a terminal.

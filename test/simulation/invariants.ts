@@ -10,7 +10,7 @@ import type { WorkflowNow, Simulation } from './simulation.ts'
 
 interface HostRoom {
   readonly name: string
-  /** The resource: `vCPUs` or `memory`. */
+  /** Name of the reserved resource: `vCPUs` or `memory`. */
   readonly what: string
   readonly used: number
   readonly capacity: number
@@ -90,7 +90,7 @@ interface Picture {
   readonly vms: readonly VmRow[]
   readonly apps: readonly AppRow[]
   readonly deployments: readonly DeploymentRow[]
-  /** Apps whose VMs are replaced one at a time, which limits their number. */
+  /** Apps with the strategy `one-at-a-time`, which limits how many VMs they may have. */
   readonly limited: readonly LimitedRow[]
   readonly strays: readonly { readonly id: string }[]
   readonly workflows: readonly WorkflowNow[]
@@ -218,7 +218,7 @@ function checkWriters(sim: Simulation): void {
 
 function checkScale({ id, state, active }: AppRow, states: Map<string, string>): void {
   const before = states.get(id)
-  // `active` may follow any state, because activating another deployment, or none, resets the state.
+  // An app may become `active` from any state: activating another deployment, or none, resets its scale state.
   if (before && before !== state && state !== 'active' && !scaleEdges.has(`${before}>${state}`))
     expect.fail(`invalid transition ${before}>${state} of scale_state of ${active} (I25)`)
   states.set(id, state)
@@ -239,8 +239,8 @@ const restingPhases = new Set([
 ])
 
 /**
- * What a user would do about deployments that can never be placed: give up the isolation `vm`, because a volume of the
- * app is on a host without a hypervisor for virtual machines.
+ * Stands in for a user who fixes deployments that can never be placed. Such a deployment requires the isolation `vm`,
+ * but a volume of its app is on a host without a hypervisor for VMs; the statement removes the requirement.
  */
 const needless = `UPDATE deployment d SET hypervisor = 0, image = 'example/app:1' FROM vm v
   WHERE v.deployment_id = d.id AND v.host_id IS NULL AND d.hypervisor = 5

@@ -118,7 +118,10 @@ function mutated(db: Db, { what, changes }: Mutant): Db {
 const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.message.split('\n')[0]}: ${messageOf(error.cause)}` : String(error)
 
-/** The rest are found each night: they test the simulation, not the product, and take ten times as long. */
+/**
+ * Names of the mutants that are tested with every change. All others run only each night: they take ten times as long,
+ * and test the simulation rather than the product.
+ */
 const inEachRun = [
   'the reserved capacity omits the placed VM',
   'VMs are placed on cordoned or lost hosts',
@@ -136,7 +139,7 @@ it.each(chosen.map(mutant => [mutant.what, mutant] as const))(
     for (let seed = 1; seed <= mostSeeds; seed++) {
       const found = await fate(seed)
       if (found === undefined) continue
-      // Ids differ between runs of the same seed.
+      // Replace ids in the messages, because ids differ between runs of the same seed.
       const comparable = (text: string | undefined) => text?.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
       expect(comparable(await fate(seed))).toBe(comparable(found))
       // The unchanged program must pass with the same seed, which shows that the planted bug caused the failure.

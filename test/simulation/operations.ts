@@ -47,7 +47,7 @@ const desired = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async 
 /** Image of deployments with the isolation `vm`, by which the invariants recognize these deployments on hosts. */
 export const imageOfVmsOnly = 'example/vms-only:1'
 
-/** Name, relative frequency and action. */
+/** An operation of the simulation: its name, its relative frequency and its action. */
 export type Operation = readonly [string, number, (sim: Simulation) => Promise<unknown>]
 
 export const operations: readonly Operation[] = [
@@ -181,7 +181,7 @@ export const operations: readonly Operation[] = [
       )
       const snapshot = sim.random.pick(kept.filter(one => one.state === 'ready'))
       if (!snapshot) return
-      // An ApiError is fine: the rules may forbid the operation.
+      // Ignore an ApiError: the rules may forbid the operation.
       await sim.world.db
         .tx(tx => requestRestore(tx, snapshot))
         .catch((error: unknown) => {
@@ -210,7 +210,7 @@ export const operations: readonly Operation[] = [
       const [source, there] = [sourceHostId, target.id].map(id => hosts.find(host => host.id === id))
       const coMoved = await coMovedOf(sim.world.db, vm.id)
       if (!source || !there || moveObstacle(vm, coMoved)) return
-      // An ApiError is fine: the rules may forbid the operation.
+      // Ignore an ApiError: the rules may forbid the operation.
       const begun = sim.world.db.tx(async tx => {
         const choice = chooseMove(vm, source, there, await coMovedOf(tx, vm.id))
         if (!('plan' in choice) || !(await reserve(tx, target.id, d))) return

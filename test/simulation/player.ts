@@ -1,6 +1,7 @@
 /**
  * Program that runs simulations, one after the other, as requested by `players.ts`, on a PostgreSQL server of its own.
- * Both share one core: each waits for the other, and waking up another core takes longer than executing a statement.
+ * The program and its server share one core: they take turns, and waking up another core takes longer than executing a
+ * statement.
  */
 import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'
@@ -25,7 +26,7 @@ const settings = { autovacuum: 'off', track_counts: 'off', track_activities: 'of
 
 async function main(): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
-  // Keeps this process alive: the child processes that it awaits do not.
+  // The interval keeps this process alive, because the child processes that it awaits do not.
   const awake = setInterval(() => undefined, 1000)
   cleanup.defer(() => clearInterval(awake))
   const server = cleanup.use(await startPrivateServer('embedded', settings))

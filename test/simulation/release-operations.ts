@@ -45,7 +45,7 @@ async function tick(sim: Simulation): Promise<void> {
   const job = random.pick(await world.rows<{ id: string }>(`SELECT id FROM job ORDER BY id`))
   if (!job) return
   const [due] = await world.rows<DueJob>(
-    // A different due time on each call, because a job has at most one run for each due time.
+    // Set a different due time on each call, because a job has at most one run for each due time.
     `UPDATE job SET next_at = timestamptz '2020-01-01 UTC' + make_interval(secs => $2), note = NULL FROM app a
      WHERE job.id = $1 AND a.id = app_id AND a.want = 'live' RETURNING job.id, next_at::text AS due`,
     job.id,
@@ -120,8 +120,8 @@ export const releaseOperations: readonly Operation[] = [
       const app = sim.random.pick(sim.apps)
       if (!app) return
       const overlap = sim.random.pick(['skip', 'allow', 'replace'] as const) ?? 'skip'
-      // So late that it never comes by itself: `tick` sets due times, so that the simulation does not depend on the
-      // clock.
+      // A day from now, so that the job never becomes due by itself: `tick` sets due times, so that the simulation does
+      // not depend on the clock.
       const nextAt = new Date(Date.now() + 86_400_000)
       const job = { id: newId(), projectId: sim.world.projectId, appId: app.id, name: 'report', nextAt, overlap }
       const when = { schedule: '0 0 1 1 *', timeZone: 'UTC', command: ['report'], retries: 1, timeoutSeconds: 60 }

@@ -29,7 +29,8 @@ const steps = setting('STEPS', 500)
  * because 250 runs never reach it.
  */
 const phases: Readonly<Record<string, readonly string[]>> = {
-  // Not phases but events, by hypervisor: a VM without required isolation, a live migration, a start from a snapshot.
+  // Events that the runs must contain, by hypervisor of the host: a start of a VM without required isolation (`any`), a
+  // live migration (`arrival`), a start from a snapshot (`restore`).
   any: ['gvisor', 'qemu'],
   arrival: ['gvisor', 'qemu'],
   restore: ['gvisor', 'qemu'],

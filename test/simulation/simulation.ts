@@ -144,7 +144,8 @@ export async function simulation(
     const workflow = workflows.get(kind)
     if (!workflow) throw new Error(`BUG: no workflow of kind ${kind}`)
     const claimed = world.db.maybe(sql.claim, [kind, id, newId()])
-    // Load the subject in the same round trip: the statement runs after the claim, on the same connection.
+    // Send the query for the workflow's resource together with the claim. On the same connection, it runs after the
+    // claim.
     const subject = workflow.load(id)
     subject.catch(() => undefined)
     const row = await claimed

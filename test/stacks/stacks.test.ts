@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the built program, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the built program, not the database.
 /**
  * Starts example stacks (compose files) on gVisor. Each must respond as expected, which its services only can if they
  * reach each other. docs/compose-files.md lists the stacks.
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 type Ask = (path: string, method?: string) => Promise<string>
 
-/** For each stack, requests and checks of the responses. */
+/** Requests to each stack, with checks of the responses. */
 const stacks: Readonly<Record<string, (ask: Ask) => Promise<void>>> = {
   'flask-redis': async ask => {
     const [one, two] = [await ask('/'), await ask('/')].map(text => Number(/seen (\d+) times/.exec(text)?.[1]))

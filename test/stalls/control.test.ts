@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests parsers, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests parsers, not the database.
 import { beforeAll } from 'vitest'
 import { controlCases } from './control.ts'
 import { packed } from './inputs.ts'

@@ -169,7 +169,7 @@ export const imagesCases: readonly Case[] = [
             files.set(name, text)
             planProject({ paths: new Set([...files.keys(), 'main.py', 'Procfile']), texts: files })
           } catch {
-            // The source is rejected.
+            // Ignore that the source is rejected: only the parser's speed matters.
           } finally {
             await turn()
           }
@@ -202,7 +202,7 @@ export const imagesCases: readonly Case[] = [
             imagesOf(instructions, {})
             checkDockerfile('Dockerfile', instructions)
           } catch {
-            // The Dockerfile is rejected.
+            // Ignore that the Dockerfile is rejected: only the parser's speed matters.
           } finally {
             await turn()
           }

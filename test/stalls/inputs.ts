@@ -35,7 +35,7 @@ export const archives = lazily(() => [
 ])
 export const packed = lazily(() => archives().map(data => gzipSync(data, { level: 1 })))
 
-/** JSON with maximum nesting. */
+/** Returns JSON of this size with as many nested arrays as possible. */
 export const deepJson = (bytes: number) => '['.repeat(bytes / 2) + ']'.repeat(bytes / 2)
-/** JSON with as many names as possible. */
+/** Returns a JSON object of about this size with many short keys. */
 export const wideJson = (bytes: number) => `{${Array.from({ length: bytes / 12 }, (_, n) => `"k${n}":1`).join()}}`

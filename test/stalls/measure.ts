@@ -33,8 +33,8 @@ async function stallOf(work: () => Promise<unknown>): Promise<number> {
 const mostFactor = 3
 
 /**
- * Returns the factor by which the same work now takes more CPU time than undisturbed, because other processes on the
- * same core slow it down.
+ * Returns how much other processes slow this thread down: the median CPU time of a fixed computation divided by its
+ * minimum, between 1 and `mostFactor`.
  */
 function busyFactor(): number {
   const text = `[${'{"a":[1,2,3]},'.repeat(40_000)}0]`

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests a list, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests a list of modules, not the database.
 /**
  * Every module that parses bytes from tenants, guests, builders or registries is tested with the worst known input, for
  * which it must not block the event loop for long. This test finds modules without such a case.
@@ -13,7 +13,7 @@ import { vmmsCases } from './vmms.ts'
 
 const cases = [...controlCases, ...imagesCases, ...guestsCases, ...vmmsCases]
 
-describe('the cases and exceptions', () => {
+describe('the table of parsers', () => {
   /**
    * Modules that need no case: they read output of the platform's own programs and hosts, which tenants cannot
    * influence, or only count the bytes that they pass on.
@@ -30,7 +30,7 @@ describe('the cases and exceptions', () => {
     'src/lib/archive/thread.ts',
   ]
   const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
-  it('contain every module that reads a stream incrementally', () => {
+  it('contains every module that reads a stream incrementally', () => {
     const marks =
       /\.on\(\s*'data'|readPaced\(|lineReader\(|tarEntries\(|inThread\(|inThread<|packet\.decode\(|frameReader\(/
     const readers = globSync('src/{agent,gateway,lib,control}/**/*.ts')
@@ -115,7 +115,7 @@ describe('the cases and exceptions', () => {
       'src/control/deployments/list-store.ts',
     ],
   }
-  it('contain every module that parses JSON or copies a stream', () => {
+  it('contains every module that parses JSON or copies a stream', () => {
     const marks =
       /for await \(|pipeline\(|\.pipe\(|\.on\(\s*'(?:message|readable)'|new Transform|JSON\.parse\(|createGunzip/
     const found = globSync('src/{agent,gateway,lib,control}/**/*.ts')
@@ -129,7 +129,7 @@ describe('the cases and exceptions', () => {
     expect(gone).toEqual([])
   })
 
-  it('may rely on a line reader that scans each byte only once', () => {
+  it('relies on the line reader, which scans each byte only once', () => {
     const part = Buffer.from('x')
     const read = lineReader(
       1 << 20,

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests parsers, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests parsers, not the database.
 import { vmmsCases } from './vmms.ts'
 import { testStalls } from './measure.ts'
 

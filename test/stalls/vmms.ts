@@ -28,7 +28,7 @@ export const vmmsCases: readonly Case[] = [
         socket.on('error', () => undefined).resume()
         await once(socket, 'connect')
         socket.write(message(json))
-        // The listener closes the connection once it has read the message.
+        // Wait until the listener has read the message, and so closes the connection.
         await settled(once(socket, 'close'))
         listener.close()
       }

@@ -30,7 +30,7 @@ export async function accounts(world: World): Promise<void> {
   await see('updateMe', 200, { ...carol, body: { first_name: 'Carol' } })
   await see('sendVerification', 200, carol)
   await see('verifyEmail', 200, { body: { token: await linkFor(world, email, 'verify', null) } })
-  await see('sendVerification', 409, { ...carol, how: 'verified address' })
+  await see('sendVerification', 409, { ...carol, how: 'address that is already verified' })
   await see('changeEmail', 200, { ...carol, body: { email: 'caroline@example.com' } })
   await see('verifyEmail', 409, {
     body: { token: await linkFor(world, email, 'change', ann.email) },
@@ -84,7 +84,7 @@ async function linkFor(world: World, of: string, purpose: 'verify' | 'reset' | '
 }
 
 async function secondFactor({ see }: World, token: string): Promise<void> {
-  await see('verifyTotp', 409, { token, body: { code: '000000' }, how: 'no setup in progress' })
+  await see('verifyTotp', 409, { token, body: { code: '000000' }, how: 'no two-factor setup in progress' })
   await see('setupTotp', 200, { token })
   const { secret } = (await see('setupTotpByPost', 200, { token })).body
   const code = new TOTP({ secret }).generate()
@@ -103,7 +103,10 @@ async function tokens({ see, params }: World): Promise<void> {
   const spare = (await see('createToken', 200, { body: { name: 'spare' } })).body
   await see('revokeToken', 200, { params: { token_id: spare.id } })
   const key = (await see('addSshKey', 200, { body: { name: 'laptop', public_key: publicKey } })).body
-  await see('addSshKey', 409, { body: { name: 'laptop', public_key: publicKey }, how: 'existing key' })
+  await see('addSshKey', 409, {
+    body: { name: 'laptop', public_key: publicKey },
+    how: 'key that the account already has',
+  })
   await see('listSshKeys', 200)
   await see('getSshKey', 200, { params: { key_id: key.id } })
   await see('removeSshKey', 200, { params: { key_id: key.id } })
@@ -130,13 +133,16 @@ async function projects(world: World): Promise<void> {
   await see('getInvitation', 200, open)
   const joining = { token: bob.token, params: { invitation_id: id }, body: { secret } }
   await see('acceptInvitation', 200, joining)
-  await see('inviteMember', 409, { body: { email: bob.email, role: 'viewer' }, how: 'existing member' })
+  await see('inviteMember', 409, {
+    body: { email: bob.email, role: 'viewer' },
+    how: 'account that is already a member',
+  })
   const { members } = (await see('listMembers', 200)).body
   const idOf = (email: string) => members.find((one: { email: string }) => one.email === email)?.user_id
   params['user_id'] = idOf(ann.email)
   await see('getMember', 200)
-  await see('updateMember', 409, { body: { role: 'viewer' }, how: 'only owner' })
-  await see('removeMember', 409, { how: 'only owner' })
+  await see('updateMember', 409, { body: { role: 'viewer' }, how: 'only owner of the project' })
+  await see('removeMember', 409, { how: 'only owner of the project' })
   await see('updateMember', 200, { params: { user_id: idOf(bob.email) }, body: { role: 'member' } })
   await see('removeMember', 200, { params: { user_id: idOf(bob.email) } })
   await see('removeMember', 403, { token: await tokenOf(ann, ['read']), how: 'read-only token' })

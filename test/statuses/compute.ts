@@ -51,7 +51,11 @@ export async function apps(world: World): Promise<void> {
   await see('listTcpServices', 200)
   await see('getTcpService', 200)
   await see('putTcpService', 200, { params: { service_name: 'spare' }, body: { port: 1 } })
-  await see('putTcpService', 409, { params: { service_name: 'third' }, body: { port: 1 }, how: 'no free port' })
+  await see('putTcpService', 409, {
+    params: { service_name: 'third' },
+    body: { port: 1 },
+    how: 'installation without a free port',
+  })
   await see('putTcpService', 409, {
     params: { service_name: 'spare' },
     body: { port: 1, tls: 'sni' },
@@ -122,7 +126,7 @@ async function envGroups({ see, params }: World): Promise<void> {
   await see('restoreEnvGroupVersion', 200)
   await see('setAppEnvGroups', 200, { body: { groups: ['shared'] } })
   await see('listAppEnvGroups', 200)
-  await see('deleteEnvGroup', 409, { how: 'attached to an app' })
+  await see('deleteEnvGroup', 409, { how: 'group that is attached to an app' })
   await see('deleteEnvGroup', 200, { params: { group_name: 'spare' } })
 }
 
@@ -196,9 +200,9 @@ async function sessions(world: World): Promise<void> {
   await see('signalVmSession', 200, { body: { signal: 'TERM' } })
   await see('closeVmSession', 200)
   await whileSet(world, 'vm_session SET removed = $1', [true, false], async () => {
-    await see('attachVmSession', 409, { how: 'after the end' })
+    await see('attachVmSession', 409, { how: 'session that has ended' })
   })
-  await see('signalVmSession', 409, { body: { signal: 'TERM' }, how: 'after the end' })
+  await see('signalVmSession', 409, { body: { signal: 'TERM' }, how: 'session that has ended' })
 }
 
 async function jobs(world: World): Promise<void> {
@@ -214,7 +218,7 @@ async function jobs(world: World): Promise<void> {
   const mostJobs = 50
   const body = { schedule: '0 3 * * *', command: ['true'] }
   for (let n = 1; n < mostJobs; n++) await see('putJob', 200, { body, params: { job_name: `more-${n}` } })
-  await see('putJob', 409, { body, params: { job_name: 'too-many' } })
+  await see('putJob', 409, { body, params: { job_name: 'too-many' }, how: 'app with 50 jobs' })
   await see('deleteJob', 200)
 }
 
@@ -242,19 +246,19 @@ async function files({ see }: World): Promise<void> {
   await see('writeVmFile', 200, { query, body: 'content', headers: { 'content-type': 'application/octet-stream' } })
   await see('readVmFile', 200, { query })
   await see('readVmFile', 206, { query, headers: { range: 'bytes=1-2' } })
-  await see('readVmFile', 416, { query, headers: { range: 'bytes=900-' }, how: 'range behind the end' })
-  await see('readVmFile', 409, { query: { path: '/data' }, how: 'directory' })
+  await see('readVmFile', 416, { query, headers: { range: 'bytes=900-' }, how: 'range beyond the end of the file' })
+  await see('readVmFile', 409, { query: { path: '/data' }, how: 'path of a directory' })
   await see('getVmFile', 200, { query })
-  await see('getVmFile', 409, { query: { path: '/data/file/' }, how: 'not a directory' })
+  await see('getVmFile', 409, { query: { path: '/data/file/' }, how: 'path that is not a directory' })
   await see('listVmFiles', 200, { query: { path: '/data' } })
-  await see('listVmFiles', 409, { query, how: 'not a directory' })
+  await see('listVmFiles', 409, { query, how: 'path that is not a directory' })
   await see('getVmSpace', 200, { query })
-  await see('getVmSpace', 409, { query: { path: '/data/file/' }, how: 'not a directory' })
+  await see('getVmSpace', 409, { query: { path: '/data/file/' }, how: 'path that is not a directory' })
   await see('writeVmFile', 409, {
     query: { path: '/data' },
     body: 'content',
     headers: { 'content-type': 'application/octet-stream' },
-    how: 'directory',
+    how: 'path of a directory',
   })
   await see('createVmDirectory', 409, { body: { path: '/data/file' }, how: 'file at the path' })
   await see('moveVmFile', 200, { body: { path: '/data/file', to: '/data/moved' } })
@@ -322,7 +326,7 @@ export async function moving(
   const begins = () =>
     whileHostsRest(async () => {
       const begun = await ask('startMigration', { params, body: { target_host: target, target_uri: '' } })
-      // Retry: the VM cannot move while another operation uses one of its volumes or snapshots.
+      // Retry the move: it is rejected while another operation uses a volume or snapshot of the VM.
       if (begun.status !== 200) return false
       await work()
       return true
@@ -355,11 +359,11 @@ async function snapshots(world: World): Promise<void> {
   await until(() => isReady('spare'), { what: 'the snapshot to be ready', everyMs: 20 })
   const forked = await world.whileHostsRest(async () => {
     const { body } = await see('forkVmSnapshot', 200, { body: { app_name: 'fork' } })
-    // A fork is in progress until its host has acknowledged the VM, which is too soon to test. So wait for the
-    // acknowledgment, and undo it in the database.
+    // `deleteVmSnapshot` gets 409 until a host has acknowledged the VM of the fork, which happens too soon for a test.
+    // So wait for the acknowledgment, and undo it in the database.
     await until(() => isAcknowledged(world), { what: 'the host to have the VM of the fork' })
     await whileSet(world, `vm SET seen_generation = $1 WHERE from_required`, [0, 1], () =>
-      see('deleteVmSnapshot', 409, { how: 'fork in progress' }),
+      see('deleteVmSnapshot', 409, { how: 'snapshot that is being forked' }),
     )
     return body
   })

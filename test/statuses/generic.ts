@@ -86,7 +86,7 @@ export async function requestsRefused({ ask, record }: World): Promise<void> {
     if (record.has(id, 400)) continue
     if (operation.query) {
       const name = Object.keys(Reflect.get(operation.query, 'properties') ?? {})[0] ?? ''
-      await ask(id, { ...bodyOf(id), query: { [name]: '\u0000' }, expects: 400, how: `bad \`${name}\`` })
+      await ask(id, { ...bodyOf(id), query: { [name]: '\u0000' }, expects: 400, how: `NUL character in \`${name}\`` })
     }
     if (!record.has(id, 400)) await ask(id, { ...bodyOf(id), hosts: 2, expects: 400, how: 'two `Host` headers' })
   }

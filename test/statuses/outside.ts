@@ -25,7 +25,7 @@ export async function storageNodes({ see }: World): Promise<void> {
 
 export async function billing(world: World): Promise<void> {
   const { see, system, config } = world
-  await see('openBillingPortal', 409, { how: 'no earlier checkout' })
+  await see('openBillingPortal', 409, { how: 'project without an earlier checkout' })
   await see('refreshBillingProducts', 200)
   const { products } = (await see('listBillingProducts', 200)).body
   await see('getBilling', 200)
@@ -44,7 +44,7 @@ export async function billing(world: World): Promise<void> {
   const portal = (await see('openBillingPortal', 200)).body
   const there = sessionOf(portal.url)
   await see('sandboxPortalPage', 200, there)
-  await see('createCheckout', 409, { body: {}, how: 'existing subscription' })
+  await see('createCheckout', 409, { body: {}, how: 'project that already has a subscription' })
   await whileSet(world, `billing_product SET is_archived = $1`, [true, false], () =>
     see('chooseCheckoutProduct', 409, { body: { product_id: products[0].id }, how: 'discontinued product' }),
   )

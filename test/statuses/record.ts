@@ -68,16 +68,16 @@ function render(observed: ReadonlyMap<string, ReadonlyMap<number, string>>): str
   })
   return `# API statuses
 
-\`test/statuses.test.ts\` writes this page. It sends requests to the API, on a real database and simulated hosts, until
-each operation has answered every status that the OpenAPI document names for it. The test fails when an operation answers
-a status that the document does not name, and when the document names one that no request provokes.
+\`test/statuses.test.ts\` writes this page. The test sends requests to the API, on a real database and simulated hosts,
+until each operation has returned every status that the OpenAPI document lists for it. It fails if an operation returns
+a status that the document does not list, or if the document lists a status that no request provokes.
 
 Update the page with \`npx vitest run test/statuses.test.ts --update\`.
 
-A path without an operation answers 404, and a method that a path does not have answers 405 with \`Allow\`. Both hold for
-paths, so no operation names them. A \`GET\` with \`If-None-Match\` answers 304 when the client has the current version.
+The table does not contain two statuses, because they belong to no operation: the server responds with 404 to an unknown
+path, and with 405 and the header \`Allow\` to a method that a path does not support.
 
-| operation | statuses, each with the request that provoked it |
+| operation | statuses that it returns, each with what causes it |
 |---|---|
 ${rows.join('\n')}
 `

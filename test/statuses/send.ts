@@ -43,7 +43,7 @@ export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 
       }
       text(response).then(all => {
         resolve({ status, headers: found, body: type.includes('json') && all !== '' ? JSON.parse(all) : all })
-        // Otherwise a request body that was announced but not sent would keep the connection open.
+        // Close the connection: it would stay open if the request announced a body that was never sent.
         request.destroy()
       }, reject)
     })
@@ -52,7 +52,7 @@ export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 
       socket.destroy()
       resolve({ status, headers: found, body: '' })
     })
-    // If `Content-Length` is given, it is too large, and the server rejects the request without waiting for the body.
+    // A test that sets `Content-Length` announces too large a body, which the server rejects without waiting for it.
     if (headers['content-length'] === undefined) request.end(bytes)
     else request.flushHeaders()
   })

@@ -16,7 +16,7 @@ import type { TestSystem } from '../support/system.ts'
 
 export interface FaultyServer extends AsyncDisposable {
   readonly port: number
-  /** Puts the server into the state in which it answers 503 because it is shutting down. */
+  /** Makes the server answer 503, as it does while it shuts down. */
   stop(): Promise<void>
 }
 
@@ -52,7 +52,8 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   let mayStop = () => undefined as void
   const stopping = new Promise<void>(resolve => (isStopping = resolve))
   const gate = new Promise<void>(resolve => (mayStop = resolve))
-  // Runs after the server's own hook has started to reject requests, and holds the shutdown until the test ends.
+  // This hook runs after the server's own hook, which starts to reject requests. It delays the shutdown until the test
+  // ends.
   app.addHook('preClose', async () => {
     isStopping()
     await gate

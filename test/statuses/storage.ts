@@ -14,8 +14,12 @@ export async function volumes(world: World): Promise<void> {
   const app_id = (await see('getApp', 200, { params: { app_name: 'stored' } })).body.id
   const of = { params: { app_id } }
   await see('attachVolume', 200, { ...of, body: { volume_id: params['volume_id'] } })
-  await see('attachVolume', 409, { ...of, body: { volume_id: params['volume_id'] }, how: 'already attached' })
-  await see('deleteVolume', 409, { how: 'attached' })
+  await see('attachVolume', 409, {
+    ...of,
+    body: { volume_id: params['volume_id'] },
+    how: 'volume that is already attached',
+  })
+  await see('deleteVolume', 409, { how: 'volume that is attached' })
   await see('scaleApp', 409, {
     params: { app_name: 'stored' },
     body: { desired_replicas: 2, max_replicas: 2 },
@@ -47,7 +51,7 @@ export async function volumes(world: World): Promise<void> {
   await see('cloneVolume', 200, { body: { name: 'clone', snapshot_name: 'first' } })
   await world.whileHostsRest(async () => {
     await see('restoreVolume', 200, { body: { snapshot_name: 'first' } })
-    await see('updateVolume', 409, { body: { size_mib: 2048 }, how: 'volume in restore' })
+    await see('updateVolume', 409, { body: { size_mib: 2048 }, how: 'volume that is being restored' })
     await see('deleteVolumeSnapshot', 409, { how: 'restore in progress' })
   })
   await until(async () => (await world.ask('updateVolume', { body: { size_mib: 2048 } })).status === 200, {
@@ -73,7 +77,7 @@ export async function databases(world: World): Promise<void> {
   params['branch_name'] = 'main'
   await world.whileHostsRest(async () => {
     params['id'] = (await see('createDatabase', 200, { body: { name: 'shop', engine: 'postgres' } })).body.id
-    await see('getDatabaseConnection', 409, { how: 'database in creation' })
+    await see('getDatabaseConnection', 409, { how: 'database that is being created' })
   })
   await until(async () => (await see('getDatabase', 200)).body.status === 'running', {
     timeoutMs: 30_000,
@@ -96,7 +100,7 @@ export async function databases(world: World): Promise<void> {
   await see('createDatabaseBranch', 200, { body: { name: 'trial', from_snapshot: 'first' } })
   await see('listDatabaseBranches', 200)
   await see('getDatabaseBranch', 200)
-  await see('deleteDatabaseBranch', 409, { how: 'current branch' })
+  await see('deleteDatabaseBranch', 409, { how: 'current branch of the database' })
   await see('deleteDatabaseBranch', 200, { params: { branch_name: 'trial' } })
   await see('promoteDatabaseBranch', 200)
   await world.whileHostsRest(async () => {
@@ -151,7 +155,7 @@ export async function fleet({ see, ask, params, hosts }: World): Promise<void> {
   await see('setHostLabels', 200, { body: { labels: { region: 'eu' } } })
   await see('listHostLabels', 200)
   const other = { params: { host_id: second?.id ?? '' } }
-  // Earlier requests may have left VMs that are not placed on a host yet.
+  // Wait, because VMs of earlier requests may not be placed on a host yet.
   const occupied = await until(
     async () => (await ask('listHosts', {})).body.find(({ vms }: { readonly vms: number }) => vms > 0)?.id as string,
     { what: 'a host with VMs' },

@@ -46,7 +46,7 @@ export interface World extends AsyncDisposable {
   repeat(id: string): Promise<string | undefined>
   /** Sends a request, as Ann by default, and records the status of the response. */
   ask(id: string, asked?: Asked): Promise<Answered>
-  /** Like `ask`, but throws unless the response has this status. */
+  /** Like `ask`, but throws unless the response has the given status. */
   see(id: string, status: number, asked?: Asked): Promise<Answered>
   /** Pauses the simulated hosts while `work` runs, so that operations that wait for a host make no progress. */
   whileHostsRest<T>(work: () => Promise<T>): Promise<T>
@@ -68,7 +68,7 @@ export async function whileSet(
   }
 }
 
-/** Changes the rows, again after a deadlock, because workflows lock the same rows in another order. */
+/** Changes the rows. Retries after a deadlock, because workflows lock the same rows in another order. */
 async function changeRows(db: Db, set: Statement<never>, value: Param): Promise<void> {
   for (;;)
     try {
@@ -170,8 +170,8 @@ export async function createWorld(): Promise<World> {
     record.add(id, answer.status, answer.status === expects ? how : undefined)
     if (takesKey(operation) && answer.status === 200 && !repeated.has(id)) {
       const again = () => repeatOf(request, answer)
-      // Requests within a project are repeated at the end, because the next request may depend on a short-lived state.
-      // Others are repeated at once, because later requests may revoke their credential.
+      // Repeat a request within a project when its test calls `repeat`, because the next request may depend on a
+      // short-lived state. Repeat all others at once, because later requests may revoke their credential.
       repeated.set(id, operation.project === 'selected' ? again : always(await again()))
     }
     if (answer.headers.etag !== undefined && !record.has(id, 304)) {

@@ -36,7 +36,7 @@ export interface Visit extends AsyncDisposable {
 
 /** Opens a page in its own browser context, as one user. Timeouts are long, because other tests share the two cores. */
 export async function visit(browser: Browser, baseUrl: string, options: BrowserContextOptions): Promise<Visit> {
-  // Painting animations takes a tenth of the CPU time of these tests.
+  // Disable animations: painting them takes a tenth of the CPU time of these tests.
   const context = await browser.newContext({ baseURL: baseUrl, reducedMotion: 'reduce', ...options })
   context.setDefaultTimeout(25_000)
   const complaints: string[] = []
@@ -69,7 +69,7 @@ export const seriousFindings = (page: Page): Promise<readonly string[]> =>
 
 async function findingsOf(page: Page, counts: (impact: unknown) => boolean): Promise<readonly string[]> {
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source)
-  // Only violations: collecting passed checks, too, would take most of the time.
+  // Let axe-core report only violations: reporting passed checks, too, would take most of the time.
   const { violations } = await page.evaluate<AxeResults>("axe.run(document, { resultTypes: ['violations'] })")
   return violations
     .filter(({ impact }) => counts(impact))

@@ -82,9 +82,10 @@ export async function alone(db: Db, work: Work): Promise<End & { readonly lockin
 
 /**
  * Looks for deadlocks between two transactions: pauses `one` after one of its locking statements, runs `other` until it
- * ends or blocks, and resumes `one`. If a deadlock is possible, one of these interleavings reproduces it. The later
- * `one` pauses, the earlier `other` blocks; of pauses with the same blocking point only the first is needed, because
- * `one` then has the most statements left. This allows a binary search.
+ * ends or blocks, and then resumes `one`. If the two can deadlock, a pause after some statement shows it. Pauses are
+ * found by binary search: a later pause of `one` never lets `other` get further. If `other` blocks at the same
+ * statement for two pauses, the pauses between them are skipped, because the earlier one leaves `one` the most
+ * statements.
  * @param places number of locking statements of `one`
  * @returns the locking statements of `one` after whose pause PostgreSQL detected a deadlock
  */

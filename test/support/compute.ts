@@ -94,7 +94,7 @@ export async function computeWorld(
   const bus = createMemoryBus()
   const settings: ControlConfig = {
     ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
-    // Long, because simulated hosts only send heartbeats on request of a test.
+    // Long timeout, because simulated hosts send heartbeats only when a test requests them.
     hostTimeoutSeconds: 3600,
     ...config,
   }

@@ -20,7 +20,7 @@ function cpuSeconds() {
 }
 
 const startedAt = performance.now()
-// Subtracted below, because the process may have run other test files before.
+// CPU time that the process has used for earlier test files, to be subtracted.
 const before = cpuSeconds()
 const file = process.env['MOTE_TEST_CPU'] ?? ''
 // This hook runs after those of the test file, because it is in a setup file.

@@ -48,7 +48,7 @@ export interface CrashMatrixOptions<S extends CrashSubject> {
   readonly check: (subject: S, at: { readonly phase: string; readonly fault: Fault }) => Promise<void>
   /** Phases that this subject never enters, and why; every other phase must be reached. */
   readonly unreachable?: Readonly<Record<string, string>>
-  /** Maximum steps per case. Default 200. */
+  /** Maximum number of steps per case. Default: 200. */
   readonly maxSteps?: number
 }
 
@@ -132,7 +132,7 @@ function createInjector<S extends CrashSubject>(
   const original = workflow.phases[phase]
   if (original === undefined) throw new Error(`BUG: ${workflow.kind} has no phase "${phase}"`)
   const plain = (db: Db): Runner => createRunner({ db, workflows: [workflow], log, batch })
-  // `unknown`, because `AnyWorkflow` does not have the type of the resource, which is only passed through here.
+  // The type of the resource is `unknown`, because the handler only passes the resource through.
   const handler = async (step: Step<unknown>) => {
     if (injected || !(await isOurs(options.db, workflow.kind, subject.id, step))) return original(step)
     switch (fault) {

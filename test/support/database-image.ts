@@ -5,7 +5,8 @@ import { buildPostgresImage } from '../../src/agent/image/postgres/build.ts'
 import { recipeDigest } from '../../src/agent/image/postgres/recipe.ts'
 
 /**
- * Major version; MOTE_TEST_POSTGRES selects another one than the distribution's, whose packages are then downloaded.
+ * Major version of PostgreSQL, by default that of Debian 12. MOTE_TEST_POSTGRES selects another version, whose packages
+ * are then downloaded.
  */
 export const databaseVersion = Number(process.env['MOTE_TEST_POSTGRES'] ?? 15)
 

@@ -115,7 +115,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const security = createAuthenticator(deps)
   const { app, streams } = createServer({
     features: (options.features ?? identityFeatures)(deps, security),
-    // No operations besides those of the features.
+    // The server offers only the operations of its features.
     operations: {},
     deps,
     security,

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database server of the control plane.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the control plane's database.
 /**
  * Tests of a managed database as a user sees it: a real PostgreSQL in a real VM, which is reached by running the
  * commands from the API in a shell.
@@ -27,7 +27,7 @@ export interface DatabaseHosts {
    * skipped.
    */
   readonly programs: readonly string[]
-  /** Other reasons to skip the tests. */
+  /** Reasons to skip the tests other than missing programs. */
   readonly missing?: readonly string[]
   readonly config: Partial<AgentConfig>
 }
@@ -234,7 +234,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     await user.delete(`/v1/databases/${id}/branches/trial`)
   })
 
-  it('is restored from a snapshot, and the previous data are kept in another one', async () => {
+  it('is restored from a snapshot, and another snapshot keeps the previous data', async () => {
     await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'thousand' })
     await running('the restored database runs')
     psql = await openTunnel()
@@ -289,7 +289,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect(committed.filter(n => !found.includes(n))).toEqual([])
   })
 
-  it('keeps acknowledged rows when its host is drained during writes, and the same command reaches it', async () => {
+  it('keeps acknowledged rows when its host is drained during writes, under the same psql command', async () => {
     const hosts = async (): Promise<{ id: string; vms: number; hypervisors: { available: boolean }[] }[]> =>
       (await user.get('/v1/admin/hosts')).body
     const [source] = await hosts()

@@ -23,7 +23,7 @@ export interface NatsServerOptions {
   readonly config?: string
   /** Address on which the server listens; default: loopback. */
   readonly host?: string
-  /** Default true. */
+  /** Whether JetStream is enabled; default: true. */
   readonly jetStream?: boolean
 }
 

@@ -1,5 +1,5 @@
 /**
- * True if tests run that run only each night (.github/workflows/nightly.yml), because `npm test` has similar, faster
- * ones.
+ * True in nightly runs (.github/workflows/nightly.yml), which include tests that `npm test` replaces with similar,
+ * faster ones.
  */
 export const isNightly = Boolean(process.env['MOTE_TEST_NIGHTLY'])

@@ -12,7 +12,7 @@ import { type SystemOptions, type TestSystem, testSystem, type TestUser } from '
 export interface RegistrySystem extends AsyncDisposable {
   readonly system: TestSystem
   readonly registry: Registry
-  /** `localhost:<port>`. */
+  /** Address of the registry, as `localhost:<port>`. */
   readonly host: string
 }
 

@@ -30,7 +30,7 @@ type Order =
 export function startReaper(): Reaper {
   const child = spawn(process.execPath, [fileURLToPath(import.meta.url)], {
     stdio: ['pipe', 'ignore', 'inherit'],
-    // In its own process group, because Ctrl-C kills all processes of the terminal's foreground process group.
+    // Start it in a process group of its own: Ctrl-C kills all processes of the terminal's foreground process group.
     detached: true,
     env: {},
   })
@@ -42,7 +42,7 @@ export function startReaper(): Reaper {
     removeAtEnd: directory => report({ remove: directory }),
     forget: pid => report({ forget: pid }),
     async finish() {
-      // Otherwise Node would exit with code 0 while this promise is pending, if nothing else keeps the process alive.
+      // Keep this process alive until the reaper exits: Node would exit with code 0 although this promise is pending.
       child.ref()
       report({ finished: true })
       child.stdin?.end()
@@ -78,7 +78,7 @@ async function main(): Promise<void> {
 
 function kill(pid: number): void {
   try {
-    // Not SIGKILL, which would orphan the children of a PostgreSQL server. On SIGQUIT it kills them.
+    // Send SIGQUIT, on which a PostgreSQL server kills its children. SIGKILL would orphan them.
     process.kill(pid, 'SIGQUIT')
   } catch {
     // The process has already exited.

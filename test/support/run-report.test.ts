@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 let dir = ''
 beforeAll(async () => {
-  // Below the checkout, so that `import 'vitest'` can be resolved.
+  // Use a directory below the checkout, so that `import 'vitest'` can be resolved.
   dir = await mkdtemp(join(root, 'node_modules', '.run-report-'))
 })
 afterAll(() => rm(dir, { recursive: true, force: true }))

@@ -60,7 +60,7 @@ export interface SimHostOptions {
   readonly migrate?: 'live' | 'none'
   /** Hypervisors that the host offers; by default, a simulated one with the options below. */
   readonly offers?: readonly SimOffer[]
-  /** Migrating VMs between all hosts (`SimWorld.wires`). */
+  /** VMs that migrate between simulated hosts (`SimWorld.wires`). */
   readonly wires?: Map<string, SimVm>
   /** Volumes in transfer between all hosts. */
   readonly parcels?: Map<string, SimParcel>
@@ -74,7 +74,7 @@ export interface SimHostOptions {
   readonly truth?: Map<string, string>
   /** Whether a live migration can include volumes; default: true. */
   readonly movesVolumes?: boolean
-  /** Default: true. */
+  /** Whether the host can migrate a paused VM; default: true. */
   readonly movesPaused?: boolean
   /**
    * Whether VM reports carry their time, so that the control plane can ignore reports that arrive out of order;
@@ -177,7 +177,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const known = snapshots.get(desired.snapshotId)
     const source = vms.get(desired.vmId)
     if (known && desired.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
-    // Ignore the same generation, because it means the same desired state.
+    // Ignore a desired state with the generation that is already stored: it contains nothing new.
     if (known && desired.generation > known.put.generation) known.put = desired
     else if (known) return snapshotObserved(desired.snapshotId)
     else if (desired.incoming || desired.arrived) snapshots.set(desired.snapshotId, comingSnapshot(desired))

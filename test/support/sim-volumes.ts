@@ -317,7 +317,7 @@ export function simVolumes(
         vm.disks = [...others, { volumeId, generation, state: 'attached', error: null }]
       } catch (error) {
         if (!(error instanceof Refused)) throw error
-        // The next step retries it.
+        // Leave the volume unattached: the next step tries again.
         return false
       }
       return true

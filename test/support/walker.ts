@@ -15,7 +15,7 @@ export const looks = [
 ]
 
 /**
- * Like `describe`, for suites that need a browser. Without one, the suite is skipped, and its title names the reason.
+ * `describe` for suites that need a browser. Without a browser, the suite is skipped, and its title names the reason.
  */
 export const browserSuite = noBrowser
   ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)

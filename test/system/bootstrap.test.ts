@@ -1,4 +1,7 @@
-/** What `bin/mote` does in a checkout without node_modules. Not repeated on the distribution's PostgreSQL: no database. */
+/**
+ * What `bin/mote` does in a checkout without node_modules.
+ * Not repeated on the distribution's PostgreSQL: this file uses no database.
+ */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
@@ -43,7 +46,7 @@ async function mote(args: readonly string[], npm = 'npm was called'): Promise<Ou
 }
 
 test.each([['--help'], ['help'], ['-h'], ['deploy', '--help'], ['up', '--help'], ['demo', '-h'], ['test', '--help']])(
-  'mote %s %s installs nothing and names the first command',
+  "mote %s %s installs nothing and names the README's first command",
   async (...args) => {
     const { code, stdout, stderr } = await mote(args)
     expect([code, stderr]).toEqual([0, ''])

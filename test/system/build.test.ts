@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the files of a build, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the files of a build, not the database.
 /** The built programs find the files that they need at run time, and start their worker threads. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -9,7 +9,7 @@ const counts = {
 }
 const room = { name: 'test.room', text: `SELECT used_vcpus AS used, vcpus FROM host` }
 
-it('of many concurrent deployments exactly as many are placed as fit, and the next one once another ends', async () => {
+it('exactly as many concurrent deployments as fit are placed, and another one once one of them has ended', async () => {
   await using system = await testSystem({ agents: 0, config: { cpuOvercommit: 1 } })
   await system.addAgent({ capacity: { vcpus: 5, memoryMib: 100_000, diskMib: 1_000_000 } })
   const user = await system.user()

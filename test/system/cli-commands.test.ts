@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /** Runs every CLI command that calls the API once, as a process, and checks its JSON output, exit code and effect. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { cliSystem } from '../support/cli-system.ts'
@@ -170,7 +170,7 @@ it('mote volumes snapshot waits until the snapshot is ready, and shows the progr
   expect(await mote.run(['volumes', 'delete', 'waited', '--yes'])).toMatchObject({ code: 0 })
 })
 
-describe.each(Object.entries(groups))('JSON output of commands for %s', (_name, steps) => {
+describe.each(Object.entries(groups))('with --json, commands for %s print the expected JSON', (_name, steps) => {
   it.each(steps.map(([words, ...rest]) => [words, rest] as const))('mote %s', async (words, [holds, before]) => {
     await before?.()
     const { code, out, err } = await mote.run([...(await wordsOf(words)), '--json'])
@@ -197,7 +197,7 @@ describe('exit codes', () => {
   })
 
   it.each([
-    // Fails because this installation is not connected to a source host (GitHub).
+    // This command fails because the installation is not connected to a source host (GitHub).
     ['repos connect', 1],
     ['repos confirm nothing', 1],
     ['domains verify none.example.com --app web', 1],

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /** `mote compose` as a process, against simulated hosts. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

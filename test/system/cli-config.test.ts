@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /** `mote config` and `mote deploy` with a `mote.toml` file, run as processes against simulated hosts. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -134,7 +134,7 @@ describe('mote deploy with a mote.toml', () => {
     expect(await run('deploy')).toMatchObject({ out: expect.stringContaining('No changes') })
   })
 
-  it('deploys again after a version that failed, without any other change', async () => {
+  it('deploys the unchanged file again if its last version has failed', async () => {
     const domains = 'domains = ["www.example.com", "shop.example.com"]\n'
     await write(domains + first.replace('LEVEL = "debug"', 'MOTE_FAKE = "boot-fails"\nLEVEL = "debug"'))
     expect(await run('deploy --yes')).toMatchObject({
@@ -157,7 +157,7 @@ describe('mote deploy with a mote.toml', () => {
     })
   })
 
-  it('detaches a volume that is removed, and keeps it', async () => {
+  it('detaches a volume that is removed from the file, and does not delete the volume', async () => {
     await write(first.slice(0, first.indexOf('[[volumes]]')))
     expect(await run('deploy --yes')).toMatchObject({ code: 0 })
     expect((await user.get('/v1/volumes')).body).toMatchObject([{ name: 'data', attachments: [] }])
@@ -313,7 +313,7 @@ command = ["node", "${script}"]
     expect(await runs()).toMatchObject([{ status: 'running', memory_mib: 512 }])
   })
 
-  it('get every setting of the file, and lose it again', async () => {
+  it('have every setting that the file has, and no longer those that are removed from it', async () => {
     const settings = {
       command: '["node", "mails.js"]',
       vcpus: '2',
@@ -341,7 +341,7 @@ command = ["node", "${script}"]
     expect((await runs())[0]).toMatchObject({ status: 'running', memory_mib: 512 })
   })
 
-  it('get a new version together with the app, and alone if only they change', async () => {
+  it('get a new version alone if only their settings change, and with the app if its variables change', async () => {
     const before = (await runs()).length
     const web = await deployments()
     await write(workers('other.js'))
@@ -356,7 +356,7 @@ command = ["node", "${script}"]
     expect(await run('config diff')).toMatchObject({ code: 0 })
   })
 
-  it('are pulled into the file after a change elsewhere, and reset without a new version of the app', async () => {
+  it('are pulled into the file after a change elsewhere, and reset by a deploy that leaves the app alone', async () => {
     const web = (await app()).active_deployment_id
     await user.call('PATCH', '/v1/apps/shop-mails', { port: 8080, command: ['false'] })
     expect((await run('config diff')).out).toMatch(

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /** CLI commands for everyday work: the app of a folder, .env files, what changed, and who did what. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -118,7 +118,7 @@ it('mote link links a folder to an app, by name or by choice', async () => {
   expect([chosen.code, chosen.out]).toEqual([0, expect.stringContaining('now act on')])
 })
 
-it('mote ps and mote info repeat with --watch until Ctrl-C', async () => {
+it('mote ps and mote info repeat their output with --watch until Ctrl-C', async () => {
   const cwd = await linked()
   expect((await mote.run(['apps', 'show'], { cwd })).out).toMatch(/name +web/)
   for (const command of ['ps', 'info']) {

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /** CLI commands that open a browser, select a project, manage hosts, or build kernels and images; and Ctrl-C. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /**
  * Every prompt of the CLI: if there is no terminal, the command fails and names the flag or argument that answers the
  * prompt.
@@ -99,7 +99,7 @@ describe('without a terminal', () => {
       const words = question.command.split(' ')
       const { code, err } = await mote.run(words, { cwd })
       expect([code, err]).toEqual([1, expect.stringContaining(question.names)])
-      // The named flag exists.
+      // The command accepts the named flag.
       const { out: help } = await mote.run([...words.filter(word => !word.startsWith('-')), '--help'], { cwd })
       for (const [flag] of question.names.matchAll(/--[a-z-]+/g)) expect(help).toContain(flag)
     },

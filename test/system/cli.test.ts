@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /** Runs the CLI as a process: configuration file, exit codes, JSON output, and prompts on a terminal. */
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ const mote: ReturnType<typeof cli>['run'] = (...call) => cli({ home }).run(...ca
 const moteOnTerminal: ReturnType<typeof cli>['onTerminal'] = (...call) => cli({ home }).onTerminal(...call)
 
 describe('signing in', () => {
-  it('is explained by commands that have no token and exit with 1', async () => {
+  it('is explained by commands without a token, which exit with 1', async () => {
     const { code, err } = await mote(['apps', 'list', '--url', url()])
     expect([code, err]).toEqual([1, expect.stringContaining('mote login')])
   })
@@ -109,7 +109,7 @@ describe('an app', () => {
     expect(back).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
   })
 
-  it('is not changed by deploy --dry-run, which explains where it would go', async () => {
+  it('is not changed by deploy --dry-run, which prints the host that a VM would run on', async () => {
     const before = await user.get('/v1/apps/shop/deployments')
     const { code, out } = await mote(['deploy', '--image', 'oci:hello', '--dry-run'], { cwd: folder })
     expect([code, out]).toEqual([0, expect.stringMatching(/^It would go to /)])
@@ -225,14 +225,14 @@ describe('launching a folder', () => {
     expect((await user.get('/v1/apps/procs')).body.release_command).toEqual(['/bin/sh', '-c', 'node migrate.js'])
   })
 
-  it('an unknown app is reported with advice on what to check', async () => {
+  it('mote status of an app that does not exist fails with advice on what to check', async () => {
     expect(await mote(['status', '--app', 'no-such-app'])).toMatchObject({
       code: 1,
       err: expect.stringContaining('Check the names that you gave'),
     })
   })
 
-  it('names the required flags if there is no terminal for prompts', async () => {
+  it('without a terminal for prompts fails and names the required flags', async () => {
     const folder = await mkdtemp(join(home, 'unasked-'))
     expect(await mote(['launch'], { cwd: folder })).toMatchObject({
       code: 1,

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the package, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the package, not the database.
 /**
  * The npm package `@mote/client` as users get it: packed, installed into an empty folder, type-checked, and used with a
  * running cloud.

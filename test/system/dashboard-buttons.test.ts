@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 /**
  * Clicks each button on the pages of apps, deployments, hosts and repositories once and checks its effect, except those
  * that dashboard.test.ts clicks.
@@ -64,9 +64,9 @@ browserSuite('the buttons of the dashboard', () => {
     const save = async (policy: string, most: string) => {
       await ada.open('/apps/web/settings', 'web')
       await ada.field('Restart').selectOption(policy)
-      await ada.field('Most restarts').fill(most)
+      await ada.field('Maximum restarts').fill(most)
       await ada.page
-        .locator('form', { has: ada.field('Most restarts') })
+        .locator('form', { has: ada.field('Maximum restarts') })
         .getByRole('button')
         .click()
       await ada.says('Settings saved')

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 /**
  * Everyday work in the dashboard: see what serves and why a deployment failed, compare, restart, roll back, set
  * variables.

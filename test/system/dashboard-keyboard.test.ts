@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 /** Using the dashboard with the keyboard only, persistent filters, and the size of the first load. */
 import type { Page } from 'playwright-core'
 import { expect, it, vi } from 'vitest'
@@ -74,7 +74,7 @@ browserSuite('the dashboard by keyboard', () => {
     const count = await page.evaluate<number>(`${reachable}.length`)
     expect(count).toBeGreaterThan(10)
     const invisible: string[] = []
-    // More presses than elements, because lists may grow in the meantime.
+    // Press Tab more often than there are elements, because lists may grow in the meantime.
     for (let presses = 0; presses < count + 20; presses++) {
       await page.keyboard.press('Tab')
       const focused = await page.evaluate<{ isVisible: boolean; what: string } | undefined>(markFocused)
@@ -131,7 +131,7 @@ browserSuite('the dashboard by keyboard', () => {
     await ada.row('pictures').waitFor()
     await page.waitForURL(/volumes_status=attached/)
     expect(await ada.row('ledger').count()).toBe(0)
-    // A filter in the URL overrides the remembered one.
+    // A filter in the URL overrides the remembered filter.
     await ada.open('/volumes?volumes_status=detached', 'Volumes')
     await ada.row('ledger').waitFor()
     expect(await ada.row('pictures').count()).toBe(0)

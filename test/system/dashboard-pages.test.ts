@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 /**
  * Opens every page of the dashboard with data, in light and dark theme, at desktop and phone width. Each must be
  * accessible, fit into the window, and log no errors. Stores screenshots in `.cache/screenshots`; with MOTE_SCREENSHOTS

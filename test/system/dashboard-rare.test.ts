@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 /** Rarely used actions in the dashboard, such as cancelling, restoring, paying and uploading a folder. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

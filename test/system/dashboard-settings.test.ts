@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 /**
  * Clicks each button on the pages of volumes, databases, projects and the account once and checks its effect, except
  * those that dashboard.test.ts clicks.
@@ -29,7 +29,7 @@ browserSuite('settings in the dashboard', () => {
       everyMs: 100,
     })
 
-  it('volume page: snapshots are scheduled, taken, restored and deleted, and then the volume', async () => {
+  it('volume page: snapshots are scheduled, taken, restored and deleted, and the volume is deleted', async () => {
     await ada.open('/volumes', 'Volumes')
     await ada.page.getByRole('link', { name: 'data', exact: true }).click()
     await ada.field('How often').selectOption('1440')
@@ -129,7 +129,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says(/25/)
   })
 
-  it('notifications page: unread ones are filtered and marked as read, and the badge disappears', async () => {
+  it('notifications page: unread notifications are filtered and marked as read, and the badge disappears', async () => {
     await ada.open('/notifications', 'Notifications')
     await ada.page.getByRole('button', { name: /^Notifications, \d+ unread$/ }).waitFor()
     await ada.page.getByRole('switch', { name: 'Only unread' }).click()

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 /** Finding and deploying templates in the dashboard, and continuing a failed deployment. */
 import { expect, it, vi } from 'vitest'
 import { overflow, seriousFindings } from '../support/browser.ts'

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the browser, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the browser, not the database.
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { TOTP } from 'otpauth'

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database server of the control plane.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the control plane's database.
 import { driverCases } from '../support/agent/hypervisor.ts'
 import { testManagedDatabase } from '../support/managed-database.ts'
 

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database server of the control plane.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the control plane's database.
 /**
  * A database whose backups and WAL archive go to object storage, and a point-in-time restore from there. PostgreSQL and
  * pgBackRest run in a real VM; a strict S3 test server runs in another network namespace.
@@ -116,7 +116,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     return text.trim()
   }
 
-  it('stores WAL and full backups there', async () => {
+  it('stores WAL and full backups in the bucket', async () => {
     id = (await user.post('/v1/databases', { name: 'ledger', engine: 'postgres' })).body.id
     const target = { endpoint, bucket: 'backups', access_key: key.access, secret_key: key.secret }
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, {
@@ -134,7 +134,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     expect(await backups()).toMatchObject({ target: 's3://backups/mote', error: null })
   })
 
-  it('accepts a rotated password at once, and no longer the old one', async () => {
+  it('accepts a rotated password and rejects the old one at once', async () => {
     const before = (await user.get(`/v1/databases/${id}/connection`)).body.psql_command
     await user.post(`/v1/databases/${id}/rotate-password`)
     await until(async () => (await user.get(`/v1/databases/${id}/connection`)).status === 200, {

@@ -1,9 +1,9 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database server of the control plane.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the control plane's database.
 import { driverCases } from '../support/agent/hypervisor.ts'
 import { isNightly } from '../support/nightly.ts'
 import { testManagedDatabase } from '../support/managed-database.ts'
 
-/** If gVisor works here, these tests run under emulation only each night: on gVisor they take a tenth of the time. */
+/** Under emulation, these tests take ten times as long as on gVisor. So if gVisor works here, they run each night. */
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 const isCovered = !isNightly && gvisor?.skip === false
 

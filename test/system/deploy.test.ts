@@ -17,7 +17,7 @@ const viaGateway = (port: number, host: string) =>
       .end()
   })
 
-describeEachPostgres('an app from creation to deletion', postgres => {
+describeEachPostgres('an app', postgres => {
   let system: TestSystem
   let user: TestUser
   beforeAll(async () => {

@@ -32,7 +32,7 @@ const counts = async () =>
     })
   )[0]
 
-it('a deployment of an app that keeps crashing fails with the last log lines, and restarts end', async () => {
+it('a deployment of an app that keeps crashing fails with the last log lines, and its VM is removed', async () => {
   await user.post('/v1/apps', { name: 'loop', git_url: '', drain_timeout: 0 })
   await user.call('PUT', '/v1/apps/loop/env/MOTE_FAKE', { value: 'crash' })
   const { job_id } = (await user.post('/v1/apps/loop/deploy', { image: 'example/app:1' })).body

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests processes, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests processes, not the database.
 /**
  * A program that cannot start exits within seconds and prints one sentence with the reason, so that its supervisor can
  * restart it. Tested with the built program, and partly with the sources.
@@ -129,7 +129,7 @@ const editedHistory = async (undo: AsyncDisposableStack) => {
   await old.db.run(statement('starts.edit', "UPDATE schema_migration SET checksum = 'other' WHERE number = 1"))
   return env({ DATABASE_URL: old.url })
 }
-/** A fault: the database accepts no more sessions, for a role without superuser rights, which have no such limit. */
+/** A fault: the database accepts no more sessions. The role is no superuser, because superusers have no such limit. */
 const noSessionLeft = async (undo: AsyncDisposableStack) => {
   const busy = undo.use(await testDatabase())
   const name = /\/(test_\w+)\?/.exec(busy.url)?.[1] ?? ''
@@ -188,7 +188,7 @@ const databaseHangs = (at: RegExp): Expected => ({
 })
 const shortSecret: Expected = { fault: () => env({ MOTE_SECRET_KEY: 'short' }), says: /secret key is shorter than 32/ }
 const fullDisk: Expected = { fault: full, says: /[Nn]o space/ }
-const readOnlyData: Expected = { fault: readOnly, says: /read-only|cannot be made/ }
+const readOnlyData: Expected = { fault: readOnly, says: /read-only|cannot be created/ }
 const noDirectory: Expected = {
   fault: () => ({ args: ['--data', '/dev/null/data'], env: { MOTE_DATA: '/dev/null/data' } }),
   says: /not a directory/,
@@ -332,7 +332,10 @@ const cases = programs.flatMap(program =>
   Object.entries(faults[program]).map(([what, expected]) => ({ program, what, expected })),
 )
 
-/** One fault of each program, for the sources: they differ from the built program only in how modules are loaded. */
+/**
+ * One fault of each program, for runs of the sources. These differ from the built program only in how modules are
+ * loaded.
+ */
 const first = programs.flatMap(program => cases.filter(one => one.program === program).slice(0, 1))
 const artifacts = [
   { name: 'the sources', main: 'src/cli/main.ts', faulty: first },
@@ -340,23 +343,27 @@ const artifacts = [
 ] as const
 
 describe.skipIf(natsMissing).each(artifacts)(`$name ${natsMissing ?? ''}`, ({ main, faulty }) => {
-  // Concurrently, because most wait for a timeout. Each has its own database, because a control plane waits for the
-  // locks of another on the same one.
-  it.concurrent.each(faulty)('mote $program exits when $what', { timeout: 60_000 }, async ({ program, expected }) => {
-    if (needsMount.has(expected) && !canMount) return
-    await using undo = new AsyncDisposableStack()
-    const { url } = program === 'control' || program === 'up' ? undo.use(await testDatabase()) : database
-    const usual = well[program](url)
-    const fault = await expected.fault(undo, url)
-    const ended = await start(main, program, {
-      args: [...usual.args, ...(fault.args ?? [])],
-      env: { ...usual.env, ...fault.env },
-      inside: fault.inside ?? [],
-    })
-    expect(ended).toMatchObject({ code: 1, signal: null, sentences: [expect.stringMatching(expected.says)] })
-    expect(ended.sentences[0]).not.toMatch(/\n|node_modules|^\s*at /)
-    expect(ended.ms).toBeLessThan(promisedMs(10_000))
-  })
+  // The tests run concurrently, because most of them wait for a timeout. Each has its own database, because two control
+  // planes on one database would wait for each other's locks.
+  it.concurrent.each(faulty)(
+    'mote $program exits with a sentence on the reason when $what',
+    { timeout: 60_000 },
+    async ({ program, expected }) => {
+      if (needsMount.has(expected) && !canMount) return
+      await using undo = new AsyncDisposableStack()
+      const { url } = program === 'control' || program === 'up' ? undo.use(await testDatabase()) : database
+      const usual = well[program](url)
+      const fault = await expected.fault(undo, url)
+      const ended = await start(main, program, {
+        args: [...usual.args, ...(fault.args ?? [])],
+        env: { ...usual.env, ...fault.env },
+        inside: fault.inside ?? [],
+      })
+      expect(ended).toMatchObject({ code: 1, signal: null, sentences: [expect.stringMatching(expected.says)] })
+      expect(ended.sentences[0]).not.toMatch(/\n|node_modules|^\s*at /)
+      expect(ended.ms).toBeLessThan(promisedMs(10_000))
+    },
+  )
 })
 
 async function start(main: string, program: Program, { args, env: variables, inside = [] }: Surroundings) {
@@ -379,12 +386,12 @@ async function start(main: string, program: Program, { args, env: variables, ins
     recordOutput(text)
     output += text
   })
-  // Longer than the limit that is asserted, so that a failure shows the output.
+  // This time limit is longer than the 10 s that the test asserts, so that a slow exit still shows the output.
   const timer = setTimeout(() => child.kill('SIGKILL'), 30_000)
   const [code, signal] = await once(child, 'close')
   clearTimeout(timer)
   reaper.forget(child.pid ?? 0)
-  // All lines but log lines, which are JSON.
+  // Keep only the lines that are not log lines (JSON).
   const sentences = output.split('\n').filter(line => line !== '' && !line.startsWith('{'))
   return { code, signal, sentences, ms: performance.now() - begun }
 }

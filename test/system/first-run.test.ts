@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the first steps of a new user, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the first steps of a new user, not the database.
 /** A new account gets to a running app in three clicks, or two commands. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -36,7 +36,7 @@ browserSuite('the first run in the dashboard', () => {
   })
 
   it("takes three clicks from the sign-up form to the sample app's page", async () => {
-    // Not `visit`, which reports requests to other origins: the app that this page opens has another origin.
+    // Do not use `visit`, which reports requests to other origins: the app that this page opens has another origin.
     const context = await browser.newContext({ baseURL: base, viewport: { width: 390, height: 844 } })
     context.setDefaultTimeout(25_000)
     let clicks = 0

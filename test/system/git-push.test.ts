@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests builds in real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests builds in real VMs, not the database.
 /**
  * From a git push to a served page: a real Git repository over HTTP, a signed webhook, a build in a real VM, a rollout.
  */
@@ -17,11 +17,11 @@ interface Log {
 }
 
 const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
-/** This machine's cache, which records that gVisor works on it; finding that out takes twenty starts. */
+/** This machine's cache, which records that gVisor works here. Without the record, an agent starts gVisor 20 times. */
 const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
 /**
- * Hypervisor of builders: gVisor if possible, because emulation takes more CPU. src/agent/build/builds.test.ts covers
- * it.
+ * Hypervisor of build VMs: gVisor if possible, because emulation takes more CPU time. src/agent/build/builds.test.ts
+ * covers builds under emulation.
  */
 const guests = gvisor?.config ?? { hypervisor: 'qemu', network: 'user' }
 const needed = [...(gvisor ? [] : ['qemu-system-x86_64']), 'umoci', 'mke2fs', 'git']

@@ -1,5 +1,5 @@
 /**
- * Not repeated on the distribution's PostgreSQL: this tests hosts and packets, not the database.
+ * Not repeated on the distribution's PostgreSQL: this file tests hosts and packets, not the database.
  * Two hosts in network namespaces with a WireGuard mesh between them. Apps on both hosts reach each other by name, the
  * link is cut, and a VM moves through the tunnel while a client holds a connection to it.
  */
@@ -164,7 +164,10 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
   })
 })
 
-/** Returns a command that runs the script in its own session: `exec` kills processes left in the command's session. */
+/**
+ * Returns a command that runs the script in the background, in a session of its own: when `exec` ends, it kills all
+ * processes left in its session.
+ */
 const inBackground = (script: string) =>
   `rm -f /tmp/begun; setsid sh -c '>/tmp/begun; ${script}' </dev/null >/dev/null 2>&1 & while [ ! -e /tmp/begun ]; do sleep 0.1; done`
 

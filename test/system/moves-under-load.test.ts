@@ -1,5 +1,5 @@
 /**
- * Not repeated on the distribution's PostgreSQL: this tests real VMs, not the database. A VM moves back and forth
+ * Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the database. A VM moves back and forth
  * between two agents while requests arrive through two gateways. MOTE_MOVES sets the number of moves.
  */
 import { homedir } from 'node:os'
@@ -50,7 +50,7 @@ describe.skipIf(why !== '')(`moves under load on ${network} ${why}`, { timeout: 
     await system[Symbol.asyncDispose]()
   })
 
-  it(`every ordinary request is answered during ${moves} moves`, async () => {
+  it(`no HTTP request fails during ${moves} moves of the VM`, async () => {
     const app = { name: 'loops', git_url: '', health_check_path: '/health', drain_timeout: 0 }
     const { hostname } = (await user.post('/v1/apps', app)).body
     const job = (await user.post('/v1/apps/loops/deploy', { image: 'oci:loops' })).body.job_id

@@ -1,6 +1,7 @@
 /**
- * Not repeated on the distribution's PostgreSQL: tests rules of the API, not the database. While a VM, its volumes and
- * its snapshots move to another host, the API rejects operations that need them on the source.
+ * Not repeated on the distribution's PostgreSQL: this file tests rules of the API, not the database.
+ * While a VM, its volumes and its snapshots move to another host, the API rejects operations that need them on the
+ * source.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'

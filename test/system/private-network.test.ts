@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the database.
 /** Private networks between real VMs: names, addresses, and firewall rules that take effect on a running VM. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -100,7 +100,7 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
     expect(await through()).toBe(200)
     const after = await status('shop')
     expect([after.vm_id, after.started_at, after.status]).toEqual([before.vm_id, before.started_at, 'running'])
-    // Documented limit: one second. `promisedMs` allows more on an overloaded machine.
+    // The documentation promises one second; `promisedMs` allows more on an overloaded machine.
     expect(tookMs).toBeLessThan(promisedMs(1_000))
   })
 })

@@ -1,5 +1,5 @@
 /**
- * Not repeated on the distribution's PostgreSQL: this tests processes, not the database.
+ * Not repeated on the distribution's PostgreSQL: this file tests processes, not the database.
  * The programs as an operator runs them on several machines: separate processes that share PostgreSQL and a real
  * nats-server, on which each has only the permissions that it needs. The tests kill them at arbitrary moments.
  */

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests a document and the CLI, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests a document and the CLI, not the database.
 /** Runs the commands of docs/quickstart.md in their order, as a user who signs in with a password. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

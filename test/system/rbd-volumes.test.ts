@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests hosts that share storage, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests hosts that share storage, not the database.
 /**
  * A volume in a storage pool that all hosts share (Ceph RBD, with strict fakes of its programs) moves between hosts:
  * with its VM, and when its host is lost and returns. Two hosts must never be able to write at the same time.

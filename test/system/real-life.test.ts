@@ -1,5 +1,5 @@
 /**
- * Not repeated on the distribution's PostgreSQL: this tests real VMs, not the database. All operations on one VM
+ * Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the database. All operations on one VM
  * through the API, with two agents: deploy, pause, resume, snapshot, restore, attach and detach a volume, balloon,
  * live migration under load, stop, delete. Afterwards nothing of the VM is left.
  */
@@ -25,7 +25,7 @@ const network = process.getuid?.() === 0 ? 'tap' : 'user'
 /** Long timeout, because emulated guests share the cores with other tests. */
 const patient = { timeoutMs: 90_000, everyMs: 20 }
 
-describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 240_000 }, () => {
+describe.skipIf(why !== '')(`a VM on ${network} ${why}`, { timeout: 240_000 }, () => {
   let system: TestSystem
   let user: TestUser
   let agents: Agent[]
@@ -40,7 +40,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
   const ask = async (path = '/') => (await viaGateway(system.gateway.port, hostname, path)).status
   const answers = () => until(async () => (await ask()) === 200, { ...patient, what: 'an answer through the gateway' })
   const sh = async (script: string) => (await user.post(at('exec'), { command: ['sh', '-c', script] })).body.stdout
-  /** Tap devices that VMs of this test have used. Other tests use others at the same time. */
+  /** Tap devices that VMs of this test have used, as other tests have taps on this machine at the same time. */
   const taps = new Set<string>()
   const noteTaps = async () => {
     for (const dir of ['host-1', 'host-2'].map(name => join(dirOf(name), 'vms')))
@@ -69,7 +69,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
   }, 180_000)
   afterAll(async () => system[Symbol.asyncDispose]())
 
-  it('begins with a deployment, after which the VM serves', async () => {
+  it('serves after it was deployed', async () => {
     const app = { name: 'hello', git_url: '', health_check_path: '/health', drain_timeout: 0 }
     hostname = (await user.post('/v1/apps', app)).body.hostname
     job = (await user.post('/v1/apps/hello/deploy', { image: 'oci:hello' })).body.job_id
@@ -79,7 +79,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     await noteTaps()
   })
 
-  it('includes pausing and resuming', async () => {
+  it('serves again after a pause', async () => {
     await sh('echo before > /tmp/life')
     await user.post(at('pause'))
     await reaches('paused')
@@ -89,7 +89,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await sh('cat /tmp/life')).toBe('before\n')
   })
 
-  it('includes restoring a snapshot', async () => {
+  it('continues with the memory and disk of a restored snapshot', async () => {
     expect((await user.post(at('snapshot'), { snapshot_name: 'good' })).status).toBe(200)
     const snapshot = async () => (await user.get(at('snapshots'))).body[0]
     await until(async () => (await snapshot()).status !== 'creating', { ...patient, what: 'the snapshot to end' })
@@ -108,7 +108,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     await answers()
   })
 
-  it('includes attaching and detaching a volume', async () => {
+  it('attaches and detaches a volume while it runs', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'attic', size_mib: 32 })).body
     const mount = { volume_id: id, mount_point: '/attic' }
     const volume = async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id)
@@ -128,7 +128,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await ask()).toBe(200)
   })
 
-  it('includes shrinking and growing its memory with the balloon', async () => {
+  it('shrinks and grows its memory with the balloon', async () => {
     const actual = async () => (await user.get(at('balloon'))).body.actual_memory_mib
     await user.post(at('balloon'), { target_memory_mib: 256 })
     await until(async () => (await actual()) <= 260, { ...patient, what: 'the guest to shrink' })
@@ -137,7 +137,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await ask()).toBe(200)
   })
 
-  it('includes a move to the other host under load, without a failed request', async () => {
+  it('moves to the other host under load without a failed request', async () => {
     const from = (await status()).host_id
     const target = agents.find(agent => agent.hostId !== from)
     const failures: string[] = []
@@ -174,7 +174,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await sh('echo moved > /tmp/life && sync && cat /tmp/life')).toBe('moved\n')
   })
 
-  it('ends with its deletion, after which no row, file or process of it is left', async () => {
+  it('leaves no row, file or process after its deletion', async () => {
     await user.delete(at())
     await reaches('stopped')
     await user.delete('/v1/apps/hello')

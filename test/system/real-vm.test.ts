@@ -38,7 +38,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
           MOTE_CAPTCHA: 'off',
           MOTE_LOG_LEVEL: 'info',
           MOTE_RATE_LOGIN: '1000',
-          // Otherwise gVisor would be used on machines that have it.
+          // By default, `mote up` would use gVisor on machines that have it.
           MOTE_HYPERVISOR: 'qemu',
         },
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -104,7 +104,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('is deployed despite kill -9 of mote up, and later survives another one', async () => {
+  it('is deployed although mote up is killed meanwhile, and keeps running when mote up is killed again', async () => {
     await start()
     await signIn()
     const app = (

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the registry, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the registry, not the database.
 /**
  * Runs the conformance suite of the OCI distribution specification against the installation's own registry, with its
  * access tokens. The suite is a Go module, which is fetched from the Go module proxy.

@@ -231,8 +231,8 @@ it('every source file that opens a session, socket or file has cases', () => {
 
 for (const [file, own] of Object.entries(cases))
   describe.skipIf(natsMissing !== undefined && file.includes('nats'))(file, () => {
-    it.each(Object.entries(own))('leaves nothing open when %s', async (_what, work) => {
-      // Run it once before counting, because the first run opens connections that remain open.
+    it.each(Object.entries(own))('no session, socket or file stays open when %s', async (_what, work) => {
+      // Run the case once before counting, because its first run opens connections that remain open.
       await work()
       const before = await settled()
       for (let time = 0; time < 3; time++) await work()

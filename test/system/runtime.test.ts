@@ -126,7 +126,7 @@ describe('the migration of a VM', () => {
 })
 
 describe('a running VM', () => {
-  it('has a balloon target between its floor and the memory size', async () => {
+  it('accepts balloon targets only between its minimum memory and its memory size', async () => {
     const job = await deploy()
     const { vm_id } = await status(job)
     expect((await user.get(at(job, 'balloon'))).body).toMatchObject({

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests agents and gateways, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests agents and gateways, not the database.
 /** Scale to zero and back, with a real agent and a real gateway. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { viaGateway } from '../support/http.ts'

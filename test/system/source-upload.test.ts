@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests builds in real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests builds in real VMs, not the database.
 /**
  * Uploading a local folder as an app's source: from the archive to a served page, and archives that must be rejected.
  */
@@ -188,7 +188,7 @@ describe('an uploaded source', () => {
 })
 
 const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
-/** Each night in emulated guests; in each run, builds.test.ts and crash.test.ts of the agent build in those. */
+/** Whether builds run in emulated guests: each night, or without gVisor. builds.test.ts and crash.test.ts always do. */
 const isEmulated = isNightly || gvisor === undefined
 const guests = isEmulated ? { hypervisor: 'qemu' as const, network: 'user' as const } : gvisor.config
 const needed = [...(isEmulated ? ['qemu-system-x86_64'] : []), 'umoci', 'mke2fs']

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests the templates, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests the templates, not the database.
 /**
  * Deploys templates to simulated hosts, with the CLI and with the code that the dashboard uses: some with every change,
  * all of them each night. src/cli/templates.test.ts plans all of them with every change.
@@ -23,7 +23,7 @@ import { until } from '../support/wait.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 const all = await templates(undefined)
-/** Templates of every change: together they use every key of compose files that any template uses. */
+/** Templates that are tested with every change. Together they use every key of compose files that any template uses. */
 const examples = ['adminer', 'directus', 'mattermost', 'minio', 'prometheus']
 const chosen = all.filter(({ name }) => isNightly || examples.includes(name))
 let system: TestSystem
@@ -116,7 +116,7 @@ async function clear(user: TestUser): Promise<void> {
 const keysOf = (some: readonly Template[]) =>
   new Set(some.flatMap(({ compose }) => Object.values<object>(parse(compose).services).flatMap(Object.keys)))
 
-it('the templates of every change use each key that any template uses', () =>
+it('the templates that are tested with every change use each key that any template uses', () =>
   expect(keysOf(all.filter(({ name }) => examples.includes(name)))).toEqual(keysOf(all)))
 
 it.each(chosen.map(template => [template.name, template] as const))(

@@ -1,6 +1,6 @@
 /**
- * Not repeated on the distribution's PostgreSQL: this tests log lines. A trace id is passed from the request through
- * the bus to the host.
+ * Not repeated on the distribution's PostgreSQL: this file tests log lines.
+ * A trace id is passed from the request through the bus to the host.
  */
 import { Writable } from 'node:stream'
 import { pino } from 'pino'

@@ -51,7 +51,8 @@ it('two idle control planes open no further database sessions', async () => {
     },
   )
   const before = await database.db.one(sessions)
-  // The planes compete for the lock of each sweep, and one of them tries each second to take that of the event relay.
+  // The control planes compete for the lock of each sweep. The one that does not relay events tries each second to take
+  // the lock of the relay.
   await until(async () => (await runs()) >= settled + 12, {
     timeoutMs: 30_000,
     everyMs: 100,

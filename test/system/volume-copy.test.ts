@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the database.
 /**
  * A volume snapshot on a file system without reflinks: QEMU copies the volume while its VM keeps writing, and the copy
  * contains the state of one instant.
@@ -61,7 +61,7 @@ describe.skipIf(missing.length > 0)(`a volume that is copied while its VM runs $
     }
   }
 
-  it('has the state of one instant in its copy, and the VM pauses for less time than copying takes', async () => {
+  it('has a copy with the state of one instant, and pauses its VM for less time than the copying takes', async () => {
     const id = (await user.post('/v1/volumes', { name: 'data', size_mib: 512 })).body.id
     const sh = await deployed('writer', id)
     await sh('yes something | head -c 200000000 > /data/bulk && sync')

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the database.
 /**
  * Volumes that move between hosts through the API: detached, with simulated VMs that stop for the move, and with a real
  * VM that keeps running.

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: tests real VMs, not the database.
+// Not repeated on the distribution's PostgreSQL: this file tests real VMs, not the database.
 /** Volumes of real VMs, from the API to the disk, on a file system with reflinks if possible. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -139,7 +139,7 @@ describe('volumes', () => {
 })
 
 describe('attaching a volume', () => {
-  it('mounts it at /data by default, from the next start of a VM', async () => {
+  it('mounts it at /data by default, from the next start of a VM on', async () => {
     const [{ id, name }, { id: appId, name: appName }] = [await create(), await app()]
     const attached = await attach(appId, { volume_id: id })
     expect(attached.body).toMatchObject({ id, name, mount_point: '/data', access_mode: 0, status: 'waiting' })
@@ -181,7 +181,7 @@ describe('attaching a volume', () => {
     expect(answer.body.details[0]).toMatchObject({ field: 'mount_point', message: expect.stringContaining(why) })
   })
 
-  it('allows one writer, or readers but no writer', async () => {
+  it('is allowed for one app that writes, or for several that only read', async () => {
     const [{ id }, one, two] = [await create(), await app(), await app()]
     const answers = await Promise.all([one, two].map(({ id: appId }) => attach(appId, { volume_id: id })))
     expect(answers.map(answer => answer.status).sort()).toEqual([200, 409])
@@ -215,7 +215,7 @@ describe('attaching a volume', () => {
     expect((await attach(appId, { volume_id: second.id, mount_point: '/data/ab' })).status).toBe(200)
   })
 
-  it('lasts until the app is deleted', async () => {
+  it('is undone when the app is deleted', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id })
     await deploy(name)
@@ -340,7 +340,7 @@ describe('a running VM', () => {
     await until(runs, { what: 'the VM to run again' })
     const back = { target_host: 'host-1', target_uri: '' }
     const refusal = async () => (await user.post(at('migration/start'), back)).body.details?.[0]?.message
-    // Before that, moves are rejected with the name of the operation in progress: the restore or the fork.
+    // While the restore or the fork is in progress, moves are rejected for that reason instead.
     await until(async () => /is already on host-1/.test(await refusal()), {
       what: 'the move to be rejected only for its target',
     })
@@ -387,7 +387,7 @@ describe('a running VM', () => {
 })
 
 describe('volume snapshots', () => {
-  it('a snapshot is taken, restored, cloned and deleted', async () => {
+  it('can be taken, restored, cloned and deleted', async () => {
     const { id } = await create()
     const taken = await snapshotReady(id, 'first')
     expect(taken).toMatchObject({ volume_id: id, name: 'first', pause_ms: 0, error: null })
@@ -428,7 +428,7 @@ describe('volume snapshots', () => {
     expect(attached).toMatchObject({ id, mount_point: '/srv/files', status: 'attached', message: null })
   })
 
-  it('of an attached volume report how long its VM was paused, and cannot be restored while it runs', async () => {
+  it('of an attached volume report how long the VM was paused, and cannot be restored while the VM runs', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id })
     await deploy(name)

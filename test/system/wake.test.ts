@@ -1,7 +1,7 @@
 /**
- * Not repeated on the distribution's PostgreSQL: this tests agents and gateways, not the database. Failing wake-ups,
- * and many concurrent requests to a suspended app, with a real gateway and a real agent whose simulated VMs fail on
- * demand.
+ * Not repeated on the distribution's PostgreSQL: this file tests agents and gateways, not the database.
+ * Failing wake-ups, and many concurrent requests to a suspended app, with a real gateway and a real agent whose
+ * simulated VMs fail on demand.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createFakeHost, type FakeHost } from '../../src/agent/hypervisor/fake/host.ts'
@@ -74,7 +74,7 @@ it('a wake-up falls back to booting if the snapshot does not start, while the re
   expect(await status()).toBe('running')
 }, 120_000)
 
-it('an app that cannot be woken answers 503 with Retry-After, stays suspended, and wakes once it can', async () => {
+it('requests to an app that cannot be woken get 503 with Retry-After, and later ones wake it', async () => {
   await asleep()
   broken.boot = true
   const refused = await ask()

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: follows a tutorial with the built program.
+// Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { fastGuests, withDatabases } from './needs.ts'

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: follows a tutorial with the built program.
+// Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
 /** Runs the commands of the first tutorial in their order, with the built program and real VMs. */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'

@@ -1,4 +1,4 @@
-// Not repeated on the distribution's PostgreSQL: follows a tutorial with the built program.
+// Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
 /** Runs only each night: src/agent/build/real-apps.test.ts builds an app of each language with every change. */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'

@@ -1,7 +1,7 @@
-// Not repeated on the distribution's PostgreSQL: follows a tutorial with the built program.
+// Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
 /**
- * Runs the commands of the tutorial "three hosts", with other names and addresses. Each night: in each run,
- * test/system/mesh.test.ts moves VMs between hosts in network namespaces.
+ * Runs the commands of the tutorial "three hosts", with other names and addresses. Runs only each night: with every
+ * change, test/system/mesh.test.ts moves VMs between hosts in network namespaces.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

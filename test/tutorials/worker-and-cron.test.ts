@@ -1,5 +1,8 @@
-// Not repeated on the distribution's PostgreSQL: follows a tutorial with the built program.
-/** Each night: in each run, the other tutorials and `worker` and `jobs` in test/system/cli-config.test.ts cover its commands. */
+// Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
+/**
+ * Runs only each night: with every change, the other tutorials and the tests of `worker` and `jobs` in
+ * test/system/cli-config.test.ts cover the commands of this tutorial.
+ */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { isNightly } from '../support/nightly.ts'

@@ -21,7 +21,7 @@ interface VmPlace {
   readonly vm_id: string
 }
 
-/** Prefix for the keys of a project's data, so that data of another project is never shown. */
+/** Begins the query key with the selected project, so that the cache never returns data of another project. */
 const inProject = (...key: readonly unknown[]) => ['project', currentProject.get(), ...key] as const
 
 async function all<T>(items: AsyncGenerator<T>): Promise<readonly T[]> {
@@ -104,7 +104,9 @@ export const queries = {
         (await api.listRuns({ app_name, query: { job_name, limit: 1 } }, { signal }))[0] ?? null,
       staleTime: 60_000,
     }),
-  /** The log of a run. @param ended_at part of the key, so that the last lines are read once the run has ended */
+  /**
+   * The log of a run. @param ended_at part of the query key, so that the end of the run causes a last read of its log
+   */
   runLog: (app_name: string, run_id: string, ended_at: string | null) =>
     queryOptions({
       queryKey: inProject('runs', app_name, run_id, 'log', ended_at),
@@ -127,7 +129,10 @@ export const queries = {
       queryKey: inProject('deployment', app_name, job_id),
       queryFn: ({ signal }) => api.getDeployment({ app_name, job_id }, { signal }),
     }),
-  /** The diff to another deployment; cached longer, because what a deployment consists of does not change. */
+  /**
+   * The differences between two deployments. Cached longer than other data, because a deployment's configuration does
+   * not change.
+   */
   diff: (app_name: string, job_id: string, base: string) =>
     queryOptions({
       queryKey: inProject('diff', app_name, job_id, base),
@@ -324,7 +329,7 @@ interface Changing {
   readonly state: { readonly data?: readonly { readonly status?: string | undefined }[] | undefined }
 }
 
-/** For `refetchInterval`: polls frequently while an item is being created. */
+/** Polling interval for `refetchInterval`: short while an item of the list is being created. */
 export const whileCreating = ({ state }: Changing) =>
   state.data?.some(one => one.status === 'creating') ? 1000 : 30_000
 

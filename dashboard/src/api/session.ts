@@ -1,7 +1,8 @@
 /**
- * The session (docs/dashboard.md, "Tokens"). The access token lives in memory. On unload, a page passes it on to the
- * next page in the tab, because a reload that interrupts a refresh would end every session: refresh tokens work only
- * once. All tabs share the refresh token, and only one tab at a time may use it (Web Locks).
+ * The session (docs/dashboard.md, "Tokens"). The access token lives in memory. On unload, a page passes the access
+ * token on to the next page in the tab, so that a reload needs no refresh: refresh tokens work only once, so a refresh
+ * that the reload interrupts would end every session. All tabs share the refresh token, and only one tab at a time may
+ * use it (Web Locks).
  */
 import { newKey, type RefreshResponse } from '@mote/client'
 import { createStore } from './store.ts'
@@ -84,7 +85,7 @@ export async function startSession(refresh: Refresh): Promise<void> {
     if (data.kind === 'tokens') enter(data.token)
     if (data.kind === 'ask' && accessToken) say({ kind: 'tokens', token: accessToken })
   })
-  // Fires on unload, also if the page goes into the back/forward cache.
+  // `pagehide` fires on unload, also if the page goes into the back/forward cache.
   addEventListener('pagehide', () => {
     if (accessToken) sessionStorage.setItem(handoverKey, JSON.stringify({ accessToken, ownRefreshToken }))
   })
@@ -103,7 +104,7 @@ function takeOver(): void {
   const left: unknown = text === null ? undefined : JSON.parse(text)
   if (typeof left !== 'object' || left === null) return
   const [access, refresh]: unknown[] = [Reflect.get(left, 'accessToken'), Reflect.get(left, 'ownRefreshToken')]
-  // Another tab signed out while this page was reloading.
+  // A missing refresh token means that another tab signed out while this page was reloading.
   if (isShared && refreshToken() === undefined) return
   if (typeof access === 'string') accessToken = access
   if (typeof refresh === 'string') ownRefreshToken = refresh
@@ -118,7 +119,8 @@ async function askOthers(): Promise<void> {
 export type Refresh = (refreshToken: string, idempotencyKey: string) => Promise<Tokens | undefined>
 
 /**
- * Replaces an access token that the server rejected. One tab at a time refreshes; the tabs after it find the new token.
+ * Replaces an access token that the server rejected. One tab at a time refreshes; tabs that waited for it use the new
+ * token.
  * @returns whether there is a valid token now
  */
 export async function renew(refused: string | undefined, refresh: Refresh): Promise<boolean> {

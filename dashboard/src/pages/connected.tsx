@@ -7,8 +7,8 @@ import { Page } from '../ui/layout.tsx'
 import { Empty, messageOf, Rows } from '../ui/states.tsx'
 
 /**
- * The page to which the source host (such as GitHub) redirects after its integration was installed. Forwards the query
- * parameters to the server, once.
+ * The page to which the code host (such as GitHub) redirects after the user has installed Mote's integration there.
+ * Forwards the query parameters to Mote's server, once.
  */
 export function Connected() {
   const query = useSearch({ from: '/shell/connected' })

@@ -87,7 +87,7 @@ async function createSample() {
     const { job_id } = await api.deployApp({ app_name: app, body: { image: sampleImage } })
     return { app, job: job_id }
   } catch (cause) {
-    // Delete the app, so that this page offers the sample again.
+    // Delete the app of the failed deployment, so that this page offers the sample again.
     await api.deleteApp({ app_name: app })
     throw cause
   } finally {

@@ -31,7 +31,7 @@ export function Hosts() {
           all.length === 0 ? (
             <Card>
               <Empty icon={Server} title="No hosts yet">
-                Start an agent on a machine (mote agent), and it appears here within seconds.
+                Run mote agent on a computer. It appears here as a host within seconds.
               </Empty>
             </Card>
           ) : (
@@ -170,7 +170,13 @@ function Verbs({ host }: { readonly host: Host }) {
         )}
         <MenuItem
           onSelect={() => setAsked('drain')}
-          reason={host.draining ? 'It is draining.' : host.status === 'up' ? undefined : `It is ${host.status}.`}
+          reason={
+            host.draining
+              ? 'The host is already being drained.'
+              : host.status === 'up'
+                ? undefined
+                : `The host is ${host.status}.`
+          }
         >
           Drain …
         </MenuItem>
@@ -178,7 +184,9 @@ function Verbs({ host }: { readonly host: Host }) {
         <MenuItem
           danger
           onSelect={() => setAsked('remove')}
-          reason={host.vms > 0 && host.status !== 'lost' ? 'It runs virtual machines. Drain it first.' : undefined}
+          reason={
+            host.vms > 0 && host.status !== 'lost' ? 'The host runs virtual machines. Drain it first.' : undefined
+          }
         >
           Remove …
         </MenuItem>

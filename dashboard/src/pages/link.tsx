@@ -1,6 +1,6 @@
 /**
- * Pages that links in emails lead to. The secret is in the URL fragment, which browsers do not send to servers. A
- * page sends it only after a click on its button.
+ * Pages that links in emails lead to. The URL fragment contains a secret, because browsers do not send fragments to
+ * servers. A page sends the secret only after a click on its button.
  */
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'

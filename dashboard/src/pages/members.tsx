@@ -232,7 +232,7 @@ function Invite({
 }: {
   readonly slug: string
   readonly reason: string | undefined
-  /** Called with the link of the invitation. */
+  /** Called after the invitation was created, with its link. */
   readonly done: (link: string | undefined) => void
 }) {
   return (

@@ -160,7 +160,9 @@ async function createAndDeploy(values: Values, repositories: readonly Repository
   }
 }
 
-/** A button that leads to the source host, where the owner selects the repositories to grant access to. */
+/**
+ * A button that leads to the code host (such as GitHub), where the owner selects the repositories to grant access to.
+ */
 function Connect() {
   return (
     <ActionButton

@@ -17,7 +17,7 @@ import { Toggle } from '../ui/toggle.tsx'
 import { toneOf } from '../shell/events.ts'
 
 const pageSize = 25
-/** The server's maximum page size. */
+/** Maximum number of notifications that the API returns at once. */
 const most = 100
 
 const dots = { good: 'bg-good', bad: 'bg-bad', info: 'bg-info' } as const

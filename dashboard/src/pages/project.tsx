@@ -26,7 +26,8 @@ export function ProjectSettings() {
   const { slug } = useParams({ from: '/shell/projects/$slug' })
   const projects = useQuery(queries.projects())
   const navigate = useNavigate()
-  // Registries and activity always belong to the selected project, which may be another one.
+  // The registries and the activity on this page belong to the selected project, which may differ from the project
+  // whose settings are shown.
   const current = useProject()
   return (
     <Page title="Project settings">

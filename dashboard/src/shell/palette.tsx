@@ -37,14 +37,14 @@ interface Entry {
   readonly name: string
   readonly icon: LucideIcon
   readonly run: () => void
-  /** Synonyms that also find the entry. */
+  /** Words besides the name with which a search finds the entry. */
   readonly words?: string
 }
 
 /** Maximum number of results: more would make typing slow in a project with thousands of apps. */
 const mostShown = 40
 
-/** Pages of an app: the title, which in lowercase is also the path. */
+/** Titles of an app's pages; each in lowercase is also the page's path. */
 const appPages = [
   ...['Logs', 'Deployments', 'Terminal', 'Files', 'Metrics', 'Scale', 'Jobs', 'Environment', 'Network', 'Volumes'],
   'Settings',
@@ -68,7 +68,7 @@ export default function Palette({ close }: { readonly close: () => void }) {
         />
         <Command.List label="Results" className="mt-3 max-h-[50dvh] overflow-y-auto">
           {found.length === 0 && (
-            // A disabled option, because a listbox must contain options.
+            // The hint is a disabled option, because a listbox must contain options.
             <Command.Item disabled value="none" className="px-2 py-6 text-center text-muted">
               Nothing has this name.
             </Command.Item>

@@ -1,4 +1,4 @@
-/** Breadcrumbs, made from the URL path: most of its parts are already names. */
+/** Breadcrumbs, made from the URL path: most parts of the path are already names. */
 import { useQuery } from '@tanstack/react-query'
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { queries } from '../api/queries.ts'

@@ -12,7 +12,10 @@ export function useProject(): Project | undefined {
   return data?.find(project => project.tenant_id === chosen)
 }
 
-/** Selects the oldest project, which was created with the account, if none is selected or the selected one is gone. */
+/**
+ * Selects the oldest project, which was created with the account, if no project is selected or the selected one no
+ * longer exists.
+ */
 export function useSomeProject(): void {
   const chosen = useStore(currentProject)
   const { data } = useQuery(queries.projects())

@@ -5,7 +5,7 @@ import { extract } from 'tar-stream'
 import { expect, it } from 'vitest'
 import { archiveOf } from './archive.ts'
 
-/** A file as a folder picker returns it. */
+/** Creates a file like those that the browser's folder picker returns. */
 const picked = (path: string, content = '') =>
   Object.defineProperty(new File([content], path.split('/').at(-1) ?? ''), 'webkitRelativePath', {
     value: `shop/${path}`,

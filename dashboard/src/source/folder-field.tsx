@@ -5,7 +5,10 @@ import { Around, useControl } from '../ui/form.tsx'
 
 declare module 'react' {
   interface InputHTMLAttributes<T> {
-    /** Selects a folder instead of files (WICG Entries API); missing in React's types. */
+    /**
+     * Makes the file field select a folder instead of files (WICG Entries API). React's types do not have this
+     * attribute.
+     */
     readonly webkitdirectory?: '' | undefined
   }
 }
@@ -32,7 +35,7 @@ export function FolderField({ required = false }: { readonly required?: boolean 
   )
 }
 
-/** Uploads the files. @returns the source id for a deploy that builds them; undefined if none were chosen */
+/** Uploads the files. @returns the source id for a deploy that builds them; undefined if there are no files */
 export async function sendFolder(app_name: string, files: readonly File[]): Promise<string | undefined> {
   if (files.length === 0) return undefined
   // Load the archive code only when it is used.

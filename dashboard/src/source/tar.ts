@@ -19,7 +19,7 @@ export function ustar(path: string, file: Blob): BlobPart[] {
 function paxPath(path: string): BlobPart[] {
   const text = ` path=${path}\n`
   const bare = encoder.encode(text).length
-  // The length field includes its own digits.
+  // The length at the start of a pax record includes its own digits.
   const length = bare + String(bare + String(bare).length).length
   const record = encoder.encode(`${length}${text}`)
   return [header('pax', record.length, 'x'), record, padding(record.length)]

@@ -8,23 +8,23 @@ import { windowSeconds } from './window.ts'
 
 export interface Series {
   readonly name: string
-  /** A custom property of styles.css, e.g. `--accent`. */
+  /** Color of the line: the name of a CSS custom property in styles.css, such as `--accent`. */
   readonly color: string
-  /** One value per instant; null if unknown. */
+  /** One value for each of the chart's times; null if it is unknown. */
   readonly values: readonly (number | null)[]
 }
 
 interface Props {
   /** Accessible description of the chart and its current value. */
   readonly label: string
-  /** Seconds since 1970, ascending. */
+  /** Times of the values, in seconds since 1970, ascending. */
   readonly times: readonly number[]
   readonly series: readonly Series[]
   readonly format: (value: number) => string
-  /** Smallest value for the upper end of the vertical axis. */
+  /** The vertical axis ends at this value or higher. */
   readonly atLeast: number
   readonly heightPx?: number
-  /** Time span of the chart, which ends at the newest instant. */
+  /** Time span of the chart, which ends at the newest value. */
   readonly spanSeconds?: number
 }
 
@@ -52,7 +52,7 @@ export function Chart({ label, times, series, format, atLeast, heightPx = 160, s
       plot.current?.destroy()
       plot.current = undefined
     }
-    // Only inputs that require a new chart. Data is set through setData below.
+    // A change of one of these inputs requires a new chart. New data does not: it is passed to `setData` below.
   }, [chosen, heightPx, names, atLeast, spanSeconds])
   useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series])
   return (

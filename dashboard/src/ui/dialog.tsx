@@ -1,6 +1,6 @@
 /**
- * Dialogs on the native `<dialog>`: it traps and restores the focus and closes on Escape, without the inline styles
- * that libraries set and the content security policy forbids.
+ * Dialogs on the native `<dialog>`: it traps and restores the focus and closes on Escape, without the inline styles of
+ * dialog libraries, which the content security policy forbids.
  */
 import { X } from 'lucide-react'
 import { type ReactNode, useLayoutEffect, useId, useRef, useState } from 'react'
@@ -25,7 +25,8 @@ export function Dialog({ title, lead, close, children, wide = false }: DialogPro
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
-    // Without this, the browser focuses the close button, which comes first; React does not write `autofocus`.
+    // Focus the first field: the browser would focus the close button, which comes first. React does not write
+    // `autofocus`.
     element?.querySelector<HTMLElement>(fields)?.focus()
     return () => element?.close()
   }, [])
@@ -64,7 +65,7 @@ export function Dialog({ title, lead, close, children, wide = false }: DialogPro
 }
 
 interface Opening {
-  /** Whether the dialog is open from the start, because another element, such as a menu item, has opened it. */
+  /** Whether the dialog is open as soon as it is rendered, because another element, such as a menu item, opens it. */
   readonly open?: boolean
   readonly onClose?: () => void
 }
@@ -141,7 +142,7 @@ export function FormDialog({
  */
 const escaped = (name: string) => name.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
-/** Asks the user to type the name of the resource before deleting it. */
+/** A dialog that asks the user to type the name of a resource before deleting it. */
 export function Destroy({
   name,
   what,
@@ -152,12 +153,12 @@ export function Destroy({
   fields,
   ...opening
 }: Opening & {
-  /** The text to type. */
+  /** Name of the resource, which the user has to type. */
   readonly name: string
   readonly what: string
   readonly consequence: ReactNode
   readonly verb?: string
-  /** Additional fields besides the name. */
+  /** Fields in addition to the one for the name. */
   readonly fields?: ReactNode
   readonly send: (values: Values) => Promise<unknown>
   readonly trigger: (open: () => void) => ReactNode

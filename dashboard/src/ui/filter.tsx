@@ -12,13 +12,13 @@ import { controlLook } from './form.tsx'
 
 type Choice = Readonly<Record<string, string>>
 
-/** Longer values are cut: they can only come from a damaged or foreign URL. */
+/** Maximum length of a filter value from a URL or the browser's storage; longer ones are cut. */
 const mostCharacters = 200
 
 function choiceIn(search: unknown, names: readonly string[]): Choice {
   const given: Record<string, unknown> = typeof search === 'object' && search !== null ? { ...search } : {}
   const known = names.map(name => [name, given[name]] as const)
-  // The router parses `?action=5` as a number.
+  // Convert values to text: the router parses `?action=5` as a number.
   return Object.fromEntries(
     known.flatMap(([name, value]) =>
       typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -40,7 +40,7 @@ function stored(list: string, names: readonly string[]): Choice {
 }
 
 export interface Filter {
-  /** The chosen value; empty shows everything. */
+  /** Returns the chosen value of a filter; empty: the filter shows everything. */
   of(name: string): string
   set(name: string, value: string): void
 }
@@ -48,7 +48,7 @@ export interface Filter {
 /**
  * The filter of one list. The URL takes precedence over the stored choice.
  * @param list key of the list, the same on every page that shows it
- * @param names query parameters of the URL; each list on a page has different ones
+ * @param names query parameters of the URL; lists on the same page need different names
  */
 export function useFilter(list: string, names: readonly string[]): Filter {
   const { pathname, search } = useLocation()
@@ -81,19 +81,19 @@ export interface RowFilter<T> {
   readonly list: string
   /** Accessible name of the search field, such as `Find a volume`; without it there is none. */
   readonly find?: string
-  /** Text in which the words of the search field must occur. */
+  /** Returns the text of a row in which the search looks for its words. */
   readonly text?: (row: T) => string
   readonly status?: (row: T) => string
 }
 
-/** The search field appears from this number of rows on. */
+/** Number of rows from which on the list has a search field. */
 const searchFrom = 6
 
 export interface Filtered<T> {
   /** The filter controls; empty while there is nothing to choose. */
   readonly bar: ReactNode
   shows(row: T): boolean
-  /** Shown instead of the rows if none is left. */
+  /** Message that is shown if no row passes the filters. */
   readonly nothing: string
 }
 

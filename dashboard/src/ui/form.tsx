@@ -22,11 +22,11 @@ const Errors = createContext<FieldErrors>({})
 
 export interface Values {
   text(name: string): string
-  /** Undefined if the field is empty. */
+  /** Returns the text of a field; undefined if the field is empty. */
   optional(name: string): string | undefined
   number(name: string): number | undefined
   checked(name: string): boolean
-  /** Files of a file field; empty if none were picked. */
+  /** Returns the files of a file field; empty if none were selected. */
   files(name: string): readonly File[]
 }
 
@@ -202,12 +202,12 @@ export function TextArea({
 
 type FieldProps = Parameters<typeof Field>[0]
 
-/** The name of a new resource; the first field of its form. */
+/** A field for the name of a new resource; the first field of its form. */
 export const NameField = ({ label = 'Name', name = 'name', ...field }: Partial<FieldProps>) => (
   <Field label={label} name={name} required autoFocus mono autoComplete="off" spellCheck={false} {...field} />
 )
 
-/** A required number. */
+/** A required field for a number. */
 export const NumberField = (field: Omit<FieldProps, 'type' | 'required'>) => <Field type="number" required {...field} />
 
 export function Choice({

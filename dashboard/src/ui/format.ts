@@ -1,6 +1,6 @@
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 
-/** `1.5 GiB`; at most three digits. */
+/** Formats a size with at most three digits, such as `1.5 GiB`. */
 export function bytes(count: number): string {
   let value = count
   let unit = 0
@@ -14,7 +14,7 @@ export function bytes(count: number): string {
 
 export const mib = (count: number) => bytes(count * 1024 * 1024)
 
-/** `340 ms`, `1.2 s`, `3 min 5 s` */
+/** Formats a duration, such as `340 ms`, `1.2 s` or `3 min 5 s`. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${ms < 10 && ms > 0 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
@@ -38,11 +38,11 @@ const steps = [
   ['minute', 60],
 ] as const
 
-/** `5m ago`, `in 2d`, `just now` */
+/** Formats a time relative to now, such as `5m ago`, `in 2d` or `just now`. */
 export function ago(at: Date, now: Date): string {
   const seconds = (at.getTime() - now.getTime()) / 1000
   const step = steps.find(([, size]) => Math.abs(seconds) >= size)
-  // Future times are rounded, so that seven days from now still reads as seven days a second later.
+  // Round times in the future, so that "seven days from now" is still `in 7d` a second later.
   const whole = seconds > 0 ? Math.round : Math.trunc
   return step ? relative.format(whole(seconds / step[1]), step[0]) : 'just now'
 }
@@ -50,7 +50,7 @@ export function ago(at: Date, now: Date): string {
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 export const exactTime = (at: Date) => exact.format(at)
 
-/** The end of an id, because ids begin with a timestamp and share their beginnings. */
+/** Shortens an id to its end, because the beginning is a timestamp, which ids of the same time share. */
 export const shortId = (id: string) => id.slice(-8)
 export const plural = (count: number, one: string, many = `${one}s`) =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`

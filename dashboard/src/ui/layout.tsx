@@ -41,9 +41,9 @@ export function Card({
   readonly lead?: ReactNode
   readonly actions?: ReactNode
   readonly children?: ReactNode
-  /** Whether the content has no padding, for tables and logs. */
+  /** Whether the card's content has no padding, as for tables and logs. */
   readonly flush?: boolean
-  /** Marks a destructive section. */
+  /** Whether the card contains destructive operations, such as a deletion. */
   readonly danger?: boolean
   readonly className?: string
 }) {
@@ -65,7 +65,7 @@ export function Card({
   )
 }
 
-/** A name and its value, one above the other. @param wide spans two columns, for long values */
+/** Shows a name and its value, one above the other. @param wide spans two columns, for long values */
 export function Fact({
   name,
   wide = false,

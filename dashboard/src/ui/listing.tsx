@@ -9,11 +9,11 @@ import { Table, type TableProps } from './table.tsx'
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
   readonly query: UseQueryResult<readonly T[]>
-  /** Shown while the list is empty. */
+  /** The hint that is shown while the list is empty. */
   readonly nothing: { readonly icon: LucideIcon; readonly title: string; readonly text?: ReactNode }
-  /** The create button: beside the title, and in the middle while the list is empty. */
+  /** The create button: beside the list's title, or in its middle while the list is empty. */
   readonly create?: ReactNode
-  /** Shows filter controls; the choice is stored (filter.tsx). */
+  /** Filters of the list. The user's choice is stored (filter.tsx). */
   readonly filter?: RowFilter<T>
 }
 
@@ -56,7 +56,7 @@ const ifAny = <T,>({ query, create }: ListProps<T>) => (query.data && query.data
 
 interface Heading {
   readonly lead?: ReactNode
-  /** Controls that are always shown beside the title. */
+  /** Controls beside the list's title, which are always shown. */
   readonly actions?: ReactNode
 }
 

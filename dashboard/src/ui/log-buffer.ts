@@ -1,17 +1,17 @@
 /** Log lines in memory, limited in number, with the result of a search. Independent of React. */
 import type { LogLine } from '@mote/client'
 
-/** Maximum number of lines: about 15 MB, at about 150 bytes per line. */
+/** Maximum number of log lines in memory: about 15 MB, at about 150 bytes per line. */
 export const mostLines = 100_000
-/** Number of lines to drop at once: dropping shifts all other lines, so it is done rarely and in bulk. */
+/** Number of lines to drop at once when the buffer is full: dropping shifts all other lines, so it should be rare. */
 const dropAtOnce = 10_000
 
 export interface LogBuffer {
-  /** All lines. Extended in place, because copying 100,000 lines for every new one would be too slow. */
+  /** All log lines in memory. Extended in place, because copying 100,000 lines for every new one would be too slow. */
   readonly lines: LogLine[]
-  /** Indexes into `lines` of the search results; undefined if there is no search. */
+  /** Indexes into `lines` of the lines that the search has found; undefined if there is no search. */
   readonly found: number[] | undefined
-  /** Number of lines dropped because of the limit. */
+  /** Number of lines dropped since the log was opened, because of the limit. */
   readonly dropped: number
 }
 
@@ -32,7 +32,7 @@ export const search = (buffer: LogBuffer, wanted: string): LogBuffer => ({
   found: positions(buffer.lines, wanted.toLowerCase()),
 })
 
-/** Appends new lines. @returns a new object over the same arrays, so that React detects the change */
+/** Appends new lines. @returns a new object with the same arrays, so that React detects the change */
 export function append(buffer: LogBuffer, added: readonly LogLine[], wanted: string): LogBuffer {
   const { lines } = buffer
   const first = lines.length
@@ -56,5 +56,5 @@ export const asText = (buffer: LogBuffer): string =>
 
 const escape = String.fromCharCode(27)
 const colors = new RegExp(String.raw`${escape}\[[0-9;]*[A-Za-z]`, 'g')
-/** Removes terminal colors. */
+/** Removes terminal colors (escape sequences) from a line. */
 export const plain = (line: string) => line.replaceAll(colors, '')

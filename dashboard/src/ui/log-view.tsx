@@ -15,21 +15,21 @@ import { append, asText, emptyLog, type LogBuffer, plain, search } from './log-b
 import { Problem } from './states.tsx'
 
 const rowPx = 20
-/** If scrolled at most this far from the end, the view follows new lines. */
+/** If the user has scrolled at most this far from the end, the view follows new lines. */
 const endPx = 40
 
 /** An event of a log stream. */
 export type LogEvent = StreamEvent<{ readonly log: LogLine; readonly snapshot: unknown; readonly gap: unknown }>
 
 interface Props {
-  /** Identifies the log; a new value opens another one. */
+  /** Identifies the log; the view opens another log when this changes. */
   readonly source: string
   readonly open: (options: StreamOptions) => AsyncGenerator<LogEvent>
-  /** Used as file name. */
+  /** File name of the downloaded log. */
   readonly name: string
-  /** False for past lines, which may span several days. */
+  /** Whether the view shows a live log; false: past lines, which may span several days. */
   readonly isLive?: boolean
-  /** Saves the whole log instead of the loaded lines. */
+  /** Downloads the whole log. Without this, the download has only the loaded lines. */
   readonly download?: () => Promise<void>
   readonly className?: string
 }

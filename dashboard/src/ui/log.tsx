@@ -2,7 +2,7 @@ import { type ComponentProps, lazy, Suspense } from 'react'
 import { Skeleton } from './states.tsx'
 import type { LogView } from './log-view.tsx'
 
-/** Loaded lazily: 12 KB that the surrounding page does not need. */
+/** The log view (12 KB), loaded only when a log is shown. */
 const View = lazy(async () => ({ default: (await import('./log-view.tsx')).LogView }))
 
 /** Live lines of a log; see log-view.tsx. */

@@ -11,7 +11,7 @@ export function Meter({
   readonly label: string
   readonly value: number
   readonly max: number
-  /** Formatted value: `3 of 5`. */
+  /** The value as text, such as `3 of 5`. */
   readonly text: string
   readonly bare?: boolean
 }) {

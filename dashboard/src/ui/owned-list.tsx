@@ -9,7 +9,7 @@ import { AddButton, DestroyLink } from './row-actions.tsx'
 import type { Column } from './table.tsx'
 
 interface Adding {
-  /** Label of the button. */
+  /** Text of the button that opens the form. */
   readonly text: string
   readonly look?: 'primary'
   readonly title: string
@@ -29,12 +29,12 @@ interface OwnedListProps<T> extends Pick<ComponentProps<typeof ListCard<T>>, 'no
   readonly title: string
   readonly lead: string
   readonly query: UseQueryResult<readonly T[]>
-  /** Refetches the data that a change makes stale. */
+  /** Refetches the list and other data after an item was added or removed. */
   readonly refresh: () => Promise<unknown>
-  /** Title of the first column. */
+  /** Title of the column with the items' names. */
   readonly heading?: string
   readonly nameOf: (row: T) => string
-  /** Text below the name, in a monospaced font. */
+  /** Returns a text that is shown below an item's name, in a monospaced font. */
   readonly detailOf?: (row: T) => string
   readonly columns: readonly Column<T>[]
   readonly add: Adding

@@ -4,7 +4,7 @@ import type { ComponentProps } from 'react'
 import { Button } from './button.tsx'
 import { Destroy } from './dialog.tsx'
 
-/** Opens the dialog that adds something to a list. */
+/** A button that opens the dialog with which an item is added to a list. */
 export function AddButton({
   text,
   icon: Icon = Plus,
@@ -20,7 +20,7 @@ export function AddButton({
   )
 }
 
-/** A button with only an icon. @param label operation and object, as accessible name and tooltip */
+/** A button with only an icon. @param label accessible name and tooltip, such as `Delete web` */
 export function IconButton({
   icon: Icon,
   label,
@@ -35,7 +35,7 @@ export function IconButton({
 
 type RowDestroy = Omit<ComponentProps<typeof Destroy>, 'trigger'> & { readonly reason?: string | undefined }
 
-/** An icon button that opens a dialog, which asks for the name before deleting. */
+/** An icon button that opens a dialog, in which the user types the name of the resource before it is deleted. */
 export function DestroyIcon({
   icon = Trash2,
   label,
@@ -48,7 +48,7 @@ export function DestroyIcon({
   )
 }
 
-/** A text button that opens a dialog, which asks for the name before deleting. */
+/** A text button that opens a dialog, in which the user types the name of the resource before it is deleted. */
 export function DestroyLink({ reason, ...destroy }: RowDestroy & { readonly verb: string }) {
   const label = `${destroy.verb} ${destroy.name}`
   return (

@@ -15,7 +15,7 @@ export function Slider({
   readonly min: number
   readonly max: number
   readonly step: number
-  /** Formatted value: `512 MiB`. */
+  /** The value as text, such as `512 MiB`. */
   readonly text: string
   readonly onChange: (value: number) => void
   readonly disabled?: boolean

@@ -58,7 +58,7 @@ export function Missing({
 }: {
   readonly icon: LucideIcon
   readonly what: string
-  /** Text of the link. */
+  /** Text of the link to the list of such resources. */
   readonly way?: string
 } & Pick<LinkProps, 'to' | 'params'>) {
   return (
@@ -68,7 +68,7 @@ export function Missing({
   )
 }
 
-/** Whether the error says that something does not exist, or is not visible to this account. */
+/** Whether the error says that a resource does not exist, or is not visible to this account. */
 export const isMissing = (error: unknown) => error instanceof ApiFailure && error.status === 404
 
 export function messageOf(error: unknown): string {

@@ -10,7 +10,7 @@ const tones = {
   calm: 'text-muted bg-hover',
 } as const satisfies Record<Tone, string>
 
-/** All state names of the API with their tone (color). `moving`: a transitional state. */
+/** All state names of the API with their tone (color). `moving`: whether the state is a transitional one. */
 const words: Readonly<Record<string, { readonly tone: Tone; readonly moving?: true }>> = {
   running: { tone: 'good' },
   ready: { tone: 'good' },

@@ -4,7 +4,7 @@ import { Ago } from './time.tsx'
 
 interface Heading {
   readonly title: string
-  /** Hidden on narrow screens. */
+  /** Whether the column is hidden on narrow screens. */
   readonly wideOnly?: boolean
   readonly right?: boolean
   readonly className?: string
@@ -22,12 +22,12 @@ interface When<T> extends Heading {
 export type Column<T> = Cell<T> | When<T>
 
 export interface TableProps<T> {
-  /** Accessible name of the table. */
+  /** Accessible name of the table, for screen readers. */
   readonly label: string
   readonly rows: readonly T[]
   readonly columns: readonly Column<T>[]
   readonly keyOf: (row: T) => string
-  /** Buttons at the end of a row. */
+  /** Returns the buttons at the end of a row. */
   readonly actionsOf?: (row: T) => ReactNode
 }
 

@@ -13,7 +13,7 @@ const edgePx = 40
 export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) {
   const bar = useRef<HTMLElement>(null)
   const { pathname } = useLocation()
-  // On a narrow screen, the current tab may be out of view.
+  // On a narrow screen, scroll to the current tab, which may be out of view.
   useEffect(() => {
     const current = bar.current?.querySelector<HTMLElement>('[aria-current=page]')
     if (bar.current && current) bar.current.scrollLeft = current.offsetLeft - bar.current.offsetLeft - edgePx

@@ -6,7 +6,7 @@ import { ago, exactTime } from './format.ts'
 const now = createStore(new Date())
 setInterval(() => now.set(new Date()), 15_000)
 
-/** `5m ago`, with the exact time on hover. */
+/** Shows a time relative to now, such as `5m ago`, with the exact time on hover. */
 export function Ago({ at }: { readonly at: string | null | undefined }) {
   const current = useStore(now)
   if (!at) return <span className="text-faint">never</span>

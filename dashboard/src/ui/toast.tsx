@@ -11,7 +11,7 @@ interface Toast {
 }
 
 const shown = createStore<readonly (Toast & { readonly id: number })[]>([])
-/** How long a message stays: long enough to read it, also with a screen reader. */
+/** How long a toast message stays: long enough to read it, also with a screen reader. */
 const lifeMs = 7000
 const most = 4
 let count = 0

@@ -1,4 +1,4 @@
-/** VitePress's own theme, with a switch between versions of the documents. */
+/** VitePress's default theme, with a menu that switches between versions of the documents. */
 import DefaultTheme from 'vitepress/theme'
 import { h } from 'vue'
 import './style.css'

@@ -1,10 +1,10 @@
-/** The version of the documents, and a switch to the others (`versions.json`, written by build.ts). */
+/** Shows the version of the documents, and a menu of the other versions in `versions.json` (written by build.ts). */
 import { useData } from 'vitepress'
 import { defineComponent, h, onMounted, ref } from 'vue'
 
 interface Version {
   readonly version: string
-  /** Base of its addresses. */
+  /** Prefix of the addresses of this version's pages, such as `/v/1.2.3/`. */
   readonly path: string
 }
 
@@ -17,7 +17,7 @@ async function load(): Promise<readonly Version[]> {
   return Array.isArray(found) ? found.filter(isVersion) : []
 }
 
-/** Opens the same page of the other version if it has one, otherwise its first page. */
+/** Opens the current page in another version of the documents, or the first page if that version has no such page. */
 async function open(path: string, base: string): Promise<void> {
   const same = `${path}${location.pathname.slice(base.length)}`
   const { ok } = await fetch(same, { method: 'HEAD' }).catch(() => ({ ok: false }))
@@ -28,7 +28,7 @@ export const Versions = defineComponent({
   setup() {
     const { site, theme } = useData()
     const all = ref<readonly Version[]>([])
-    // The development server has no such file.
+    // The development server has no versions.json; the menu then shows only the current version.
     onMounted(() =>
       load()
         .then(found => (all.value = found))

@@ -8,18 +8,18 @@ import { RegistryConfig } from './registry-config.ts'
 import { defaultLimits } from './network-limits.ts'
 
 export const AgentConfig = Type.Object({
-  /** Data directory of this agent: VMs, host id. Not shared. */
+  /** Data directory with this agent's VMs and host id. Each agent needs its own. */
   dataDir: Type.String({ minLength: 1 }),
-  /** Kernel, init, image bases: may be shared by the agents of one host. */
+  /** Cache directory for the kernel, init and image bases. The agents of one host may share it. */
   cacheDir: Type.String({ minLength: 1 }),
-  /** OCI layouts for `oci:<name>` references. */
+  /** Directory of the OCI image layouts to which `oci:<name>` references refer. */
   imageDir: Type.String({ minLength: 1 }),
   hostName: Type.String({ minLength: 1 }),
-  /** Id that `mote host add` has assigned to the host; null: generated at the first start. */
+  /** Id that `mote host add` has assigned to the host. Null: the agent generates one at its first start. */
   hostId: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
   /** `auto`: all hypervisors that are installed. Otherwise only the named one; `fake` simulates VMs. */
   hypervisor: Type.Enum(['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake']),
-  /** Paths of the hypervisors' programs; null: searched for on the PATH. */
+  /** Paths of the hypervisors' programs. Null: the agent searches the PATH. */
   programs: Type.Object({
     firecracker: Type.Union([Type.String(), Type.Null()]),
     jailer: Type.Union([Type.String(), Type.Null()]),
@@ -29,8 +29,8 @@ export const AgentConfig = Type.Object({
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
   /**
-   * IPv4 /16 for guests behind taps, which the agents of one host share in /20 slices. Null: in a mesh the /20 that the
-   * control plane assigns to the host, otherwise one of `firstGuests`.
+   * IPv4 /16 for guests behind taps. The agents of one host share it, one /20 each. Null: in a mesh the agent uses the
+   * /20 that the control plane assigns to the host, otherwise a /20 of the default range `firstGuests`.
    */
   subnet: Type.Union([Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }), Type.Null()]),
   /** Private networks (IPv4 CIDR) that guests may reach. They may reach no other private network. */
@@ -45,7 +45,7 @@ export const AgentConfig = Type.Object({
     mibPerSecond: Type.Integer({ minimum: 1, maximum: 2048 }),
     nameQueries: Type.Integer({ minimum: 1 }),
   }),
-  /** Limits of each disk of a VM. */
+  /** I/O limits for each disk of a VM. */
   diskLimits: DiskLimits,
   /**
    * `address:port` (UDP) on which other hosts reach this one, so that private networks span hosts. Null: private
@@ -58,7 +58,7 @@ export const AgentConfig = Type.Object({
   labels: Type.Record(Type.String({ pattern: labelNamePattern }), Type.String({ pattern: labelValuePattern })),
   /** The guests' kernel: `shipped`, `distribution`, or a directory with `vmlinux` (and `modules/`). */
   kernel: Type.String({ minLength: 1 }),
-  /** PEM file of certificate authorities for builds; null: those added to this host. */
+  /** PEM file with the certificate authorities that builds trust. Null: builds trust those added to this host. */
   buildCa: Type.Union([Type.String(), Type.Null()]),
   registries: Type.Array(RegistryConfig),
   maxImageMib: Type.Integer({ minimum: 1 }),
@@ -69,13 +69,13 @@ export const AgentConfig = Type.Object({
     linesPerSecond: Type.Integer({ minimum: 1 }),
     bytesPerSecond: Type.Integer({ minimum: 1024 }),
   }),
-  /** Logs of removed VMs. */
+  /** Limits on the retained logs of removed VMs: age, and disk space for each app and for the whole host. */
   logRetention: Type.Object({
     maxAgeMs: Type.Integer({ minimum: 1 }),
     appBytes: Type.Integer({ minimum: 4096 }),
     hostBytes: Type.Integer({ minimum: 4096 }),
   }),
-  /** Capacity that the host offers instead of its measured capacity; null: measured. */
+  /** Capacity that the host offers for VMs. Null: the capacity that the agent has measured. */
   capacity: Type.Object({
     vcpus: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
     memoryMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
@@ -83,7 +83,7 @@ export const AgentConfig = Type.Object({
   }),
   /** Limit on the VM templates in the cache directory, from which identical VMs start; 0: every VM boots. */
   templateMib: Type.Integer({ minimum: 0 }),
-  /** Limit on the unpacked images in the cache directory. Those that a VM or snapshot needs stay. */
+  /** Limit on the unpacked images in the cache directory. An image that a VM or snapshot needs is never evicted. */
   baseMib: Type.Integer({ minimum: 0 }),
   /** Limit on the archives of toolchains for builds in the cache directory; 0: each build downloads its own. */
   toolchainMib: Type.Integer({ minimum: 0 }),
@@ -95,20 +95,20 @@ export const AgentConfig = Type.Object({
   bootLimitMs: Type.Integer({ minimum: 1 }),
   /** Time that a workload has to exit after its stop signal. */
   stopGraceMs: Type.Integer({ minimum: 0 }),
-  /** Only for the fake hypervisor. */
+  /** Durations of the fake hypervisor's simulated steps; other hypervisors ignore them. */
   fake: Type.Object({
     imageMs: Type.Integer({ minimum: 0 }),
     bootMs: Type.Integer({ minimum: 0 }),
     healthyMs: Type.Integer({ minimum: 0 }),
     stopMs: Type.Integer({ minimum: 0 }),
     logEveryMs: Type.Integer({ minimum: 0 }),
-    /** Duration of the copy phase of a migration before the guest stops. */
+    /** How long a migration copies data before the guest is paused. */
     copyMs: Type.Optional(Type.Integer({ minimum: 0 })),
   }),
 })
 export type AgentConfig = Readonly<Static<typeof AgentConfig>>
 
-/** Returns all settings of an agent, with defaults for those not given. */
+/** Returns all settings of an agent; a setting that is not given has its default value. */
 export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dataDir' | 'hostName'>): AgentConfig {
   return Object.freeze({
     cacheDir: join(homeDir(), '.cache', 'mote'),

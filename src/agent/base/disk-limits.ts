@@ -2,9 +2,9 @@
 import { type Static, Type } from 'typebox'
 
 export const DiskLimits = Type.Object({
-  /** Throughput of reads and writes together. */
+  /** Maximum throughput of reads and writes together. */
   mibPerSecond: Type.Integer({ minimum: 1 }),
-  /** Reads and writes per second. */
+  /** Maximum number of reads and writes per second, counted together. */
   operations: Type.Integer({ minimum: 1 }),
 })
 export type DiskLimits = Readonly<Static<typeof DiskLimits>>

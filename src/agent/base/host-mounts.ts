@@ -29,6 +29,6 @@ function isElsewhere(dir: string): boolean {
     const [here, there] = [statSync(dir), statSync(join('/proc/1/root', dir))]
     return here.dev === there.dev && here.ino === there.ino
   } catch {
-    return false // without CAP_SYS_PTRACE, or not the same directories
+    return false // the agent lacks CAP_SYS_PTRACE, or the host has no such directory
   }
 }

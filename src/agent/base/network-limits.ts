@@ -2,19 +2,22 @@
 
 /** Limits of one guest. Each guest has its own counters, so one guest cannot use up another's allowance. */
 export interface GuestLimits {
-  /** Connections tracked at once, in each direction. */
+  /** Maximum number of connections tracked at the same time, in each direction. */
   readonly connections: number
-  /** New connections a second, in each direction. */
+  /** Maximum number of new connections per second, in each direction. */
   readonly newConnections: number
-  /** Packets a second, in each direction. */
+  /** Maximum number of packets per second, in each direction. */
   readonly packets: number
-  /** Throughput, in each direction. */
+  /** Maximum throughput in each direction. */
   readonly mibPerSecond: number
-  /** DNS queries a second to the host's resolver. */
+  /** Maximum number of DNS queries per second to the host's resolver. */
   readonly nameQueries: number
 }
 
-/** Above the needs of real apps. 30 guests at their limits fit into a tracking table of 262,144 connections. */
+/**
+ * Default limits, far above the needs of real apps. Thirty guests at their limits fit into the kernel's connection
+ * tracking table of 262,144 entries.
+ */
 export const defaultLimits: GuestLimits = {
   connections: 8_192,
   newConnections: 1_000,
@@ -23,22 +26,22 @@ export const defaultLimits: GuestLimits = {
   nameQueries: 500,
 }
 
-/** Limit on broadcasts and multicasts, which the host processes one by one. */
+/** Limit on a guest's broadcasts and multicasts, which the host processes one by one. */
 const groupPacketsPerSecond = 50
-/** Limit on fragments: the kernel keeps those of an incomplete datagram for 30 s, in 4 MiB shared by all guests. */
+/** Limit on IP fragments: the kernel keeps those of an incomplete datagram for 30 s, in 4 MiB shared by all guests. */
 const fragmentsPerSecond = 50
-/** Limit on ARP and neighbor solicitations: each sender address takes an entry of the host's 1024 neighbor entries. */
+/** Limit on ARP and neighbor solicitations: each sender address takes one of the host's 1024 neighbor entries. */
 const neighborAsksPerSecond = 5
 
 /**
- * How long a closed connection stays in the tracking table. With the kernel's default, the table would hold the closed
- * connections of 120 s; peers need less time.
+ * How long a closed TCP connection stays in the kernel's connection tracking table. With the kernel's default of 120 s,
+ * closed connections would fill the table.
  */
 const closedSeconds = 10
-/** How long a DNS query over UDP is tracked. Resolvers answer immediately, or within the timeout of their resolvers. */
+/** How long the kernel tracks a DNS query over UDP. The host's resolver answers sooner, or times out. */
 const nameSeconds = 10
 
-/** Kinds of refusals, by the limit that a guest exceeded. */
+/** Kinds of refused packets, by the limit that a guest exceeded. */
 export const refusalKinds = ['packets', 'traffic', 'connections', 'new_connections', 'names', 'neighbors'] as const
 export type RefusalKind = (typeof refusalKinds)[number]
 
@@ -56,11 +59,12 @@ export function refusalText(kind: RefusalKind, count: number, limits: GuestLimit
 }
 
 const refusedSet = (kind: RefusalKind) => `refused_${kind}`
-/** Returns the kind of the refusals that a set counts; undefined for other sets. */
+/** Returns the kind of refusals that an nft set counts; undefined for a set that counts no refusals. */
 export const kindOfSet = (name: string): RefusalKind | undefined => refusalKinds.find(kind => refusedSet(kind) === name)
 
 /**
- * The sets that hold rates. Their elements expire after a minute without use, when the rate limit has refilled anyway.
+ * The nft sets with a rate limit per tap. An element expires after a minute without packets, when its limit has
+ * refilled.
  */
 const meterSets = [
   'packets_out',
@@ -79,9 +83,9 @@ type Meter = (typeof meterSets)[number]
 const mostTaps = 4096
 
 /**
- * Returns the statements that create the sets. A tap's first packet adds its element; the kernel removes elements of
- * the connection counts with the last connection. Counts of refusals expire after an hour and are read every few
- * seconds.
+ * Returns the nft statements that create the sets for limits. A tap's first packet adds the tap's element to a set. The
+ * kernel removes an element of the connection counts with the tap's last connection. Counts of refusals expire after an
+ * hour; the agent reads them every few seconds.
  */
 export function limitObjects(table: string): string[] {
   const set = (name: string, flags: string) => `add set ${table} ${name} { type ifname; size ${mostTaps}; ${flags} }`
@@ -97,7 +101,7 @@ export function limitObjects(table: string): string[] {
   ]
 }
 
-/** Returns the statements that reset the rates, so that changed settings apply immediately. Connection counts stay. */
+/** Returns the nft statements that reset the rate limits, so that new settings apply now. Connection counts stay. */
 export const forgetRates = (table: string): string[] => meterSets.map(name => `flush set ${table} ${name}`)
 
 const over = (meter: Meter, key: 'iifname' | 'oifname', rate: string, burst: string) =>
@@ -134,7 +138,7 @@ export function arrivingRules({ limits, tap, resolver }: LimitInput): string[] {
   ]
 }
 
-/** Rules that apply as soon as connection tracking has seen the packet. */
+/** Rules that apply after connection tracking has processed the packet. */
 export function trackedRules({ limits, tap, resolver }: LimitInput): string[] {
   const { newConnections: most } = limits
   const tooFast = packetsOver('new_out', 'iifname', most, 2 * most)
@@ -144,7 +148,7 @@ export function trackedRules({ limits, tap, resolver }: LimitInput): string[] {
   ]
 }
 
-/** Rules for packets forwarded to a guest, before the guest's own rules; replies count too. */
+/** Rules for packets forwarded to a guest, evaluated before the guest's own rules; they also count replies. */
 export function forwardedRules({ limits, tap }: LimitInput): string[] {
   const to = `oifname ${tap}`
   return [
@@ -153,7 +157,7 @@ export function forwardedRules({ limits, tap }: LimitInput): string[] {
   ]
 }
 
-/** Rules for new connections that the rules of both ends have accepted. */
+/** Rules for new connections that the firewall rules of both guests have accepted. */
 export function openedRules({ limits, tap }: LimitInput): string[] {
   const { connections, newConnections: most } = limits
   const tooFast = packetsOver('new_in', 'oifname', most, 2 * most)
@@ -179,7 +183,8 @@ export const neighborRules = ({ tap }: LimitInput): string[] => [
 const neighborAsks = packetsOver('neighbor_asks', 'iifname', neighborAsksPerSecond, 4 * neighborAsksPerSecond)
 
 /**
- * Returns the ARP table for IPv4 neighbor requests; nft keeps ARP in a separate table family. Safe to load repeatedly.
+ * Returns the nft table for ARP, with IPv4 neighbor requests; nft has a separate family for ARP. Safe to load
+ * repeatedly.
  */
 export function arpTable(name: string, tap: string): string[] {
   const table = `arp ${name}`

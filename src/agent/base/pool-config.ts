@@ -4,13 +4,13 @@ import { type Static, Type } from 'typebox'
 export const PoolConfig = Type.Object({
   name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,31}$' }),
   kind: Type.Enum(['dir', 'dir-luks', 'lvm-thin', 'zfs', 'rbd']),
-  /** A directory, `group/thin-pool`, a ZFS dataset, or Ceph's `pool` or `pool@client`; empty: the kind's default. */
+  /** A directory, `group/thin-pool`, a ZFS dataset, or Ceph's `pool` or `pool@client`; empty: default of the kind. */
   place: Type.String(),
 })
 export type PoolConfig = Static<typeof PoolConfig>
 type Kind = PoolConfig['kind']
 
-/** The pools of a host without `MOTE_POOLS`. */
+/** The pools of a host on which `MOTE_POOLS` is not set. */
 export const defaultPools: PoolConfig[] = [{ name: 'local', kind: 'dir', place: '' }]
 
 /** Syntax of `place` for each kind of pool: a pattern, and the form that error messages show. */

@@ -7,7 +7,9 @@ export const RegistryConfig = Type.Object({
   plainHttp: Type.Optional(Type.Boolean()),
   username: Type.Optional(Type.String()),
   password: Type.Optional(Type.String()),
-  /** Ids of projects whose images are pulled with the credentials; `*`: all projects. Built images always are. */
+  /**
+   * Ids of projects whose images are pulled with these credentials; `*`: all projects. Images built by Mote always are.
+   */
   projects: Type.Optional(Type.Array(Type.String())),
 })
 export type RegistryConfig = Static<typeof RegistryConfig>

@@ -1,9 +1,9 @@
 import { ImageError } from './image-error.ts'
 
-/** A boot that hangs or fails is retried once. After that, the guest itself is considered faulty. */
+/** A boot that hangs or fails is retried once. After a second failure, the guest itself is considered faulty. */
 export const bootAttempts = 2
 
-/** Reason of a failed step: a stable code, and a message for people. */
+/** Why a step failed: a stable code, and a message for people. */
 export class StepError extends Error {
   readonly code: string
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -22,7 +22,7 @@ export class StepError extends Error {
   }
 }
 
-/** True for errors that a retry cannot fix, such as a missing image or one that cannot run. */
+/** True for errors that a retry cannot fix, such as a missing image or an image that cannot run. */
 export function isFinal(error: unknown): boolean {
   return error instanceof ImageError || (error instanceof StepError && finalCodes.has(error.code))
 }
@@ -32,7 +32,7 @@ const finalCodes: ReadonlySet<string> = new Set([
   ...['snapshot_missing', 'snapshot_damaged', 'snapshot_mismatch', 'snapshot_base_missing'],
 ])
 
-/** Removes host paths from the message, because tenants read it. The agent's log has the full error. */
+/** Returns the error's message without host paths, because tenants read it. The agent's log has the full error. */
 function messageOf(error: unknown): string {
   return withoutPaths(error instanceof Error ? error.message : String(error))
 }

@@ -7,7 +7,9 @@ interface Checked {
   readonly href: string
   readonly hostname: string
   readonly port: number
-  /** The IP address that was checked; connections must use it. */
+  /**
+   * The resolved IP address that was checked. Connections use it, because a second DNS lookup could return another one.
+   */
   readonly address: string
 }
 
@@ -20,7 +22,7 @@ const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
 /**
  * Parses a repository's address and resolves its hostname.
  * @param hasKey whether SSH addresses are allowed
- * @throws BuildFault for invalid addresses, and for private ones unless they are allowed
+ * @throws BuildFault for an invalid address, and for a private one unless `allowPrivate` is set
  */
 export async function checkUrl(text: string, allowPrivate: boolean, hasKey = false): Promise<CheckedUrl> {
   const { href, scheme, hostname, port } = parseRemote(text, allowPrivate, hasKey)
@@ -35,7 +37,7 @@ export async function checkUrl(text: string, allowPrivate: boolean, hasKey = fal
   return { href, scheme, hostname, port, address }
 }
 
-/** Returns `host:port:address` for curl, so that it connects to the checked address. */
+/** Returns `host:port:address` for curl's `--resolve`, so that curl connects to the IP address that was checked. */
 export const curlResolve = ({ hostname, port, address }: CheckedUrl) =>
   `${hostname}:${port}:${address.includes(':') ? `[${address}]` : address}`
 
@@ -57,7 +59,7 @@ function parseRemote(text: string, allowPrivate: boolean, hasKey: boolean): Omit
 /**
  * Returns the address of a submodule, using the transport of its parent repository.
  * @param url as in `.gitmodules`: relative to the repository, or an address on the same host with any transport
- * @returns undefined when it is on another host
+ * @returns undefined if the submodule is on another host
  */
 export function submoduleUrl(parent: string, url: string): string | undefined {
   const from = splitRemote(parent)

@@ -51,9 +51,9 @@ export interface Builds {
    * @throws StepError `stale_generation`, `invalid_build`
    */
   put(put: BuildPut): Promise<BuildObserved>
-  /** Returns undefined if this host never had the build or has deleted it. */
+  /** Returns stored log lines; undefined if this host never had the build or has deleted it. */
   logs(buildId: string, tail: number, afterUs: number): Promise<StoredLine[] | undefined>
-  /** Returns the paths of a build's log files; undefined as for `logs`. */
+  /** Returns the paths of a build's log files; undefined if this host never had the build or has deleted it. */
   logFiles(buildId: string): Promise<LogFiles | undefined>
   /** Cancels running builds. Stored results remain. */
   stop(): Promise<void>
@@ -84,7 +84,9 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
     entry.observed = { ...entry.observed, ...change }
     deps.bus
       .publish(subjects.build(deps.hostId), entry.observed)
-      .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; control asks again'))
+      .catch((err: unknown) =>
+        deps.log.warn({ err }, 'cannot publish the state of a build; the control plane requests it again'),
+      )
   }
   const over = async (entry: Entry, change: Partial<BuildObserved>) => {
     await entry.log.flush()
@@ -169,7 +171,7 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
   }
 }
 
-/** Maximum size of the lines in one `logs` response. A bus message holds at most 1 MiB. */
+/** Maximum size of the log lines in one `logs` response. A bus message holds at most 1 MiB. */
 const mostAnswerBytes = 768 * 1024
 
 function newest(lines: readonly StoredLine[], mostBytes: number): StoredLine[] {
@@ -181,7 +183,8 @@ function newest(lines: readonly StoredLine[], mostBytes: number): StoredLine[] {
 const fresh = ({ buildId, generation }: BuildPut) => ({ buildId, generation, image: null, commit: null, error: null })
 
 /**
- * Runs the build and returns its result. A failure of this host is not retried, so the error message names the cause.
+ * Runs the build and returns its result. If the build failed because of this host, the message names the cause, because
+ * the build is not retried.
  */
 async function work(
   deps: BuildsDeps,

@@ -11,14 +11,14 @@ import { blobPath, type Descriptor, findManifest, parseDocument, platform, readB
 
 const BaseConfig = Type.Object({ rootfs: Type.Object({ diff_ids: Type.Array(Type.String()) }) })
 
-/** Tag under which a layout holds the single image that is about to be stored. */
+/** Tag of the only image in the OCI layout of a finished build. */
 export const builtTag = 'built'
 
 /**
  * Creates an OCI layout in `dir` from the base image and, on top, the layer in `layerFile`, which is compressed and
  * removed.
- * @param created the creation time in the image's config. Hosts give it to the image's files, so that ETags of web
- * servers differ between versions.
+ * @param created the creation time in the image's config. Hosts set it as modification time of the image's files, so
+ * that ETags of web servers differ between versions.
  * @returns the manifest's digest
  */
 export async function composeImage(
@@ -49,7 +49,7 @@ export async function composeImage(
     created: created.toISOString(),
     config,
     rootfs: { type: 'layers', diff_ids: [...below.rootfs.diff_ids, diffId] },
-    // Base images need one history entry per layer; otherwise buildah rejects them.
+    // Base images need one history entry per layer; otherwise buildah rejects the image.
     history: [...below.rootfs.diff_ids, diffId].map(() => ({ created_by: 'mote build' })),
   })
   const top: Descriptor = { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest, size }

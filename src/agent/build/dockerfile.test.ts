@@ -21,11 +21,11 @@ test.each([
     /line 4: ENTRYPOINTS is no .* ENTRYPOINT\?$/,
   ],
   ['a line after a here-document', 'FROM x\nRUN <<EOF\nany word\nEOF\nCOPPY a b', /line 5: COPPY is no .* COPY\?$/],
-  ['no FROM', 'ARG A\nRUN true', /line 2: RUN stands before the first FROM, where only ARG may stand\.$/],
+  ['no FROM', 'ARG A\nRUN true', /line 2: RUN comes before the first FROM, where only ARG is allowed\.$/],
   ['nothing but comments', '# nothing\n\n', /line 1: The file has no instruction\. Begin with FROM/],
   ['an instruction without a value', 'FROM x\nCMD', /line 2: CMD has no value\.$/],
   ['a very long word', `FROM x\n${'z'.repeat(10_000)}`, /line 2: Z{40} is no instruction/],
-])('%s is refused with the line number', (_, text, message) => {
+])('a Dockerfile with an error is refused with the line number: %s', (_, text, message) => {
   expect(() => check(text)).toThrow(BuildFault)
   expect(() => check(text)).toThrow(message)
 })

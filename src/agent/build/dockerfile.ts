@@ -10,7 +10,7 @@ export interface Instruction {
   readonly line: number
   /** The instruction's first word, in upper case. */
   readonly verb: string
-  /** The words after the first one, with continued lines but without the text of here-documents. */
+  /** The words after the first one, including those of continued lines, without the text of here-documents. */
   readonly words: readonly string[]
 }
 
@@ -57,7 +57,7 @@ export function instructionsOf(text: string): readonly Instruction[] {
   return found
 }
 
-/** Returns the index of the line that ends the last here-document of the instruction. */
+/** Returns the index of the line that ends the last here-document of an instruction. */
 function endOfDocuments(lines: readonly string[], from: number, text: string): number {
   let at = from
   for (const [, dash, , name] of [...text.matchAll(document)].slice(0, mostDocuments)) {
@@ -85,7 +85,7 @@ export function checkDockerfile(file: string, instructions: readonly Instruction
   }
   const begin = instructions.find(({ verb }) => verb !== 'ARG') ?? first
   if (begin.verb !== 'FROM')
-    throw faultAt({ file, line: begin.line }, `${begin.verb} stands before the first FROM, where only ARG may stand.`)
+    throw faultAt({ file, line: begin.line }, `${begin.verb} comes before the first FROM, where only ARG is allowed.`)
   const bare = instructions.find(({ words }) => words.length === 0)
   if (bare !== undefined) throw faultAt({ file, line: bare.line }, `${bare.verb} has no value.`)
 }

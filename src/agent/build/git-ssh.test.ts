@@ -72,11 +72,11 @@ describe.skipIf(missing.length > 0)(`git over SSH (missing: ${missing.join(' ') 
     ['an option as the host', 'ssh://-oProxyCommand=id/x'],
     ['an option in the short form', '-oProxyCommand=id@localhost:x'],
     ['the git:// transport', 'git://localhost/x'],
-  ])('an address with %s is refused', async (_, url) => {
+  ])('a repository address with %s is refused', async (_, url) => {
     await expect(fetched({ url })).rejects.toThrow(/https only/)
   })
 
-  test('a private address needs permission, and an SSH address needs a key', async () => {
+  test('a private address is refused without permission, and an SSH address without a key', async () => {
     await expect(fetched({ allowPrivate: false })).rejects.toThrow(/private address/)
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)

@@ -59,7 +59,7 @@ describe('a fetch over smart HTTP', () => {
     expect(await repository.read('package.json')).toBeUndefined()
   })
 
-  test('nothing of the repository is checked out', async () => {
+  test('only creates the bare repository, without an index or checked-out files', async () => {
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)
     await fetchSource(source(), worker, limits)
@@ -68,37 +68,37 @@ describe('a fetch over smart HTTP', () => {
   })
 
   test.each([
-    ['a branch that does not exist', { branch: 'nope' }, /"nope" of the repository is not there/],
+    ['a branch that does not exist', { branch: 'nope' }, /"nope" of the repository does not exist/],
     ['a commit that does not exist', { branch: 'main', commit: 'f'.repeat(40) }, /no commit ffffffffffff/],
     ['a file URL', { url: 'file:///etc' }, /https only/],
     ['an address that runs a program', { url: 'ext::sh -c id' }, /https only/],
     ['an option instead of an address', { url: '--upload-pack=id' }, /https only/],
     ['http without permission', { allowPrivate: false }, /https only/],
     ['loopback without permission', { url: 'https://localhost/x', allowPrivate: false }, /private address/],
-    ['an option as a branch', { branch: '--upload-pack=id' }, /is not there|cannot be fetched/],
-  ] as const)('%s is refused with the reason', async (_, change, message) => {
+    ['an option as a branch', { branch: '--upload-pack=id' }, /does not exist|cannot be fetched/],
+  ] as const)('fails with a message that names the reason: %s', async (_, change, message) => {
     await expect(fetched(change)).rejects.toThrow(message)
     await expect(fetched(change)).rejects.toBeInstanceOf(BuildFault)
   })
 
-  test('a repository that is too large is refused with the reason', async () => {
+  test('fails with a message about the size if the repository is too large', async () => {
     await using large = await gitServer()
-    // Random bytes, because they do not compress.
+    // Random bytes do not compress, so the repository is as large as the file.
     await large.push({ 'index.html': randomBytes(400_000).toString('base64') })
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)
     const small = { ...limits, maxBytes: 100_000 }
-    await expect(fetchSource(source({ url: large.url }), worker, small)).rejects.toThrow(/larger/)
+    await expect(fetchSource(source({ url: large.url }), worker, small)).rejects.toThrow(/exceeds the size limit/)
     await using other = await testDir()
     using second = await gitWorker(other.path, limits.signal)
     const fits = await fetchSource(source({ url: large.url }), second, {
       ...limits,
       maxBytes: 500_000,
     })
-    await expect(fits.archive(join(dir.path, 'source.tar'))).rejects.toThrow(/larger/)
+    await expect(fits.archive(join(dir.path, 'source.tar'))).rejects.toThrow(/exceeds the size limit/)
   })
 
-  test('a tree with too many paths is listed at least with the paths at its top and in public', async () => {
+  test('lists the paths at the top and in public even of a tree with too many paths', async () => {
     await using large = await gitServer()
     const dir = `src/${'x'.repeat(230)}/${'y'.repeat(230)}/${'z'.repeat(230)}`
     const deep = Array.from({ length: 3200 }, (_, n) => [`${dir}/${n}.txt`, ''] as const)
@@ -108,7 +108,7 @@ describe('a fetch over smart HTTP', () => {
     expect(names.filter(path => !deep.some(([known]) => known === path))).toEqual(['go.mod', 'public/index.html'])
   })
 
-  test('a redirect is not followed', async () => {
+  test('does not follow a redirect', async () => {
     const { createServer } = await import('node:http')
     const away = createServer((request, response) => {
       response.writeHead(302, { location: server.url + (request.url ?? '').replace('/x.git', '') }).end()
@@ -119,15 +119,15 @@ describe('a fetch over smart HTTP', () => {
     await new Promise(resolve => away.close(resolve))
   })
 
-  test('a credential is sent to the host and written to no file', async () => {
+  test('sends the credential to the git host, and writes it to no file', async () => {
     await using guarded = await gitServer({ auth: 'x-access-token:s3cret-token' })
     await guarded.push({ 'index.html': 'private' })
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)
-    await expect(fetched({ url: guarded.url })).rejects.toThrow(/may not be read/)
+    await expect(fetched({ url: guarded.url })).rejects.toThrow(/cannot be read/)
     const auth = { username: 'x-access-token', password: 's3cret-token' }
     const wrong = { ...auth, password: 'guessed-token' }
-    await expect(fetched({ url: guarded.url, auth: wrong })).rejects.toThrow(/may not be read/)
+    await expect(fetched({ url: guarded.url, auth: wrong })).rejects.toThrow(/cannot be read/)
     const repository = await fetchSource(source({ url: guarded.url, auth }), worker, limits)
     expect(await repository.read('index.html')).toBe('private')
     const found = await run('grep', ['-rlE', 's3cret-token|eC1hY2Nlc3', dir.path]).catch(() => '')

@@ -25,9 +25,12 @@ export interface SourceTree {
    * The commit's time, so that the same commit always gives the same image. For an upload, the time of the download.
    */
   readonly made: Date
-  /** Returns the paths of the files. Of a very large tree, only those at its top and in `public` are complete. */
+  /** Returns the paths of the files. For a very large tree, the list is only complete at the top and in `public`. */
   list(): Promise<readonly string[]>
-  /** Returns the text of a file; undefined if it does not exist or is too large. Lock files are cut instead. */
+  /**
+   * Returns the text of a file; undefined if the file does not exist or is too large. Of a large lock file, returns the
+   * first part.
+   */
   read(path: string): Promise<string | undefined>
   /** Writes the whole tree, including submodules, as a tar archive. */
   archive(file: string): Promise<void>
@@ -37,13 +40,13 @@ export interface Repository extends SourceTree {
   readonly commit: Commit
 }
 
-/** A bare repository on this host with the one commit that is needed. */
+/** A bare repository on this host that contains the commit to build. */
 interface Fetched {
   readonly git: Git
   readonly hash: string
   readonly branch: string
   /**
-   * Where the archive contains this repository's files: empty for the top, a submodule's path with a trailing slash.
+   * Path of this repository in the archive: empty for the main repository, a submodule's path with a trailing slash.
    */
   readonly prefix: string
 }
@@ -169,7 +172,7 @@ const archiveOf = ({ git, hash, prefix }: Fetched, file: string) =>
   git(['archive', '--format=tar', `--prefix=${prefix}`, '-o', file, hash]).catch(sayTooLarge)
 
 function sayTooLarge(cause: unknown): never {
-  throw tooLarge.test(String(cause)) ? new BuildFault('The source is larger than it may be.', { cause }) : cause
+  throw tooLarge.test(String(cause)) ? new BuildFault('The source exceeds the size limit.', { cause }) : cause
 }
 
 async function defaultBranch(git: Git, { href }: CheckedUrl): Promise<string> {
@@ -197,20 +200,20 @@ async function fetchCommit(git: Git, { href }: CheckedUrl, branch: string, wante
   return hash.trim()
 }
 
-/** Matches the messages of git, or of one of its helpers, that SIGXFSZ killed. */
+/** Matches messages about a git process that was killed by SIGXFSZ because a file exceeded the size limit. */
 const tooLarge = /died of signal 25|was killed|File too large/
 
 const yesNo = [() => true, () => false] as const
 
-/** What went wrong by git's message, as the end of a sentence that begins with the repository. */
+/** Maps messages of git to the end of an error message that begins with "The repository ...". */
 const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
-  [tooLarge, 'is larger than a repository may be'],
+  [tooLarge, 'exceeds the size limit for repositories'],
   [/Host key verification failed/, 'is on a host whose key is not among the known_hosts of its credential'],
-  [/Permission denied \(/, 'may not be read; make the public key of its credential a deploy key there'],
-  [/not found|couldn't find remote ref|does not appear to be a git repository/i, 'is not there'],
+  [/Permission denied \(/, 'cannot be read with its credential; add the public key of the credential as a deploy key'],
+  [/not found|couldn't find remote ref|does not appear to be a git repository/i, 'does not exist'],
   [
     /Authentication failed|could not read Username|returned error: 40[13]/,
-    'may not be read; connect it, give the app a credential that reads it, or make it public',
+    'cannot be read; connect it, give the app a credential that can read it, or make it public',
   ],
   [/returned error: 30\d/, 'has moved; give its new address'],
 ]

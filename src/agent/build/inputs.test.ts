@@ -42,7 +42,7 @@ describe.skipIf(reason !== '')(`builds with arguments and secrets${reason}`, { t
   const build = (files: SourceFiles, settings: BuildInputs, appId: string) =>
     buildOn(host, git, files, { hypervisor, appId, settings })
 
-  test('build commands of a detected project get both as variables, and the log shows no secret', async () => {
+  test('build commands of a detected project get arguments and secrets as variables, and the log shows no secret', async () => {
     const print = `process.stdout.write(process.env.LEVEL + '|' + process.env.TOKEN)`
     const files = {
       'package.json': JSON.stringify({
@@ -80,7 +80,7 @@ RUN --mount=type=secret,id=TOKEN ["/bin/busybox", "sh", "-c", "/bin/busybox sha2
     expect(other.image).not.toBe(first.image)
   })
 
-  test('a Dockerfile path that is not in the source fails with the path', async () => {
+  test('a build whose Dockerfile is not in the source fails with the path of the Dockerfile', async () => {
     await expect(build({ 'a.txt': '' }, inputs('Dockerfile.prod', token), 'inputs-none')).rejects.toThrow(
       'The source has no file "Dockerfile.prod". Correct the path of the Dockerfile (build.dockerfile).',
     )

@@ -43,9 +43,12 @@ export interface JobDeps extends ToolImageDirs {
   readonly unprivileged: () => Promise<Unprivileged>
   readonly askBuildLogin: AskBuildLogin
   readonly oneWay: () => Promise<OneWay>
-  /** See `buildTrust`. */
+  /**
+   * File with certificate authorities that builds trust, see `buildTrust`; null: those that the host's administrator
+   * added.
+   */
   readonly buildCa: string | null
-  /** Limit on the host's cache of toolchain archives; see `ToolchainDeps`. */
+  /** Limit on the size of the host's cache of toolchain archives; see `ToolchainDeps`. */
   readonly toolchainMib: number
   /** Directory with the build cache of each app. */
   readonly cachesDir: string
@@ -56,7 +59,7 @@ export interface Job {
   readonly spec: BuildPut['spec']
   /** An empty working directory; the caller removes it. */
   readonly work: string
-  /** Directory of the VM. After a crash, the agent looks there for leftover processes. */
+  /** Directory of the builder VM. After a crash, the agent looks there for leftover processes. */
   readonly vmDir: string
   readonly log: VmLog
   readonly onCommit: (commit: Commit) => void
@@ -78,7 +81,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   if (deps.driver.name === 'fake') throw new BuildFault('This host only simulates VMs: it cannot build.')
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
-  // Done first, because a wrong setting would make every build fail.
+  // Read before any other step, because every build would fail with a wrong setting.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
   const { recipe, bases, made } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
@@ -186,7 +189,7 @@ async function ensureCache(file: string): Promise<void> {
 
 interface Prepared {
   readonly recipe: Recipe
-  /** Private base images of the Dockerfile. */
+  /** Private images that the Dockerfile starts from; undefined if there are none. */
   readonly bases: Bases | undefined
   /** Time of the source, which becomes the creation time of the image. */
   readonly made: Date

@@ -14,7 +14,8 @@ export function maskOf(secrets: readonly string[]): (line: string) => string {
     .flatMap(value => [value, ...value.split(/\r?\n/)])
     .map(part => part.trim())
     .filter(part => part.length >= shortest)
-    // Longest first: if one value contains another, the shorter match would leave a part of it.
+    // Longer values are replaced first: if one value contains another, replacing the shorter one would leave parts of
+    // the longer one.
     .toSorted((a, b) => b.length - a.length)
   const known = [...new Set(parts)]
   return line => known.reduce((text, part) => text.replaceAll(part, masked), line)

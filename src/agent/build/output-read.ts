@@ -10,12 +10,12 @@ import { ArchiveFault, unreadable } from '../../lib/archive/fault.ts'
 import { type PackedType, packEntry } from '../../lib/archive/packing.ts'
 import { type ArchiveLimits, type TarEntry, tarEntries } from '../../lib/archive/tar.ts'
 
-/** Name of the last entry of the archive. Data after it on the disk is ignored. */
+/** Name of the entry that ends the archive on the output disk. Data after this entry is ignored. */
 const endMark = 'mote.end'
 
 const refused = (message: string) => new ArchiveFault('refused', message)
 
-/** @param file where the layer is written; overwritten */
+/** Writes the layer of a finished build to `file`, which is overwritten. @param disk the builder VM's output disk */
 export async function writeLayer(disk: string, file: string, limits: ArchiveLimits): Promise<void> {
   const layer = pack()
   const written = pipeline(layer, createWriteStream(file, { mode: 0o600 }))
@@ -78,7 +78,7 @@ async function takeBlob(body: AsyncIterable<Buffer>, file: string, digest: strin
 }
 
 /**
- * Calls `take` for each entry before the end mark.
+ * Calls `take` for each entry of the disk's tar archive before the end mark.
  * @throws ArchiveFault if there is no end mark, or a limit is exceeded
  */
 async function eachEntry(disk: string, limits: ArchiveLimits, take: (entry: TarEntry) => Promise<void>): Promise<void> {

@@ -128,7 +128,7 @@ test('a layout whose blobs do not match their digests is refused, and other file
 test.each([
   ['layer', readLayer],
   ['layout', readLayout],
-] as const)('a %s after a global header with many keys is refused at once', async (_, readResult) => {
+] as const)('a %s after a global pax header with many keys is refused at once', async (_, readResult) => {
   await using dir = await testDir()
   const file = join(dir.path, 'disk.img')
   await writeFile(file, globalHeaderBomb(300_000, 20))
@@ -154,7 +154,7 @@ describe.skipIf(missing.length > 0)(
     const storeIn = (dir: string, registries: Parameters<typeof imageStore>[0]['registries'] = []) =>
       imageStore({ cacheDir: join(dir, 'cache'), imageDir: join(dir, 'images'), registries, maxImageMib: 64 })
 
-    test('in a layout have digests as names, and the oldest are deleted with their unshared blobs', async () => {
+    test('in a layout are named by digest, and the oldest images are deleted with the blobs that no other image uses', async () => {
       await using dir = await testDir()
       const references: string[] = []
       for (let n = 0; n < keptImages + 2; n++) {
@@ -167,7 +167,7 @@ describe.skipIf(missing.length > 0)(
       expect((await store.base(references.at(-1) ?? '', context())).config.digest).toMatch(/^sha256:/)
       await expect(store.base(references[1] ?? '', context())).rejects.toMatchObject({ code: 'image_not_found' })
       const blobs = await readdir(join(dir.path, 'images/app-one/blobs/sha256'))
-      expect(blobs).toHaveLength(1 + keptImages * 3) // the base's layer, and a layer, a config and a manifest of each image
+      expect(blobs).toHaveLength(1 + keptImages * 3) // base layer; layer, config and manifest per image
     })
 
     test('keep their digest when they are pushed to a registry', async () => {

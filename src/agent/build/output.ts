@@ -16,7 +16,10 @@ export interface OutputLimits extends ArchiveLimits {
 
 export const outputLimits = { maxBytes: 4 * 2 ** 30, maxEntries: 500_000 } as const
 
-/** Time limit. Reading 4 GiB at 20 MiB/s, the speed of a busy disk, takes three and a half minutes. */
+/**
+ * Time limit for reading the output disk. Reading 4 GiB at 20 MiB/s, the speed of a busy disk, takes three and a half
+ * minutes.
+ */
 const readMs = minutes(4)
 
 /**
@@ -28,7 +31,7 @@ export const readLayer = (disk: string, file: string, { signal, ...limits }: Out
   read({ kind: 'layer', disk, to: file, limits }, signal)
 
 /**
- * Copies the OCI layout in `image/` to `dir` and checks its blobs against their digests.
+ * Copies the OCI layout in the disk's directory `image/` to `dir`, and checks its blobs against their digests.
  * @throws BuildFault
  */
 export const readLayout = (disk: string, dir: string, { signal, ...limits }: OutputLimits): Promise<void> =>
@@ -41,7 +44,7 @@ async function read(job: Extract<ArchiveJob, { kind: 'layer' | 'layout' }>, sign
   } catch (cause) {
     if (!(cause instanceof ArchiveFault)) throw cause
     if (cause.code === 'refused') throw new BuildFault(cause.message, { cause })
-    if (cause.code === 'unreadable') throw new BuildFault('The build left no readable result.', { cause })
+    if (cause.code === 'unreadable') throw new BuildFault('The build produced no readable result.', { cause })
     throw new BuildFault(`The result is larger than ${Math.floor(maxBytes / 2 ** 20)} MiB or ${maxEntries} files.`, {
       cause,
     })

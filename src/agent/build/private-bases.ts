@@ -76,8 +76,8 @@ export async function basesOf(
   args: Readonly<Record<string, string>> = {},
 ): Promise<readonly string[]> {
   const text = await source.read(dockerfile)
-  // `read` returns no text of large files. The builder reads those itself, and preprocesses files whose names end with
-  // `.in`.
+  // Large Dockerfiles, whose text `read` does not return, and those with a name that ends with `.in` are only checked
+  // by the builder, which also preprocesses the latter.
   if (text === undefined || dockerfile.endsWith('.in')) return []
   const instructions = instructionsOf(text)
   checkDockerfile(dockerfile, instructions)
@@ -97,7 +97,7 @@ export interface BasesDeps {
   readonly registries: readonly RegistryConfig[]
   readonly askBuildLogin: AskBuildLogin
   readonly oneWay: () => Promise<OneWay>
-  /** Limit on the size of all images together. */
+  /** Limit on the total size of a Dockerfile's private images. */
   readonly maxBytes: number
 }
 
@@ -149,7 +149,8 @@ export async function fetchBases(
 }
 
 /**
- * Returns the name for the builder. buildah finds an image that is pinned by digest under any tag of its repository.
+ * Returns the name under which the builder stores an image. buildah finds an image that is pinned by digest under any
+ * tag of its repository.
  */
 const nameOf = ({ repository, tag, digest }: RegistryReference) => `${repository}:${digest === null ? tag : 'pinned'}`
 

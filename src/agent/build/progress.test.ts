@@ -16,7 +16,7 @@ describe('progress of a build', () => {
     expect(lines).toEqual(after.map(time => `still running; no output for ${time}`))
   })
 
-  test('output restarts the 30 seconds', () => {
+  test('output of a step postpones the next progress line by 30 seconds', () => {
     const lines: string[] = []
     using watch = watchSilence(line => lines.push(line))
     for (let n = 0; n < 10; n++) {

@@ -4,7 +4,7 @@ import { seconds } from '../../lib/duration.ts'
 const silenceMs = seconds(30)
 
 export interface SilenceWatch extends Disposable {
-  /** Restarts the time without output. Call it when the step has printed something. */
+  /** Called when the step has printed something: the next progress line comes 30 seconds later. */
   heard(): void
 }
 

@@ -10,10 +10,7 @@ import { run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
 import { hasToolImage, toolImages } from './tool-images.ts'
 
-/**
- * Examples for each run: one uses a language's registry and builds a second time from the cache, the other one uses
- * Debian packages. The rest runs every night.
- */
+/** Names of the apps that every test run builds. All other apps are only built every night. */
 const examples = ['zsh from Debian']
 
 const unreachable = (url: string) =>

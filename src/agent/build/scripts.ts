@@ -58,7 +58,9 @@ finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "
 ${runStep}mkdir -p /out
 `
 export const prelude = commands + unpackBehind + trustScript + installPackages + fetchBeside
-/** For images that only copy files. Their tar is busybox's, which neither has nor needs --numeric-owner. */
+/**
+ * Shell functions for tool images that have only busybox, whose tar neither has nor needs the option --numeric-owner.
+ */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 export const cache = `mkdir -p /cache
 # On gVisor, the host has mounted the cache disk.
@@ -66,7 +68,7 @@ if [ -d /.mote-volumes/cache ]; then rmdir /cache; ln -s /.mote-volumes/cache /c
 else mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"; fi
 `
 
-/** Unpacks the source to /src, and runs the install and build commands there. */
+/** Unpacks the source to /src, and runs the install and build commands in that directory. */
 export const buildInSrc = `unpack /src
 cd /src
 steps "$INSTALL"

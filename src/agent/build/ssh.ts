@@ -6,20 +6,20 @@ import type { Worker } from '../worker/worker.ts'
 export interface SshHost {
   readonly hostname: string
   readonly port: number
-  /** The IP address that was checked. */
+  /** The resolved IP address that was checked against the private networks. */
   readonly address: string
 }
 
 export interface SshCredential {
   readonly privateKey: string
-  /** Lines in the format of known_hosts (sshd(8)). */
+  /** Lines of a known_hosts file (sshd(8)). */
   readonly knownHosts: string
 }
 
 /**
  * Writes key and configuration below `dir` in the worker's directory and returns the environment for git. The key must
- * be a private file (0600 in 0700), because ssh accepts it in no other way without an ssh-agent. The caller removes
- * `dir` as soon as everything is fetched.
+ * be a private file (0600 in 0700), because ssh rejects a key file that others can read. The caller removes `dir` after
+ * the fetch, so that the key does not remain there.
  */
 export async function sshEnvironment(
   worker: Worker,
@@ -49,7 +49,10 @@ export async function sshEnvironment(
   }
 }
 
-/** Returns an ssh_config(5). The host key is checked for the hostname, but the connection uses the checked address. */
+/**
+ * Returns an ssh_config(5). The host key is checked for the hostname, but the connection goes to the IP address that
+ * was checked.
+ */
 function configText({ hostname, port, address }: SshHost, key: string, known: string): string {
   const quoted = (path: string) => `"${path.replaceAll('%', '%%')}"`
   const bare = hostname.replace(/^\[|\]$/g, '')

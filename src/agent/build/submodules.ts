@@ -10,12 +10,12 @@ export interface Submodule {
   readonly commit: string
 }
 
-/** Limit on all submodules of a repository together, including nested ones. */
+/** Maximum number of a repository's submodules, including nested ones. */
 export const mostSubmodules = 20
 export const deepestSubmodule = 3
 
 /**
- * Returns the commit's submodules with their resolved addresses.
+ * Returns the commit's submodules with their absolute addresses.
  * @param repository the address of the parent repository
  * @throws BuildFault for submodules on another host
  */

@@ -17,7 +17,7 @@ const python = (program: string, args: readonly string[]): Promise<{ code: numbe
   )
 
 describe('the libraries that are copied into an image', () => {
-  /** git is on every test host, and links libraries that Debian's base images lack. */
+  /** Every test host has git, which links libraries that Debian's base images lack. */
   const program = async () => realpath((await run('which', ['git'])).stdout.trim())
   const named = async () => {
     const { stdout } = await run('ldd', [await program()])
@@ -55,17 +55,20 @@ describe('the libraries that are copied into an image', () => {
     ['a header that ends early', Buffer.from('\x7fELF\x02\x01\x01')],
     ['a header that points nowhere', Buffer.concat([Buffer.from('\x7fELF\x02\x01\x01'), Buffer.alloc(90, 0xff)])],
     ['a text', Buffer.from('GROUP ( libx.so.1 )\n')],
-  ])('are found although %s, a broken link and a directory are named like libraries', async (_, content) => {
-    await using dir = await testDir()
-    const top = join(dir.path, 'app')
-    await mkdir(join(top, 'dir.so'), { recursive: true })
-    await writeFile(join(top, 'lib.so'), content)
-    await symlink('/nowhere', join(top, 'link.so'))
-    expect(await python(carryLibraries, [top, join(dir.path, 'lib')])).toEqual({ code: 0, stdout: '' })
-  })
+  ])(
+    'are collected although the app contains %s, a broken link and a directory that are named like libraries',
+    async (_, content) => {
+      await using dir = await testDir()
+      const top = join(dir.path, 'app')
+      await mkdir(join(top, 'dir.so'), { recursive: true })
+      await writeFile(join(top, 'lib.so'), content)
+      await symlink('/nowhere', join(top, 'link.so'))
+      expect(await python(carryLibraries, [top, join(dir.path, 'lib')])).toEqual({ code: 0, stdout: '' })
+    },
+  )
 })
 
-describe("the check whether Debian's Python is a wanted version", async () => {
+describe("the Python program that checks whether Debian's Python matches the wanted version", async () => {
   const { stdout } = await run('python3', ['-c', 'import sys; print("%d %d %d" % sys.version_info[:3])'])
   const [major = 3, minor = 0, patch = 0] = stdout.trim().split(' ').map(Number)
   test.each([

@@ -43,8 +43,8 @@ export const hasToolImage = (cacheDir: string, name: ToolImage): boolean =>
 const layoutOf = (cacheDir: string, name: ToolImage) => join(cacheDir, 'tool-images', dirName(name))
 
 /**
- * Returns the image's OCI layout, and makes it first if this host does not have it. Making `web` takes a moment, the
- * other images several minutes.
+ * Returns the OCI layout of a tool image, and makes the image first if this host does not have it. Making `web` takes a
+ * moment, the other images several minutes.
  * @param signal cancels making the image, and leaves nothing behind
  * @throws BuildFault if Debian's packages are unavailable
  */
@@ -111,8 +111,8 @@ const finish = (dir: string) =>
   writeLayout(dir, { tag: 'latest', layers: [join(dir, 'layer.tar')], config: { Env: [], Cmd: ['/bin/sh'] } })
 
 /**
- * Gives all files a fixed time, so that the same packages give the same image (reproducible-builds.org,
- * SOURCE_DATE_EPOCH).
+ * Sets the modification times of all files to a fixed time, so that the same packages give the same image
+ * (reproducible-builds.org, SOURCE_DATE_EPOCH).
  */
 const reproducible = { SOURCE_DATE_EPOCH: '1672531200' }
 
@@ -123,7 +123,7 @@ const reproducible = { SOURCE_DATE_EPOCH: '1672531200' }
 export const goSeed = '/usr/lib/mote/go-cache'
 /** Packages that most web programs import. With their own imports, they are half of the standard library. */
 const goPackages = ['net/http', 'encoding/json', 'html/template', 'database/sql', 'os/signal', 'compress/gzip', 'flag']
-// The flags must equal those of the recipe, because they are part of Go's cache key.
+// The flags of this `go build` must equal those in the build recipe, because they are part of Go's cache key.
 const warmGo = `--customize-hook=chroot "$1" env HOME=/root CGO_ENABLED=0 GOCACHE=${goSeed} go build -trimpath ${goPackages.join(' ')}`
 
 /** Debian's Java packages link manual pages and fail to install without this directory. */

@@ -1,8 +1,8 @@
 /** Parts of build scripts that install a toolchain from the host's archives or, if they lack it, from its publisher. */
 
 /**
- * Shell function: `given <name>` returns whether the host has provided this file, which is then in `$tools`. The host
- * has verified the checksums.
+ * Shell function: `given <name>` succeeds if the host provided the archive, which is then at `$tools/<name>`. The host
+ * has verified the checksum.
  */
 const archives = `tools=/var/tmp/toolchains
 given() {
@@ -14,8 +14,8 @@ given() {
 }
 `
 /**
- * Shell function: `unpack_packages <directory> <archives>` installs npm packages that have no dependencies. In gVisor,
- * npm takes a minute for this, tar only seconds.
+ * Shell function: `unpack_packages <directory> <archives>` installs npm packages that have no dependencies. It uses
+ * tar, because in gVisor npm takes a minute and tar only seconds.
  */
 const packages = `unpack_packages() {
   python3 - "$@" <<'END'
@@ -39,7 +39,7 @@ for file in files:
 END
 }
 `
-/** Shell function: `download <url> <sha256> <file>` creates the file only if the checksum matches. */
+/** Shell function: `download <url> <sha256> <file>` downloads a file, and keeps it only if its checksum matches. */
 const download = `download() {
   echo "fetching $1"
   python3 - "$@" <<'END'
@@ -105,8 +105,8 @@ case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm pnpm_
 `
 
 /**
- * Shell function: `unpack_go <zip> <directory>` unpacks Go's toolchain module like the go command: without the leading
- * `<module>@<version>/`, and with executable programs, because files in a module are not executable.
+ * Shell function: `unpack_go <zip> <directory>` unpacks Go's toolchain module like the go command: removes the leading
+ * `<module>@<version>/` from paths, and makes programs executable, because files in a module are not.
  */
 const unpackGo = `unpack_go() {
   rm -rf "$2.new"
@@ -126,7 +126,7 @@ END
 }
 `
 
-/** Unpacks Go's toolchain module in the build cache, where it remains for later builds. */
+/** Shell code that unpacks Go's toolchain module in the build cache, where it remains for later builds. */
 export const fetchGo = `${archives}${download}${unpackGo}if [ -n "$GO_VERSION" ]; then
   go_root=/cache/toolchains/go$GO_VERSION
   if [ ! -d "$go_root" ]; then
@@ -139,7 +139,7 @@ export const fetchGo = `${archives}${download}${unpackGo}if [ -n "$GO_VERSION" ]
 fi
 `
 
-/** Installs Deno from npm, which verifies the registry's checksum. */
+/** Shell code that installs Deno from npm, which verifies the registry's checksum. */
 export const deno = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
 if given deno.1.tgz; then unpack_packages /opt/mote/deno $tools/deno.*.tgz
 else step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'; fi

@@ -99,7 +99,7 @@ describe.each(drivers)('builds on $name', { timeout: 600_000 }, ({ hypervisor, c
     expect(await answer('site', image)).toMatch(/^from v\d+/)
   })
 
-  test('a Python project installs its requirements in a venv', async context => {
+  test('a Python project installs its requirements in a venv, and the app responds', async context => {
     skipWithout(context)
     const server = `import os, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -119,7 +119,7 @@ HTTPServer(("0.0.0.0", int(os.environ["PORT"])), Handler).serve_forever()
     expect(await answer('python', image)).toBe('hello /app/.venv 1000')
   })
 
-  test('a Go project makes a program that responds', async context => {
+  test('a Go project is compiled, and its program responds to requests', async context => {
     skipWithout(context)
     const { image } = await built({
       'go.mod': 'module example.com/shop\n\ngo 1.24\n',

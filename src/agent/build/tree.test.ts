@@ -25,7 +25,7 @@ test('a Go program in the directory cmd is built', async () => {
   expect(recipeOf(planProject(tree)).env['BUILD']).toContain('-o out ./cmd/shop')
 })
 
-test('a monorepo with many packages does not displace the files at the top', async () => {
+test('files at the top are read for the build plan, even in a monorepo with many packages', async () => {
   const below = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`a/${n}/package.json`, '{}']))
   const { paths, texts } = await readTree(source({ ...below, 'go.mod': 'module a\n' }))
   expect(paths.size).toBe(1001)
@@ -33,7 +33,7 @@ test('a monorepo with many packages does not displace the files at the top', asy
   expect(texts.get('go.mod')).toBe('module a\n')
 })
 
-test('very deep paths are ignored', async () => {
+test('files in very deep directories do not influence the build plan', async () => {
   const { paths } = await readTree(source({ 'a.txt': '', [`${'a/'.repeat(9)}b.txt`]: '' }))
   expect([...paths]).toEqual(['a.txt'])
 })

@@ -6,7 +6,10 @@ const mostPaths = 50_000
 /** Limit on the number of files to read, each of which may have 256 KiB. */
 const mostTexts = 200
 
-/** Reads files closer to the top first, because they matter more for the plan. */
+/**
+ * Returns all paths of a source, and the texts of its plan files. Files closer to the top are read first, because they
+ * matter more for the plan.
+ */
 export async function readTree(source: Pick<SourceTree, 'list' | 'read'>): Promise<ProjectFiles> {
   const paths = (await source.list()).filter(isPlanPath).slice(0, mostPaths)
   const depth = (path: string) => path.split('/').length

@@ -12,7 +12,7 @@ const pem = (text: string) =>
 
 afterEach(() => void vi.unstubAllEnvs())
 
-test('certificate authorities added to the host are passed to builds, without duplicates and other text', async () => {
+test('certificate authorities that were added to the host are passed to builds, without duplicates and without text that is not PEM', async () => {
   await using dir = await testDir()
   await mkdir(join(dir.path, 'sub'))
   await writeFile(join(dir.path, 'a.crt'), `# of the company\n${pem('one')}\n${pem('two')}\n`)
@@ -23,7 +23,7 @@ test('certificate authorities added to the host are passed to builds, without du
   expect(await buildTrust(null, [join(dir.path, 'no-such-directory')])).not.toHaveProperty('MOTE_CA')
 })
 
-test('a file that is unreadable, too large or without a certificate is refused with the name of the setting', async () => {
+test('a file of authorities that is unreadable, too large or without a certificate causes an error that names the setting', async () => {
   await using dir = await testDir()
   const file = join(dir.path, 'ca.pem')
   await expect(buildTrust(file)).rejects.toThrow(/MOTE_BUILD_CA: cannot read/)
@@ -36,7 +36,7 @@ test('a file that is unreadable, too large or without a certificate is refused w
 test('of a system bundle, only authorities that the builder lacks are passed to builds', async () => {
   await using dir = await testDir()
   const file = join(dir.path, 'ca-certificates.crt')
-  // Debian wraps the lines at a different width than Node.
+  // Debian's certificate files wrap lines at a different width than Node's list.
   const wrapped = rootCertificates.map(text => text.replace(/\n(?!-)/g, '').replace(/(.{64})(?=[^-])/g, '$1\n'))
   await writeFile(file, [...wrapped, pem('own')].join('\n'))
   expect((await buildTrust(file)).MOTE_CA).toBe(pem('own'))
@@ -55,7 +55,7 @@ test("the host's proxy settings are passed to builds in upper and lower case, ex
   })
 })
 
-test("the script adds the authorities to the image's list and configures every package manager", async () => {
+test("the build script adds the host's authorities to the image's list and makes every package manager trust them", async () => {
   await using dir = await testDir()
   const here = trustScript.replaceAll('/run/', `${dir.path}/`).replaceAll('/etc/ssl/certs/', `${dir.path}/`)
   await writeFile(join(dir.path, 'ca-certificates.crt'), 'public\n')

@@ -8,15 +8,15 @@ import { hostProxies } from '../../lib/child-env.ts'
 const adminDirs = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors'] as const
 
 /**
- * Limit on the certificates. An environment variable may have 128 KiB (execve(2), MAX_ARG_STRLEN), and percent-encoding
- * adds to the size.
+ * Limit on the size of all certificates. An environment variable may have 128 KiB (execve(2), MAX_ARG_STRLEN), and
+ * percent-encoding adds to the size.
  */
 const maxBytes = 96 << 10
 
 /**
  * Returns the environment that `trustScript` reads: `MOTE_CA` with the authorities in PEM, and the proxy.
  * @param file PEM file of the authorities; null: those that the host's administrator added to the system
- * @throws Error that names the setting
+ * @throws Error that names the setting `MOTE_BUILD_CA` if its file cannot be used
  */
 export async function buildTrust(
   file: string | null,
@@ -49,7 +49,10 @@ async function inDirs(dirs: readonly string[]): Promise<string[]> {
   return texts
 }
 
-/** Whether the authority is in Mozilla's list, which the builder's image also has. Most of a system bundle is. */
+/**
+ * Whether the authority is in Mozilla's list, which the builder's image also has. True for most certificates of a
+ * system bundle.
+ */
 const isPublic = (certificate: string) => publicOnes().has(bare(certificate))
 
 let found: ReadonlySet<string> | undefined

@@ -8,20 +8,20 @@ import { hasCode } from '../../lib/files.ts'
 import { fitsPlan, isPlanFile, isPlanPath, keptText } from './plan/project.ts'
 
 /**
- * Limits on the number of texts read at the top and below it. They are separate, so that a large monorepo does not
- * displace files at the top.
+ * Limits on the number of files whose text is read, at the top and below it. They are separate, so that a large
+ * monorepo does not displace files at the top.
  */
 const mostTexts = { top: 100, below: 300 } as const
 const mostBytesBelow = 8 << 20
 const mostPaths = 50_000
 
-/** All paths of an uploaded source, and the texts that its build plan may depend on. */
+/** All paths of an uploaded source, and the texts of the files on which its build plan may depend. */
 export interface SentTree {
   readonly paths: readonly string[]
   readonly texts: ReadonlyArray<readonly [name: string, text: string]>
 }
 
-/** @param to where the tar archive is written; overwritten */
+/** Decompresses an uploaded source and reads its plan files. @param to where the tar archive is written; overwritten */
 export async function unpackSent(packed: string, to: string, limits: ArchiveLimits): Promise<SentTree> {
   let bytes = 0
   const measured = async function* (chunks: AsyncIterable<Buffer>) {

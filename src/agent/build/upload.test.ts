@@ -35,7 +35,7 @@ const inParts =
 const limits = { maxBytes: 1 << 20, signal: AbortSignal.timeout(10_000) }
 
 describe('an uploaded source', () => {
-  it('is assembled from its parts, and the files for the build plan can be read', async () => {
+  it('is assembled from its parts, and the files that the build plan depends on can be read', async () => {
     const data = await archive({ 'package.json': '{"name":"shop"}', 'public/index.html': 'x', 'src/deep/a.js': '1' })
     const tree = await fetchUpload(inParts(data, 7), digestOf(data), place(), limits)
     expect((await tree.list()).toSorted()).toEqual(['package.json', 'public/index.html', 'src/deep/a.js'])
@@ -45,7 +45,7 @@ describe('an uploaded source', () => {
     expect((await readFile(target)).includes('src/deep/a.js')).toBe(true)
   })
 
-  it('is read like a repository: the first part of a lock file, and no other large file', async () => {
+  it('is read like a repository: large files are not read, except for the first part of a lock file', async () => {
     const large = 'x'.repeat(300_000)
     const data = await archive({ 'yarn.lock': `__metadata:\n${large}`, 'package.json': large })
     const tree = await fetchUpload(inParts(data, 1 << 20), digestOf(data), place(), limits)
@@ -57,7 +57,7 @@ describe('an uploaded source', () => {
   it.each([
     ['not the source that was sent', { digest: '0'.repeat(64) }, 'not what was sent'],
     ['cut off', { cut: 10 }, 'arrived incomplete'],
-    ['larger than allowed', { maxBytes: 100 }, 'larger than it may be'],
+    ['larger than allowed', { maxBytes: 100 }, 'exceeds the size limit'],
   ])('is refused if it is %s', async (_what, change: { digest?: string; cut?: number; maxBytes?: number }, message) => {
     const data = await archive({ 'index.html': 'hello'.repeat(100) })
     const parts = inParts(data.subarray(0, change.cut ?? data.length), 64)
@@ -67,7 +67,7 @@ describe('an uploaded source', () => {
     ).rejects.toMatchObject({ name: 'BuildFault', message: expect.stringContaining(message) })
   })
 
-  it('fails at once if the control plane has deleted it, and is retried while the control plane is unavailable', async () => {
+  it('is requested again while the control plane is unavailable, but not if the control plane has deleted it', async () => {
     const bus = createMemoryBus({ log: testLog() })
     const read = partsOf(bus, 'h1', 'b1', AbortSignal.timeout(10_000))
     const waiting = read(3)

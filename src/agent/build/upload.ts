@@ -15,21 +15,21 @@ import type { SourceTree } from './git.ts'
 import { archiveThread } from './output.ts'
 
 export interface UploadLimits {
-  /** Limit on the unpacked size. */
+  /** Limit on the unpacked size of the source, in bytes. */
   readonly maxBytes: number
   readonly signal: AbortSignal
 }
 
-/** Reads the part of the source that starts at this offset. */
+/** Reads the part of an uploaded source that starts at this offset. */
 export type ReadPart = (offset: number) => Promise<SourcePart>
 
 const partMs = 10_000
 const mostTries = 10
-/** Limit on the entries of the archive. The control plane accepts at most 50,000. */
+/** Limit on the number of files and directories in an uploaded archive. The control plane accepts at most 50,000. */
 const maxEntries = 100_000
 
 /**
- * Returns a function that reads a part of the source, and retries while the control plane restarts.
+ * Returns a function that reads a part of the source, and retries while the control plane is unavailable.
  * @throws BuildFault if the source has been deleted
  */
 export function partsOf(bus: Bus, hostId: string, buildId: string, signal: AbortSignal): ReadPart {
@@ -50,7 +50,7 @@ export function partsOf(bus: Bus, hostId: string, buildId: string, signal: Abort
 }
 
 /**
- * Downloads the source with this digest, a tar.gz. The host does not unpack its files.
+ * Downloads the uploaded source with this digest, and decompresses the tar.gz. The host does not unpack its files.
  * @param file where the tar archive is written
  * @throws BuildFault if the digest differs, or the source is larger than allowed
  */
@@ -78,7 +78,9 @@ const SentTree = Type.Object({
   texts: Type.Array(Type.Tuple([Type.String(), Type.String()])),
 })
 
-/** Time limit for scanning. Reading 1 GiB at 20 MiB/s, the speed of a busy disk, takes 52 seconds. */
+/**
+ * Time limit for scanning an uploaded source. Reading 1 GiB at 20 MiB/s, the speed of a busy disk, takes 52 seconds.
+ */
 const unpackMs = minutes(1)
 
 async function unpack(job: Extract<ArchiveJob, { kind: 'source' }>, signal: AbortSignal) {
@@ -87,9 +89,12 @@ async function unpack(job: Extract<ArchiveJob, { kind: 'source' }>, signal: Abor
   } catch (cause) {
     if (!(cause instanceof ArchiveFault)) throw cause
     const isUnreadable = cause.code === 'unreadable' || cause.code === 'refused'
-    throw new BuildFault(isUnreadable ? 'The source is no readable archive.' : 'The source is larger than it may be.', {
-      cause,
-    })
+    throw new BuildFault(
+      isUnreadable ? 'The source is not a readable archive.' : 'The source exceeds the size limit.',
+      {
+        cause,
+      },
+    )
   }
 }
 
@@ -109,5 +114,5 @@ async function download(read: ReadPart, digest: string, file: string): Promise<v
   } finally {
     await handle.close()
   }
-  if (hash.digest('hex') !== digest) throw new BuildFault('The source is not what was sent.')
+  if (hash.digest('hex') !== digest) throw new BuildFault('The source was damaged on the way: its digest differs.')
 }

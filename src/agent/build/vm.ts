@@ -14,7 +14,7 @@ export interface VmRun {
   readonly spec: VmSpec
   readonly drives: readonly RawDrive[]
   /**
-   * Receives output of the program. Call `ack` when lines up to a sequence number are stored, so that the guest may
+   * Receives log lines of the program. Call `ack` when lines up to a sequence number are stored, so that the guest may
    * discard them.
    */
   readonly onFrames: (frames: readonly Frame[], ack: (seq: number) => void) => void
@@ -24,7 +24,7 @@ export interface VmRun {
 /**
  * Boots a VM, waits until its program exits, and removes the VM.
  * @returns the program's exit code
- * @throws Error if the VM does not start, or stops before the program exits; when aborted: the signal's reason
+ * @throws Error if the VM does not start, or stops before the program exits; after an abort, the signal's reason
  */
 export async function runInVm(
   { driver, bootSlots }: { readonly driver: Driver; readonly bootSlots: Semaphore },
@@ -53,7 +53,7 @@ export async function runInVm(
       const { workload } = booted
       return workload.state === 'exited' ? workload.code : await abortable(ended.promise, signal)
     } finally {
-      // Leave the guest time to send its last lines.
+      // Give the guest time to send its last lines.
       await booted.stop(signal.aborted ? 0 : 2000)
     }
   } finally {

@@ -121,13 +121,13 @@ async function hasReflinks(dir: string): Promise<boolean> {
 }
 
 /**
- * Returns the space of all files. A reflink counts in full, because finding its shared blocks would need a walk of its
- * extents.
+ * Returns the disk space of all files in the directory. A file with shared blocks (reflink) counts in full, because
+ * finding those blocks would need a walk of its extents.
  */
 async function bytesIn(dir: string): Promise<number> {
   let bytes = 0
   for (const name of await readdir(dir).catch(none)) {
-    // A concurrent operation may delete or rename a snapshot.
+    // A concurrent operation may delete or rename a snapshot between `readdir` and `stat`.
     const [file] = await stat(join(dir, name)).then(one => [one], none)
     bytes += (file?.blocks ?? 0) * 512
   }

@@ -3,8 +3,8 @@ import { run } from '../../lib/exec.ts'
 
 /**
  * Creates a sparse file with an ext4 file system.
- * @param content directory with its initial content
- * @throws Error when the file exists
+ * @param content directory whose files the file system initially contains
+ * @throws Error if the file exists
  */
 export async function makeEmpty(file: string, sizeMib: number, content?: string): Promise<void> {
   await writeFile(file, '', { mode: 0o600, flag: 'wx' })
@@ -12,7 +12,7 @@ export async function makeEmpty(file: string, sizeMib: number, content?: string)
   await run('mke2fs', await newFileSystem(file, content))
 }
 
-/** Returns mke2fs arguments for a volume: no blocks reserved for root, and as few writes as possible. */
+/** Returns mke2fs arguments for a volume: no blocks are reserved for root, and mke2fs writes as little as possible. */
 export async function newFileSystem(file: string, content?: string): Promise<string[]> {
   const options = 'nodiscard,lazy_itable_init=1'
   const begin = ['-q', '-F', '-t', 'ext4', '-m', '0', '-E']

@@ -18,7 +18,7 @@ async function sparse(dir: string, name: string, parts: readonly (readonly [numb
   return path
 }
 
-it('the data ranges of a sparse file are found, and no others', async () => {
+it('exactly the data ranges of a sparse file are found, without its holes', async () => {
   await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const path = await sparse(temp.path, 'a', [
     [5 * mib + 7, 'five'],
@@ -29,7 +29,7 @@ it('the data ranges of a sparse file are found, and no others', async () => {
   expect(ranges.reduce((sum, { start, end }) => sum + end - start, 0)).toBeLessThan(mib)
 })
 
-it('digests depend on every nonzero byte, and not on whether zeros are holes', async () => {
+it('the digest of a sparse file depends on every nonzero byte, but not on whether zeros are stored or holes', async () => {
   await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const path = await sparse(temp.path, 'a', [[5 * mib + 7, 'five']])
   const copy = join(temp.path, 'copy')
@@ -49,7 +49,7 @@ it('digests depend on every nonzero byte, and not on whether zeros are holes', a
   expect(new Set(all.map(digest => digest.toString('hex'))).size).toBe(all.length)
 })
 
-it('an empty file and a file without holes are read', async () => {
+it('an empty file has no data range, and a file without holes is one data range', async () => {
   await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const empty = join(temp.path, 'empty')
   await writeFile(empty, '')

@@ -27,8 +27,8 @@ export async function dataRanges(path: string): Promise<Range[]> {
 }
 
 /**
- * Parses the output of `filefrag -v -b1` (e2fsprogs), such as `   0:        0..    4095:      34816..     38911:
- * 4096:  last,eof`. Returns undefined if the list is incomplete.
+ * Parses the output of `filefrag -v -b1` (e2fsprogs), such as ` 0: 0.. 4095: 34816.. 38911: 4096: last,eof`. Returns
+ * undefined if the output does not list all extents.
  */
 export function parseExtents(listed: string, size: number): Range[] | undefined {
   const extents: Range[] = []
@@ -45,8 +45,8 @@ const blockBytes = 64 << 10
 const zeros = Buffer.alloc(blockBytes)
 
 /**
- * Returns a SHA-256 over name, size, and every nonzero block of 64 KiB with its offset. Holes and zeros give the same
- * hash.
+ * Returns a SHA-256 over the file's name, size, and every nonzero block of 64 KiB with its offset. Holes and zeros give
+ * the same hash.
  */
 export async function digestSparse(name: string, path: string): Promise<Buffer> {
   const { size } = await stat(path)
@@ -56,7 +56,7 @@ export async function digestSparse(name: string, path: string): Promise<Buffer> 
     const block = Buffer.alloc(blockBytes)
     let next = 0
     for (const { start, end } of await dataRanges(path)) {
-      // Two extents may share one block.
+      // The end of one extent and the start of the next may be in the same block, which must be hashed only once.
       next = Math.max(next, start - (start % blockBytes))
       for (; next < end; next += blockBytes) {
         const { bytesRead } = await file.read(block, 0, blockBytes, next)

@@ -4,11 +4,11 @@ import { StepError } from '../base/step-error.ts'
 export interface Holders {
   /**
    * Records that a VM has a volume open.
-   * @throws StepError `volume_in_use` when another VM may write to the volume, or has it open while this one wants to
-   * write
+   * @throws StepError `volume_in_use` if another VM may write to the volume, or if `mode` is `write` and another VM has
+   * the volume open
    */
   add(volumeId: string, vmId: string, mode: 'read' | 'write'): void
-  /** Records a holder without checking for conflicts, for a VM that had the volume open before the agent's restart. */
+  /** Records a VM that had the volume open before the agent's restart, without checking for conflicts. */
   note(volumeId: string, vmId: string, mode: 'read' | 'write'): void
   remove(volumeId: string, vmId: string): void
   /** Returns the VMs that have the volume open. */

@@ -1,4 +1,4 @@
-/** Disk limits of a real VM: a transfer above the limit takes longer. */
+/** Tests the disk limits of a real VM: writing more than the limit allows takes longer. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
@@ -8,7 +8,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const reason = present.every(Boolean) ? '' : 'needs QEMU and the tools for images'
 
 /**
- * Size of the transfer. The limit of 1 MiB/s allows a burst of four seconds; the remaining bytes take at least
+ * Number of MiB to write. The limit of 1 MiB/s allows a burst of four seconds; the remaining bytes take at least
  * `leastMs` on any host.
  */
 const mib = 10
@@ -29,7 +29,7 @@ afterAll(() => host?.[Symbol.asyncDispose]())
 it.skipIf(reason !== '').each([
   ['its volume', '/data'],
   ['its own disk', '/tmp'],
-])(`%s is not faster than the limit ${reason}`, async (_what, dir) => {
+])(`writes to %s are not faster than the VM's disk limit ${reason}`, async (_what, dir) => {
   const file = `${dir}/limited`
   const startedMs = performance.now()
   const { exitCode, stderr } = await host.exec(

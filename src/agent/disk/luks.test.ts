@@ -8,7 +8,7 @@ import { dirPool } from './dir-pool.ts'
 
 const missing = (await hasProgram('qemu-img')) ? '' : ' (skipped: needs qemu-img)'
 
-test.skipIf(missing !== '')(`an encrypted volume is grown without its key${missing}`, { timeout: 60_000 }, async () => {
+test.skipIf(missing !== '')(`an encrypted volume can grow without its key${missing}`, { timeout: 60_000 }, async () => {
   await using dir = await testDir()
   const pool = dirPool('safe', join(dir.path, 'pool'), true)
   await pool.create('v1', 16, undefined, 'a key of this test')

@@ -9,7 +9,7 @@ import { CommandError, run } from '../../lib/exec.ts'
 import { makeEmpty } from './ext4.ts'
 
 /**
- * Time for key stretching. It is minimal, because keys are random: stretching would add no security and slow down every
+ * Time for key stretching. The minimum is used: for random keys, stretching adds no security and would slow down every
  * start.
  */
 const stretchMs = 10
@@ -20,9 +20,9 @@ const stretchMs = 10
 const memoryDir = '/dev/shm'
 
 /**
- * Creates a container with an ext4 file system that is empty or has the content of a directory. The key's base64 text
- * is the passphrase, which must be UTF-8. Only blocks that the file system wrote are encrypted and stored. The rest
- * remain holes, which decrypt to noise that the file system never reads.
+ * Creates an encrypted container with an ext4 file system that is empty or has the content of a directory. The key's
+ * base64 text is the passphrase, which must be UTF-8. Only blocks that the file system wrote are encrypted and stored.
+ * All other blocks remain holes. Reading a hole yields noise, but the file system never reads one.
  */
 export async function makeLuks(file: string, sizeMib: number, key: string, content?: string): Promise<void> {
   const plain = `${file}.plain`

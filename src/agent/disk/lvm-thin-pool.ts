@@ -16,8 +16,8 @@ export interface LvmThinOptions {
   readonly devDir?: string
 }
 
-// Output of lvs(8) with --reportformat json: sizes in bytes without a unit, percentages as text, empty if not
-// applicable.
+// Output of lvs(8) with --reportformat json: sizes in bytes without a unit, percentages as text, an empty text if a
+// field does not apply.
 const Report = Type.Object({
   report: Type.Array(
     Type.Object({
@@ -150,7 +150,8 @@ const fork = ({ exec, group }: Lvm, from: string, to: string) =>
   exec('lvcreate', ['--yes', '--quiet', '--snapshot', '--setactivationskip', 'n', '--name', to, `${group}/${from}`])
 
 /**
- * Lists the volume and its snapshots, after finishing a restore that a crash interrupted between its last two steps.
+ * Lists the volume and its snapshots, after finishing a restore that a crash interrupted between removing the old
+ * volume and renaming the new one.
  */
 async function settled(lvm: Lvm, volumeId: string): Promise<readonly Lv[]> {
   const all = await list(lvm)

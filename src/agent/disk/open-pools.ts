@@ -7,7 +7,8 @@ import { rbdPool } from './rbd-pool.ts'
 import { zfsPool } from './zfs-pool.ts'
 
 /**
- * Opens the pools of a host, by name. @param dataDir parent directory of the pools for which the operator set no place
+ * Opens the pools of a host, by name.
+ * @param dataDir parent directory of pools whose place the operator did not configure
  */
 export function openPools(configs: readonly PoolConfig[], dataDir: string): ReadonlyMap<string, VolumePool> {
   return new Map(

@@ -4,7 +4,7 @@
  */
 export interface VolumePool {
   readonly name: string
-  /** Kind of the pool, such as `zfs`, for the host's heartbeat. */
+  /** Kind of the pool, such as `zfs`; part of the host's heartbeat. */
   readonly kind: string
   /** Whether every host with a pool of this name accesses the same volumes. */
   readonly shared: boolean
@@ -14,15 +14,16 @@ export interface VolumePool {
    * Creates the volume with an ext4 file system that is empty or has a directory's content, or with the content of a
    * snapshot. Atomic and idempotent.
    * @param key base64, for encrypted pools
-   * @throws StepError `snapshot_missing`, `volume_locked` without the key
+   * @throws StepError `snapshot_missing`, `volume_locked` if the key is missing
    */
   create(volumeId: string, sizeMib: number, from?: SnapshotRef | Content, key?: string): Promise<void>
   /**
-   * Returns the volume as a raw file or block device for a VM. Idempotent.
-   * @param generation generation of the attachment; in a shared pool, a writer with a smaller generation is fenced
-   * @param access default: `write`. A reader fences no other host.
-   * @throws StepError `volume_missing`; in a shared pool `stale_volume_generation`, and `volume_in_use` for a reader
-   * while another host has the volume open for writing
+   * Opens the volume and returns it as a raw file or block device for a VM. Idempotent.
+   * @param generation generation of the attachment; in a shared pool, a writer on another host with a smaller
+   * generation is fenced
+   * @param access default: `write`; opening with `read` fences no other host
+   * @throws StepError `volume_missing`; in a shared pool also `stale_volume_generation`, and `volume_in_use` if
+   * `access` is `read` and another host writes to the volume
    */
   open(volumeId: string, generation: number, access?: 'read' | 'write'): Promise<string>
   /** Closes the volume after the last VM of this host detached it. Idempotent. */
@@ -36,7 +37,8 @@ export interface VolumePool {
   snapshot(volumeId: string, snapshotId: string): Promise<void>
   /**
    * Takes a snapshot of a volume that is being written to: `write` copies the content into a file of the volume's size
-   * that reads as zeros. Absent if the pool's own snapshots are instantaneous, or if only the pool can create them.
+   * that reads as zeros. Undefined if the pool's own snapshots are instantaneous, or if only the pool can create
+   * snapshots.
    */
   snapshotBy?(volumeId: string, snapshotId: string, write: (file: string) => Promise<void>): Promise<void>
   /** Whether `snapshot` copies the whole content, so that `snapshotBy` should be used while a VM runs. */
@@ -53,11 +55,11 @@ export interface VolumePool {
   grow(volumeId: string, sizeMib: number): Promise<void>
   /**
    * Creates a volume of this many bytes that reads as zeros, to receive content from another host. The caller has
-   * removed an earlier volume with this id. Absent, like `readSnapshot`, in shared pools, because every host accesses
-   * those volumes.
+   * removed an earlier volume with this id. Shared pools have neither `blank` nor `readSnapshot`, because every host
+   * can access their volumes.
    */
   blank?(volumeId: string, bytes: number): Promise<void>
-  /** Provides a snapshot as a file or device for reading. @throws StepError `snapshot_missing` */
+  /** Calls `read` with a file or device from which the snapshot can be read. @throws StepError `snapshot_missing` */
   readSnapshot?(volumeId: string, snapshotId: string, read: (file: string) => Promise<void>): Promise<void>
   /** Returns the space that the volume and all its snapshots use. */
   usage(volumeId: string): Promise<PoolUsage>
@@ -69,14 +71,17 @@ export interface SnapshotRef {
   readonly snapshotId: string
 }
 
-/** Initial files of a new volume, with their owners. */
+/** A directory whose files, with their owners, a new volume initially contains. */
 export interface Content {
   readonly directory: string
 }
 
 export interface PoolUsage {
   readonly usedBytes: number
-  /** Space that would be freed if all snapshots were removed. Shared blocks count once if the pool reports them. */
+  /**
+   * Space that would be freed if all snapshots of the volume were removed. Blocks that several snapshots share count
+   * once if the pool reports them.
+   */
   readonly snapshotBytes: number
 }
 

@@ -10,7 +10,7 @@ import { lvmThinPool } from './lvm-thin-pool.ts'
 import { bytesAt, contentSize, digest, fill, mib, text, write } from '../../../test/support/agent/pool-files.ts'
 import { kinds } from '../../../test/support/agent/pool-kinds.ts'
 
-/** The behavior that every pool must have. */
+/** The behavior that every kind of pool must have. */
 describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLate, open: openKind }) => {
   const it = test.skipIf(missing !== undefined)
   const because = missing === undefined ? '' : ` (skipped: ${name} ${missing})`
@@ -52,7 +52,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
     await pool.close('v1')
   })
 
-  it(`snapshots, clones and restored volumes have equal bytes and are independent${because}`, async () => {
+  it(`snapshots, clones and restored volumes have the bytes of their source and change independently of it${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -64,7 +64,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
     await write(file, 5 * mib, 'changed')
     const now = await digest(file)
     expect(now).not.toBe(then)
-    // Repeated as after a crash, the snapshot keeps its first content.
+    // After a crash, the agent takes the snapshot again. The snapshot keeps its first content.
     await pool.snapshot('v1', 's1')
     await pool.create('v2', 32, { volumeId: 'v1', snapshotId: 's1' })
     const clone = await pool.open('v2', 1)
@@ -99,7 +99,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
     expect(await contentSize(file)).toBe(48 * mib)
     expect((await bytesAt(file, 20 * mib, 4)).toString()).toBe('kept')
     await pool.close('v1')
-    // Snapshots do not grow; clones and restored volumes grow separately.
+    // Growing a volume changes neither its snapshots, nor clones and volumes that are restored from them.
     await pool.restore('v1', 's1')
     expect(await contentSize(await pool.open('v1', 2))).toBe(32 * mib)
     await pool.grow('v1', 48)
@@ -171,7 +171,7 @@ describe('a new volume in a directory pool', () => {
 })
 
 describe('the pool lvm-thin', () => {
-  test('finishes a restore that a crash interrupted, with the next operation', async () => {
+  test('finishes a restore that a crash interrupted when the next operation accesses the volume', async () => {
     await using dir = await testDir()
     const lvm = fakeLvm(join(dir.path, 'dev'))
     const cut = { before: '' }
@@ -228,7 +228,7 @@ describe('the pool setting of an agent', () => {
   })
 })
 
-test('the space used by a volume can be measured while snapshots are being removed', async () => {
+test('measuring the space of a volume succeeds while its snapshots are being removed', async () => {
   await using dir = await testDir()
   const pool = dirPool('local', dir.path)
   await pool.create('v1', 16)

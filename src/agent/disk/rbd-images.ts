@@ -9,11 +9,11 @@ import { checkedId } from './pool.ts'
 
 /** A Ceph pool, and how to run rbd(8). */
 export interface RbdImages {
-  /** Name of the volume pool on this host, for error messages. */
+  /** Mote's name of the volume pool, for error messages. */
   readonly name: string
-  /** Name of the pool in Ceph. */
+  /** Ceph's name of the pool. */
   readonly pool: string
-  /** Directory for temporary file systems that are imported as images. */
+  /** Directory for temporary file systems, which are then imported into Ceph as images. */
   readonly scratchDir: string
   /** Runs rbd(8). */
   readonly rbd: (...args: readonly string[]) => Promise<string>
@@ -26,8 +26,8 @@ const Devices = Type.Array(Type.Object({ pool: Type.String(), name: Type.String(
 const Children = Type.Array(Type.Object({ pool: Type.String(), image: Type.String() }))
 
 /**
- * Features of new images. With `exclusive-lock`, only one host writes, and breaking its lock blocklists that host's
- * client in the cluster.
+ * Features of new images. With `exclusive-lock`, only the host that holds the image's lock can write, and breaking the
+ * lock blocklists that host in the cluster.
  */
 const features = 'layering,exclusive-lock,object-map,fast-diff'
 
@@ -42,7 +42,7 @@ export async function rbdJson<S extends TSchema>(
 
 export const imageOf = ({ pool }: RbdImages, volumeId: string): string => `${pool}/v.${checkedId(volumeId)}`
 
-/** Returns the name of the volume's image while it is being created. */
+/** Returns the name that the volume's image has until it is complete. */
 export const partialOf = ({ pool }: RbdImages, volumeId: string): string => `${pool}/n.${checkedId(volumeId)}`
 
 export async function hasImage(images: RbdImages, spec: string): Promise<boolean> {
@@ -72,7 +72,7 @@ export async function deviceOf(images: RbdImages, volumeId: string): Promise<str
   return devices.find(one => one.pool === images.pool && one.name === `v.${volumeId}`)?.device
 }
 
-/** Removes the image and its snapshots. Its clones are not affected. Idempotent. */
+/** Removes the image and its snapshots. Clones of its snapshots are not affected. Idempotent. */
 export async function removeImage(images: RbdImages, spec: string): Promise<void> {
   const { rbd } = images
   if (!(await hasImage(images, spec))) return
@@ -100,7 +100,7 @@ export async function importImage(
   }
 }
 
-/** Copies the blocks that clones share with the image, so that the image can be removed. */
+/** Copies into each clone the blocks that it shares with the image, so that the image can be removed. */
 async function flattenClones(images: RbdImages, spec: string): Promise<void> {
   for (const child of await rbdJson(images, Children, 'children', '--all', spec))
     await images.rbd('flatten', '--no-progress', `${child.pool}/${child.image}`)

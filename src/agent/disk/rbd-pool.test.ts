@@ -7,7 +7,7 @@ import { fakeCluster } from '../../../test/support/fake-rbd.ts'
 import { rbdPool } from './rbd-pool.ts'
 
 describe('a pool in Ceph', () => {
-  test('a newer attachment fences the previous host, which cannot attach the volume again', async () => {
+  test('a host with a newer attachment fences the previous host, which cannot open the volume again', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const [one, two] = ['one', 'two'].map(host =>
@@ -16,7 +16,7 @@ describe('a pool in Ceph', () => {
     await one!.create('v1', 16)
     await one!.open('v1', 1)
     await two!.open('v1', 2)
-    // The previous host did not close the image in time.
+    // Host `one` did not close the image within `patienceMs`, so its lock was broken.
     expect([...cluster.blocklist]).toEqual(['client.one'])
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
     await one!.close('v1')
@@ -24,7 +24,7 @@ describe('a pool in Ceph', () => {
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
   })
 
-  test('a reader does not fence other hosts, is refused while a host writes, and is refused after a newer writer', async () => {
+  test('a host that opens a volume for reading fences no other host, and is refused during a write and after a newer attachment', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host), patienceMs: 300 })
@@ -38,7 +38,7 @@ describe('a pool in Ceph', () => {
     expect(cluster.images.get('v.v1')?.locker).toBeUndefined()
     await one.close('v1')
     await two.close('v1')
-    // A writer still fences the previous one.
+    // A host that opens the volume for writing still fences the previous writer.
     await writer.open('v1', 2, 'write')
     await two.open('v1', 3, 'write')
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
@@ -48,8 +48,8 @@ describe('a pool in Ceph', () => {
   })
 })
 
-describe('an rbd image that another host is about to close', () => {
-  test('is waited for, because breaking its lock would fence that host off all its images', async () => {
+describe('opening an RBD image that another host is about to close', () => {
+  test('waits for the close, because breaking the lock would fence the other host off all its images', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const asked = { locks: 0 }
@@ -57,7 +57,7 @@ describe('an rbd image that another host is about to close', () => {
     const coming = rbdPool({
       ...rbdOptions(dir.path),
       run: async (program, args) => {
-        // The host closes the image between two checks.
+        // The other host closes the image between two checks of its lock.
         if (args.includes('lock') && ++asked.locks === 2) await leaving.close('v1')
         return cluster.client('coming')(program, args)
       },
@@ -70,15 +70,16 @@ describe('an rbd image that another host is about to close', () => {
   })
 })
 
-describe('an rbd image that two hosts open at the same time', () => {
-  // The host with the newer attachment opens it while the older one waits, at each step of the older one.
+describe('an RBD image that two hosts open at the same time', () => {
+  // The host with the newer attachment opens the image before each possible command of the host with the older
+  // attachment.
   test.each([
     ['lock ls', 2],
     ['lock ls', 3],
     ['image-meta get', 2],
     ['image-meta set', 1],
   ])(
-    'goes to the host with the newer attachment if that opens it before "%s" number %i of the other host',
+    'is opened by the host with the newer attachment, even between two commands of the other host: before "%s" number %i',
     async (moment, count) => {
       await using dir = await testDir()
       const cluster = fakeCluster(join(dir.path, 'cluster'))

@@ -24,10 +24,10 @@ export interface RbdOptions {
   /** Name of the pool in Ceph. `client` is the Ceph user with access to it; null: the default user. */
   readonly pool: string
   readonly client: string | null
-  /** Directory for temporary file systems that are imported as images. */
+  /** Directory for temporary file systems, which are then imported into Ceph as images. */
   readonly scratchDir: string
   readonly run?: RunProgram
-  /** How long to wait for the previous host to close an image, ms. Default: 3 s. */
+  /** How long to wait for the previous host to close an image, in milliseconds. Default: 3 s. */
   readonly patienceMs?: number
 }
 
@@ -44,8 +44,8 @@ const Free = Type.Object({
 
 /**
  * A pool of RBD images in Ceph, which is shared: any host with that pool can open its volumes. The generation of the
- * attachment is stored with the image, and a host with a newer one breaks the previous host's lock. Images are named
- * `v.<volume>`, their snapshots by the snapshot's id; `n.` marks an image that is being created.
+ * attachment is stored with the image, and a host with a higher generation breaks the lock of the previous host. Images
+ * are named `v.<volume>`, their snapshots by the snapshot's id; `n.` marks an image that is being created.
  */
 export function rbdPool(options: RbdOptions): VolumePool {
   const { name, pool, client, scratchDir } = options
@@ -101,8 +101,8 @@ export function rbdPool(options: RbdOptions): VolumePool {
     async restore(volumeId, snapshotId) {
       const spec = imageOf(images, volumeId)
       await needSnapshot(images, spec, snapshotId)
-      // This is not atomic in the cluster. But no VM opens the volume before the restore is complete, and after a crash
-      // it is repeated.
+      // The rollback is not atomic in the cluster. But no VM opens the volume before the restore is complete, and the
+      // agent repeats a restore that a crash interrupted.
       await rbd('snap', 'rollback', '--no-progress', `${spec}@${snapshotId}`)
     },
     async grow(volumeId, sizeMib) {

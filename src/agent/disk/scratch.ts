@@ -6,8 +6,9 @@ import { hostLock } from '../../lib/host-lock.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 
 /**
- * Creates a new, empty scratch disk for a VM by copying a sparse ext4 image of that size (4 ms; a reflink where
- * supported). It has no journal, because the disk starts empty at every boot.
+ * Creates a new, empty scratch disk for a VM by copying a sparse ext4 image of the same size, which takes 4 ms (with
+ * shared blocks where the file system supports reflinks). It has no journal, because every boot starts with an empty
+ * disk.
  */
 export async function makeScratch(
   cacheDir: string,

@@ -3,7 +3,7 @@ import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
-/** Creates a file atomically and durably. Overwrites what an earlier attempt left. */
+/** Creates a file atomically and durably. Overwrites the partial file of an earlier attempt. */
 export async function appear(target: string, make: (partial: string) => Promise<void>): Promise<void> {
   const partial = `${target}.partial`
   await rm(partial, { force: true })
@@ -18,7 +18,7 @@ export async function appear(target: string, make: (partial: string) => Promise<
   }
 }
 
-/** Copies a file. Preserves holes, and shares blocks where supported. */
+/** Copies a file. Preserves holes, and shares blocks where the file system supports it. */
 export async function copy(from: string, to: string): Promise<void> {
   await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
 }

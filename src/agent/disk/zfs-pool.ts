@@ -10,7 +10,7 @@ import { appear, copy, sync } from './whole-file.ts'
 
 export interface ZfsOptions {
   readonly name: string
-  /** The mounted parent dataset of all volumes, which must not contain anything else. */
+  /** The mounted dataset in which all volumes are created; it must not contain anything else. */
   readonly dataset: string
   readonly run?: typeof run
 }
@@ -22,7 +22,7 @@ const prefix = { volume: 'v', reading: 'r' } as const
 
 /**
  * A pool of ZFS datasets with one raw file each (zfs(8)), so that snapshots and clones share blocks. Uses files instead
- * of zvols, because a file exists as soon as the command ends, a device node some time later. Datasets are named
+ * of zvols, because a zvol's device node appears only some time after the command has ended. Datasets are named
  * `v.<volume>`; `r.` marks a clone for reading a snapshot. A volume exists if its file exists.
  */
 export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
@@ -55,7 +55,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
       if (file) {
         await zfs('set', `${droppedMark}=on`, volume)
         await rm(file, { force: true })
-        // Deferred: a snapshot with clones is destroyed once its last clone is.
+        // `-d` defers: ZFS destroys a snapshot that has clones when its last clone is destroyed.
         for (const snapshot of await namesOf(pool, 'snapshot', volume)) await zfs('destroy', '-d', snapshot)
       }
       await dropUnneeded(pool)
@@ -85,7 +85,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     },
     async blank(volumeId, bytes) {
       const volume = datasetOf(pool, 'volume', volumeId)
-      // The dataset may still exist: the volume left this host, but a snapshot of it has clones.
+      // The dataset still exists if the volume was moved away from this host while a snapshot of it had clones here.
       if (await has(pool, volume)) await zfs('set', `${droppedMark}=off`, volume)
       else await zfs('create', volume)
       const file = (await fileOf(pool, 'volume', volumeId)) ?? ''
@@ -96,7 +96,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     },
     readSnapshot: async (volumeId, snapshotId, read) =>
       withSnapshot(pool, await needSnapshot(pool, volumeId, snapshotId), volumeId, read),
-    /** Counts allocated blocks only. The numbers lag by several seconds. */
+    /** Counts allocated blocks only. ZFS updates these numbers with a delay of several seconds. */
     async usage(volumeId) {
       await existing(pool, volumeId)
       const bytes = async (what: string) =>
@@ -162,7 +162,7 @@ async function namesOf({ zfs }: Zfs, type: 'filesystem' | 'snapshot', below: str
   return (await zfs('list', '-H', '-r', '-o', 'name', '-t', type, below)).split('\n').filter(line => line !== '')
 }
 
-/** Destroys datasets of removed volumes whose snapshots have no clones any more. */
+/** Destroys the datasets of removed volumes that have no snapshots left. */
 async function dropUnneeded(pool: Zfs): Promise<void> {
   let went = false
   for (const one of await namesOf(pool, 'filesystem', pool.dataset)) {
@@ -170,11 +170,11 @@ async function dropUnneeded(pool: Zfs): Promise<void> {
     await destroy(pool, one)
     went = true
   }
-  // A destroyed dataset may have been the last clone of another one.
+  // Repeat, because a destroyed dataset may have been the last clone of another removed volume.
   if (went) await dropUnneeded(pool)
 }
 
-/** Provides the snapshot as a file, through a temporary clone. */
+/** Calls `act` with a file that has the snapshot's content, in a temporary clone. */
 async function withSnapshot(
   pool: Zfs,
   snapshot: string,
@@ -191,7 +191,7 @@ async function withSnapshot(
   }
 }
 
-/** Retries while the file system is busy, which may last a moment after a file was closed. */
+/** Retries while ZFS reports that the dataset is busy, which may last a moment after a file was closed. */
 async function patiently(act: () => Promise<unknown>): Promise<void> {
   const deadline = performance.now() + busyMs
   for (;;) {
@@ -205,7 +205,7 @@ async function patiently(act: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Returns undefined if zfs(8) reports that the dataset does not exist. */
+/** Maps the error for a missing dataset to undefined, and throws any other error. */
 function absent(error: unknown): undefined {
   if (error instanceof CommandError && /does not exist/.test(error.stderr)) return undefined
   throw error

@@ -3,12 +3,12 @@ import packet, { type Answer, type DecodedPacket, type Packet, type Question } f
 
 /** The top-level domain of private networks: reserved for private use by ICANN (2024). */
 const privateDomain = 'internal'
-/** Time to live of records; short, because replicas change often. */
+/** Time to live of DNS records; short, because the replicas of an app change often. */
 const ttlSeconds = 5
 /** Maximum size of a UDP response for clients that announce none (RFC 1035 4.2.1). */
 const plainUdpBytes = 512
 
-/** The addresses of each name in a project, without `.internal`. */
+/** The addresses of each name in a project. The names do not end in `.internal`. */
 export type ZoneNames = ReadonlyMap<string, readonly string[]>
 
 /** Returns the response to a query for a private name; undefined for other names, which must be forwarded. */
@@ -18,8 +18,8 @@ export function answerPrivate(query: DecodedPacket, names: ZoneNames): Packet | 
   const name = question.name.toLowerCase().replace(/\.$/, '')
   if (isPrivateReverse(name)) return response(query, 'NXDOMAIN')
   if (name === privateDomain) return response(query, 'NOERROR')
-  // Names without a domain, as programs from compose files use them. Guests have no search list, so such names arrive
-  // unchanged.
+  // Names without a domain, which programs from compose files use. Guests have no DNS search list, so the resolver gets
+  // such names unchanged.
   const isOwn = !name.includes('.') && names.has(name) && ['A', 'AAAA'].includes(question.type ?? '')
   if (isOwn) return response(query, 'NOERROR', addressesOf(question, names.get(name) ?? []))
   if (!name.endsWith(`.${privateDomain}`)) return undefined
@@ -31,18 +31,14 @@ export function answerPrivate(query: DecodedPacket, names: ZoneNames): Packet | 
 const addressesOf = ({ name, type }: Question, addresses: readonly string[]): Answer[] =>
   type === 'AAAA' ? addresses.map(data => ({ type: 'AAAA', name, ttl: ttlSeconds, data })) : []
 
-/**
- * Whether the name is a reverse lookup of a private address (RFC 6303, RFC 8375 in spirit). Such queries are never
- * forwarded.
- */
+/** True for a reverse lookup of a private address. Such queries are never forwarded (RFC 6303). */
 const isPrivateReverse = (name: string) => /(^|\.)(d\.f|c\.f|8\.e\.f)\.ip6\.arpa$/.test(name)
 
 export const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
 export type Rcode = keyof typeof rcodes
 
 /**
- * Builds a response. Without records it contains the zone's SOA, so that clients cache negative responses as long as
- * records.
+ * Builds a response. A response without records contains the zone's SOA, so that clients cache it as long as records.
  */
 export function response(query: DecodedPacket, rcode: Rcode, answers: readonly Answer[] = []): Packet {
   const isAuthority = rcode === 'NOERROR' || rcode === 'NXDOMAIN'
@@ -72,7 +68,7 @@ const soa: Answer = {
   },
 }
 
-/** Encodes a response for UDP. One that is too long is truncated, and the client retries over TCP. */
+/** Encodes a response for UDP. A response that is too long is truncated; the client then retries over TCP. */
 export function encodeUdp(query: DecodedPacket, answer: Packet): Buffer {
   const whole = packet.encode(answer)
   if (whole.length <= udpLimit(query)) return whole

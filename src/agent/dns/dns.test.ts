@@ -68,7 +68,7 @@ describe('the DNS resolver of guests', () => {
     expect(await ask().resolve6('SHOP.Internal')).toHaveLength(2)
   })
 
-  it('returns NOERROR for a name without addresses of this type, and NXDOMAIN for an unknown name', async () => {
+  it('returns NOERROR for a name without addresses of the queried type, and NXDOMAIN for an unknown name', async () => {
     await expect(ask().resolve6('db.internal')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(ask().resolve4('shop.internal')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(ask().resolve6('nothing.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
@@ -76,7 +76,7 @@ describe('the DNS resolver of guests', () => {
     expect(asked).toEqual([])
   })
 
-  it('resolves names without a domain if the project has them, and forwards all others', async () => {
+  it('resolves names without a domain if the project has them, and forwards all other such names', async () => {
     expect(await ask().resolve6('shop')).toEqual(['fd00::1', 'fd00::2'])
     await expect(ask().resolve4('shop')).rejects.toMatchObject({ code: 'ENODATA' })
     expect(asked).toEqual([])
@@ -90,7 +90,7 @@ describe('the DNS resolver of guests', () => {
     await expect(ask('127.0.0.2').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
   })
 
-  it('forwards other names only for guests whose rules allow it', async () => {
+  it('forwards names outside .internal only for guests whose firewall rules allow it', async () => {
     expect(await ask().resolve4('www.example')).toEqual(['203.0.113.7'])
     await expect(ask('127.0.0.2').resolve4('www.example')).rejects.toMatchObject({ code: 'EREFUSED' })
     expect(asked).toEqual(['www.example'])
@@ -134,7 +134,7 @@ describe('the DNS resolver of guests', () => {
       'more queries than it reads responses for',
       Buffer.concat(Array(101).fill(framed(Buffer.concat([header(1), question])))),
     ],
-  ])('closes a TCP connection that sends %s', async (_, data) => {
+  ])('closes a TCP connection whose client sends %s', async (_, data) => {
     const socket = connect(resolver.port, '127.0.0.1')
     const closed = once(socket, 'close')
     socket.on('error', () => undefined).resume()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect, isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Time after which the next upstream resolver is tried. */
+/** Time to wait for one upstream resolver before the next one is tried. */
 const answerMs = 2_000
 
 /** Forwards a query unchanged, and returns the upstream's response. @throws Error when no resolver responded */
@@ -39,7 +39,7 @@ interface Server {
 
 async function askUdp(query: Buffer, { host, port }: Server, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  // One socket per query: a forged response would have to guess both its random port and the query id.
+  // Uses one socket per query: a forged response would have to guess both its random port and the query id.
   const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' })
   const late = new AbortController()
   try {
@@ -81,7 +81,7 @@ export function framed(message: Buffer): Buffer {
   return Buffer.concat([length, message])
 }
 
-/** Splits a TCP stream into messages. */
+/** Returns a function that takes chunks of a TCP stream, and calls `onMessage` for each DNS message in it. */
 export function messages(onMessage: (message: Buffer) => void): (data: Buffer) => void {
   let rest = Buffer.alloc(0)
   return data => {

@@ -1,6 +1,6 @@
 /**
- * Sends queries from random bytes to almost valid ones. The resolver answers or ignores each of them, and none causes
- * an error.
+ * Sends queries to the resolver, from random bytes to almost valid ones. The resolver must answer or ignore each of
+ * them, and must not report an error.
  */
 import packet from 'dns-packet'
 import fc from 'fast-check'
@@ -23,9 +23,9 @@ function handle(message: Buffer): void {
 const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map(data => Buffer.from(data))
 const label = fc.uint8Array({ minLength: 1, maxLength: 63 }).map(data => Buffer.from([data.length, ...data]))
 
-it('random bytes cause no error', () => fc.assert(fc.property(bytes(1300), handle), { numRuns: 300 }))
+it('random bytes cause no error in the resolver', () => fc.assert(fc.property(bytes(1300), handle), { numRuns: 300 }))
 
-it('a question with random labels, type and options causes no error', () => {
+it('a question with random labels, type and options causes no error in the resolver', () => {
   const query = fc.tuple(fc.array(label, { maxLength: 5 }), fc.nat({ max: 0xffff }), fc.nat({ max: 0xffff }), bytes(60))
   fc.assert(
     fc.property(query, fc.constantFrom(0, 1, 2), ([labels, type, flags, rest], additionals) => {
@@ -43,7 +43,7 @@ it('a question with random labels, type and options causes no error', () => {
   )
 })
 
-it('a valid query with some changed bytes causes no error', () => {
+it('a valid query with some changed bytes causes no error in the resolver', () => {
   const additionals = [{ type: 'OPT', name: '.', udpPayloadSize: 4096 }] as never[]
   const right = packet.encode({
     type: 'query',

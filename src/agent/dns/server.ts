@@ -11,22 +11,22 @@ import { rates, type Share, shares } from './shares.ts'
 
 /** The guest that sent a query. */
 export interface DnsClient {
-  /** Names and addresses in its project. */
+  /** The private names of the guest's project, with their addresses. */
   readonly names: ZoneNames
-  /** Whether the guest's firewall rules allow queries to other resolvers. */
+  /** True if the guest's firewall rules allow DNS queries to resolvers outside the host. */
   readonly mayAskOthers: boolean
 }
 
 export interface ResolverOptions {
   readonly address: string
-  /** UDP and TCP port; 0: any free one. */
+  /** UDP and TCP port of the resolver; 0: any free port. */
   readonly port: number
-  /** Returns the client by its source address; undefined if it is no guest of this host. */
+  /** Returns the guest with this source address; undefined if no guest of this host has it. */
   readonly client: (address: string) => DnsClient | undefined
   readonly forward: Forward
-  /** Limit per client, over UDP and TCP together. */
+  /** Maximum number of queries per second from one guest, over UDP and TCP together. */
   readonly queriesPerSecond: number
-  /** Called when a query is refused because its client exceeds a limit. */
+  /** Called when a query is refused because its sender exceeds a limit. */
   readonly onRefused?: (address: string) => void
   readonly onError: (error: unknown) => void
 }
@@ -42,7 +42,7 @@ const tcpShare: Share = { each: 16, busy: 128, eachWhenBusy: 2 }
 const mostTcp = 256
 const idleTcpMs = 10_000
 
-/** Starts the resolver. @throws Error when the address or port is not available */
+/** Starts the DNS resolver. @throws Error when the address or port is not available */
 export async function startResolver(options: ResolverOptions): Promise<Resolver> {
   const end = new AbortController()
   const handle = queryHandler(options, end.signal)
@@ -94,7 +94,7 @@ function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
   const asking = rates(queriesPerSecond, () => performance.now())
   const forwarding = shares(forwardShare)
   return async (message, from, over) => {
-    // Checked before decoding, so that a query beyond the guest's limit costs little.
+    // Check the guest's rate limit before decoding, so that a refused query costs little.
     if (!asking.take(from)) return void onRefused(from)
     const query = decoded(message)
     const asker = client(from)
@@ -119,8 +119,9 @@ function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
 }
 
 /**
- * Length of a DNS header. Its counts are checked before decoding: a query has one question, and at most options and a
- * signature in addition (RFC 6891, RFC 8945). Others could be slow to decode, because names may be compressed.
+ * Length of a DNS header. The number of records is checked before decoding: a query has one question, and at most
+ * options and a signature in addition (RFC 6891, RFC 8945). A query with more records could be slow to decode, because
+ * names may be compressed.
  */
 const headerBytes = 12
 const maxQueryBytes = 1232
@@ -131,7 +132,7 @@ const mayBeQuery = (message: Buffer) =>
   message.readUInt32BE(6) === 0 &&
   message.readUInt16BE(10) <= 2
 
-/** Decodes a query. Returns undefined for other packets, which get no response. */
+/** Decodes a query. Returns undefined for any other packet, which gets no response. */
 export function decoded(message: Buffer): DecodedPacket | undefined {
   if (!mayBeQuery(message)) return undefined
   try {
@@ -142,7 +143,10 @@ export function decoded(message: Buffer): DecodedPacket | undefined {
   }
 }
 
-/** Limit on queries that a client sends over TCP without waiting for responses. Beyond it, the connection is closed. */
+/**
+ * Maximum number of queries that a client may send over one TCP connection without waiting for responses. With more,
+ * the connection is closed.
+ */
 const mostPipelined = 100
 
 function serveTcp(socket: Socket, handle: Handle): void {

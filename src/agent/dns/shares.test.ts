@@ -12,7 +12,7 @@ import { rates, shares } from './shares.ts'
 const [loud, quiet] = ['127.0.0.1', '127.0.0.2']
 const query = packet.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'www.example' }] })
 
-it('a share limits each guest, with a lower limit while the total is high', () => {
+it('each guest has a limit on pending operations, and a lower one while all guests together have many', () => {
   const { take } = shares({ each: 3, busy: 4, eachWhenBusy: 1 })
   const first = [take('a'), take('a'), take('a')]
   expect([first.every(Boolean), take('a')]).toEqual([true, undefined])
@@ -61,7 +61,7 @@ async function opened(queriesPerSecond: number) {
   return { resolver, refused, asked, send }
 }
 
-it("queries above one guest's rate are dropped, and those of other guests get responses", async () => {
+it("queries above one guest's rate limit are dropped, and queries of other guests get responses", async () => {
   const { resolver, refused, asked, send } = await opened(5)
   const one = await send(loud, 40)
   await until(() => refused.length >= 25, { what: 'queries refused' })
@@ -75,7 +75,7 @@ it("queries above one guest's rate are dropped, and those of other guests get re
   await resolver.stop()
 })
 
-it('at most 64 forwarded queries of one guest are pending', async () => {
+it('one guest has at most 64 forwarded queries pending', async () => {
   const { resolver, asked, send } = await opened(1_000)
   const one = await send(loud, 100)
   await until(() => one.answers.length > 0, { what: 'the first refusal' })
@@ -87,7 +87,7 @@ it('at most 64 forwarded queries of one guest are pending', async () => {
   await resolver.stop()
 })
 
-it('at most 16 TCP connections of one guest are open', async () => {
+it('one guest has at most 16 TCP connections open', async () => {
   const { resolver, refused } = await opened(1_000)
   const open = (from: string) =>
     connect({ port: resolver.port, host: '127.0.0.1', localAddress: from }).on('error', () => undefined)

@@ -1,7 +1,7 @@
-/** Limits one guest's use of its host's resolver, so that other guests get responses, too. */
+/** Limits one guest's use of its host's DNS resolver, so that other guests get responses, too. */
 
 export interface Share {
-  /** Limit per guest. */
+  /** Maximum number of pending operations per guest. */
   readonly each: number
   /** If the pending operations of all guests reach this number, the limit per guest is `eachWhenBusy`. */
   readonly busy: number
@@ -9,8 +9,8 @@ export interface Share {
 }
 
 /**
- * Counts each guest's pending operations. `take` returns a function that releases one; undefined if the guest has
- * reached its limit.
+ * Limits each guest's pending operations. `take` counts one more and returns a function that ends it; undefined if the
+ * guest has reached its limit.
  */
 export function shares({ each, busy, eachWhenBusy }: Share): { take(who: string): (() => void) | undefined } {
   const taken = new Map<string, number>()
@@ -30,12 +30,12 @@ export function shares({ each, busy, eachWhenBusy }: Share): { take(who: string)
   }
 }
 
-/** Limits the rate per guest with token buckets that hold two seconds' worth. */
+/** Limits each guest's queries per second with a token bucket, which holds the tokens of two seconds. */
 export function rates(perSecond: number, nowMs: () => number): { take(who: string): boolean } {
   const most = 2 * perSecond
   const buckets = new Map<string, { left: number; atMs: number }>()
   let sweptMs = nowMs()
-  /** Deletes buckets that were unused for two seconds, because they are full again. */
+  /** Deletes the token buckets that were unused for two seconds, because they are full again. */
   const sweep = (atMs: number) => {
     if (atMs - sweptMs < 2_000) return
     sweptMs = atMs

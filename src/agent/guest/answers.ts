@@ -11,7 +11,7 @@ import { GuestFault } from './fault.ts'
 export const ExitCode = Type.Integer({ minimum: 0, maximum: 255 })
 export const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
-/** Answer to `status`: the program's pid, or its exit code. */
+/** Answer to `status`: the state of the workload, followed by its pid if it is running, otherwise by its exit code. */
 export const Status = Type.Union([
   Type.Tuple([Type.Literal('running'), Count]),
   Type.Tuple([Type.Literal('exited'), ExitCode]),
@@ -33,7 +33,7 @@ function holds<T extends TSchema>(schema: T, value: unknown): value is Static<T>
   return validator.Check(value)
 }
 
-/** More words than any valid answer has. */
+/** Limit on the number of parsed words. Every valid answer has fewer. */
 const maxWords = 16
 
 /** Parses the words of an answer, with numbers converted. @throws GuestFault if they do not match the schema */

@@ -6,12 +6,14 @@ import { hostLock, tryHostLock } from '../../lib/host-lock.ts'
 
 const inFlight = new Map<string, Promise<string>>()
 
-/** Suffix of directories that are being built. Leftovers of a crash are removed at start. */
+/**
+ * Suffix of cache directories that are still being built. When the agent starts, it removes those that a crash left.
+ */
 export const partialSuffix = '.partial'
 
 /**
- * Returns the directory `path`, and builds it if it does not exist. Callers in this process share one build; other
- * processes wait for it. The directory appears complete or not at all.
+ * Returns the directory `path`, and builds it if it does not exist. Concurrent callers in this process share one build,
+ * and other processes wait for the lock of the build. The directory appears complete or not at all.
  * @param build fills an empty directory.
  */
 export function cachedDir(path: string, build: (dir: string) => Promise<void>): Promise<string> {
@@ -23,13 +25,13 @@ export function cachedDir(path: string, build: (dir: string) => Promise<void>): 
   return started
 }
 
-/** Age below which a directory may still belong to a build in progress: longer than any build takes. */
+/** A partial directory that is younger than this may belong to a build in progress: no build takes an hour. */
 const youngMs = 3_600_000
 const attemptSuffix = /\.[0-9a-f]{8}$/
 
 /**
- * Removes the leftovers of a crashed build, unless the build is in progress. Agents in other network namespaces do not
- * share the lock, so recent directories are kept.
+ * Removes the leftovers of a crashed build, unless the build is in progress. Agents in other network namespaces cannot
+ * see the lock of a build, so partial directories of the last hour are kept.
  */
 export async function removePartial(partial: string): Promise<void> {
   const attempt = resolve(partial).slice(0, -partialSuffix.length)
@@ -57,7 +59,7 @@ async function buildLocked(path: string, build: (dir: string) => Promise<void>):
     await mkdir(partial)
     try {
       await build(partial)
-      // An agent in another network namespace may have finished first. Its result is equivalent.
+      // An agent in another network namespace may have built the directory first. Its content is equivalent.
       await rename(partial, path).catch((error: unknown) => {
         if (!existsSync(path)) throw error
       })

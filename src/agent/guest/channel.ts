@@ -22,13 +22,15 @@ export type GuestWord = 'exit' | 'halted'
 
 /** Receives pieces of a command's standard output (`o`) and standard error (`e`), which arrive before its answer. */
 export type PartHandler = (kind: 'o' | 'e', text: string) => void
-/** Like `PartHandler`, for output that is sent as records (records.ts). The buffer is valid only during the call. */
+/**
+ * Like `PartHandler`, for output that the guest sends as records (records.ts). `record` is valid only during the call.
+ */
 export type RecordHandler = (kind: 'o' | 'e', record: Buffer) => void
 
 export interface RequestOptions {
   readonly onPart?: PartHandler
   readonly onRecord?: RecordHandler
-  /** Record (records.ts) that is appended to the command. Its buffer returns to the pool once it is written. */
+  /** Record (records.ts) that is appended to the command. Its buffer returns to the buffer pool after the write. */
   readonly record?: Buffer
 }
 
@@ -51,15 +53,17 @@ export interface GuestChannel {
 
 /** A channel over one connection. It does not reconnect; `lastingGuest` does. */
 export interface GuestConnection extends GuestChannel {
-  /** Resolves when one of the two ports has closed. */
+  /** Resolves when the control port or the log port has closed. */
   readonly broken: Promise<void>
-  /** The protocol violation that forbids another connection, if any. */
+  /**
+   * Returns the guest's protocol violation, after which the host must not connect again; undefined if there was none.
+   */
   readonly fault: () => GuestFault | undefined
 }
 
 /**
  * Connects to the guest's ports and requests all log frames after `fromSeq`. docs/agent.md describes the protocol;
- * guest/ports.c is the other side.
+ * guest/ports.c is the guest's side.
  */
 export async function openGuest(ports: GuestPorts, fromSeq: number, events: GuestEvents): Promise<GuestConnection> {
   const control = await ports.control()
@@ -76,7 +80,7 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
     guard.checked(frameReader(nonce, events.onFrames)),
     logPace,
   )
-  // The newline ends an incomplete line of an earlier connection.
+  // The first newline ends a line that an earlier connection may have left incomplete.
   log.write(`\nfrom ${fromSeq} ${nonce}\n`)
   const heard = new Map<string, PromiseWithResolvers<void>>()
   const onWord = (word: string, text: string) => {
@@ -189,7 +193,7 @@ function controlClient(
   }
   return {
     request(verb, timeoutMs, { onPart, onRecord, record } = {}) {
-      // The nonce makes late answers to an earlier connection recognizable.
+      // The nonce distinguishes the answers from late answers to an earlier connection.
       const id = `${nonce}-${nextId++}`
       const isAttachment = timeoutMs === 0 && (onPart ?? onRecord) !== undefined
       const waiter = { ...Promise.withResolvers<string>(), onPart, onRecord, isAttachment }
@@ -210,7 +214,7 @@ function controlClient(
 const space = 32
 const kinds: Readonly<Record<number, 'o' | 'e'>> = { 0x4f: 'o', 0x45: 'e' }
 
-/** Parses `<id> O|E <offset> <record>`; `data` begins at the offset. Returns undefined for any other line. */
+/** Parses `<id> O|E <offset> <record>`; `data` begins at the offset. Returns undefined for a line of another form. */
 function recordIn(line: Buffer): { readonly id: string; readonly kind: 'o' | 'e'; readonly data: Buffer } | undefined {
   const at = line.indexOf(space)
   const kind = at < 0 || line[at + 2] !== space ? undefined : kinds[line[at + 1] ?? 0]

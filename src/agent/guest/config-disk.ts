@@ -4,11 +4,11 @@ export interface GuestConfig {
   readonly env: Readonly<Record<string, string>>
   /** Files that the guest writes before it starts a program. */
   readonly files?: readonly GivenFile[]
-  /** Programs that run next to `argv`. Each has its complete environment. */
+  /** Further programs that run next to the main program `argv`. Each has its complete environment. */
   readonly programs?: readonly GuestProgram[]
-  /** Names that resolve to the VM itself. */
+  /** Hostnames that resolve to the VM itself. */
   readonly aliases?: readonly string[]
-  /** Symbolic links, made before a program starts. */
+  /** Symbolic links that the guest creates before it starts a program. */
   readonly links?: readonly GuestLink[]
   readonly cwd: string
   readonly uid: number
@@ -38,7 +38,7 @@ export interface GuestProgram {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly restart: 'always' | 'on-failure' | 'never'
-  /** True if this program runs first, and the VM's main program starts only if this one succeeds. */
+  /** True if the guest runs this program before the main program, which only starts if this one succeeds. */
   readonly before: boolean
 }
 
@@ -53,7 +53,9 @@ export interface GuestNetwork {
   readonly gateway: string
   readonly gatewayMac?: string
   readonly dns?: string
-  /** Address in the project's network (a /128), and the route to the other members. */
+  /**
+   * IPv6 address of the VM in the project's network (a /128); `gateway6` and `route6` lead to the project's other VMs.
+   */
   readonly ip6?: string
   readonly gateway6?: string
   readonly route6?: string

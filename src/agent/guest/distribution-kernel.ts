@@ -8,10 +8,16 @@ import { run } from '../../lib/exec.ts'
 import { cachedDir } from './cache.ts'
 import { extractVmlinux } from './vmlinux.ts'
 
-/** Packages with a kernel for guests, smallest first: Debian's cloud flavor, Debian's, Ubuntu's. */
+/**
+ * Packages with a kernel that guests can boot, smallest first: Debian's cloud kernel, Debian's default kernel, Ubuntu's
+ * kernels.
+ */
 const candidates = ['linux-image-cloud-amd64', 'linux-image-amd64', 'linux-image-kvm', 'linux-image-virtual'] as const
 
-/** Downloads the package with apt and unpacks it into the cache, once. Installs nothing and needs no root. */
+/**
+ * Downloads the distribution's kernel package with apt and unpacks it into the cache, unless the cache has it. Installs
+ * nothing and needs no root.
+ */
 export function distributionKernel(cacheDir: string, onProgress: (line: string) => void): Promise<string> {
   return cachedDir(join(cacheDir, 'kernel'), dir => fetchKernel(dir, onProgress))
 }
@@ -35,7 +41,10 @@ async function fetchKernel(dir: string, onProgress: (line: string) => void): Pro
   await run('rm', ['-rf', tree, join(dir, deb)])
 }
 
-/** Debian keeps modules in lib/modules/<version>, later releases in usr/lib/modules/<version>. */
+/**
+ * Returns the directory with a package's kernel modules: older Debian releases use lib/modules/<version>, newer ones
+ * usr/lib/modules/<version>.
+ */
 async function modulesRoot(tree: string): Promise<string> {
   for (const root of ['lib/modules', 'usr/lib/modules']) {
     const [version] = await readdir(join(tree, root)).catch(() => [])
@@ -44,7 +53,7 @@ async function modulesRoot(tree: string): Promise<string> {
   throw new Error('the kernel package holds no modules')
 }
 
-/** Returns the versioned package of the first meta package that apt knows. */
+/** Returns the name of the versioned kernel package on which the first known package of `candidates` depends. */
 async function packageName(): Promise<string> {
   for (const meta of candidates) {
     const text = await run('apt-cache', ['depends', meta]).catch(() => '')

@@ -6,7 +6,7 @@ import { decodeWord, encodeWord } from '../../lib/words.ts'
 
 /** Maximum length of an `exec` line. The guest reads lines of at most 128 KiB. */
 const lineLimitBytes = 120_000
-/** Added to the guest's own timeout, which kills the program. A guest that exceeds both is stuck. */
+/** Time that the host waits for an answer beyond the program's timeout, at which the guest kills the program. */
 const answerGraceMs = 5_000
 
 /**
@@ -37,7 +37,10 @@ export async function execInGuest(
  */
 const mostRunning = 8
 
-/** Wraps `execInGuest` to limit the number of concurrent programs. @throws StepError `exec_failed` above the limit */
+/**
+ * Wraps `execInGuest` to limit the number of concurrent programs.
+ * @throws StepError `exec_failed` if the limit is reached
+ */
 export function programsOf(
   guest: GuestChannel,
 ): (command: readonly string[], timeoutMs: number) => Promise<VmExecAnswer> {
@@ -55,8 +58,8 @@ export function programsOf(
 }
 
 /**
- * Maximum size of each output stream. The guest has the same limit (OUTPUT_MAX in guest/exec.c), but root in the guest
- * can bypass it.
+ * Maximum size of each output stream of a program. The guest has the same limit (OUTPUT_MAX in guest/exec.c), but root
+ * in the guest can bypass it.
  */
 const maxOutputBytes = 1 << 20
 /** Length of an escaped control character in JSON (`\u0000`). An output of 1 MiB of zeros would take 6 MiB. */
@@ -68,7 +71,7 @@ function boundedOutput() {
   let cut = false
   return {
     add(encoded: string) {
-      // After the first truncated part, all further parts are dropped.
+      // After a part was truncated, all further parts are dropped.
       if (cut) return
       const part = decodeWord(encoded)
       const fits = prefixWithin(part, room)

@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(async () => init?.[Symbol.asyncDispose]())
 
-/** Runs one tool with this input. */
+/** Runs one file tool with this input, and returns its exit code and output. */
 async function tool(guest: TestGuest, command: readonly string[], input = Buffer.alloc(0)) {
   const sessionId = randomBytes(6).toString('hex')
   await guest.sessions.open({ sessionId, command, fileTool: true, input: true })
@@ -98,7 +98,7 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect(await tool(guest, ['eject', '/'])).toMatchObject({ code: 2, stderr: 'no such file tool\n' })
   })
 
-  it('get reads a byte range of a file, or all of it if the file has changed', async () => {
+  it('get reads a byte range of a file, or the whole file if it has changed since the given version', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -133,7 +133,7 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
     expect((await tool(guest, ['get', '/proc/self/comm'])).stdout.toString()).toMatch(/^-1 \S+ 0 0\n.+\n$/)
   })
 
-  it('space reports the file system, list the type of each link target, and move can refuse to overwrite', async () => {
+  it('space reports the size of a file system, list reports the types of link targets, and move can refuse to overwrite', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()

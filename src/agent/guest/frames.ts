@@ -1,10 +1,14 @@
 import { GuestFault } from './fault.ts'
 
-/** One log line of the workload, numbered by the guest. A gap in `seq` means that the guest's ring dropped lines. */
+/**
+ * One log line of the workload, numbered by the guest. A gap in `seq` means that the guest's ring buffer dropped lines.
+ */
 export interface Frame {
   readonly seq: number
   readonly stream: 'stdout' | 'stderr' | 'system'
-  /** How long the line waited in the guest before this connection, in microseconds; 0 for a live line. */
+  /**
+   * How long the line waited in the guest before this connection, in microseconds; 0 for a line that was written later.
+   */
   readonly ageUs: number
   readonly line: string
 }
@@ -16,16 +20,16 @@ interface Hello {
   readonly lastSeq: number
 }
 
-/** Maximum length of a line in the guest's ring (guest/ports.c). */
+/** Maximum length of a line in the guest's ring buffer (guest/ports.c). */
 export const maxFrameBytes = 8192
-/** Maximum length of an `L` or `H` line, which no valid one exceeds. */
+/** Maximum length of a valid `L` or `H` line. */
 const maxHeaderBytes = 96
-/** Maximum number of lines to skip that are not frames: an earlier connection may have left some in the port. */
+/** Maximum number of lines without a frame that are skipped: an earlier connection may have left some in the port. */
 const maxNoiseLines = 64
 
 /**
- * Parses the log port: `H <nonce> <now_us> <last_seq>\n`, then `L <seq> <at_us> <stream> <length>\n<bytes>\n`.
- * Skips everything before the hello with this connection's nonce, because it belongs to an earlier connection.
+ * Parses the log port: `H <nonce> <now_us> <last_seq>\n`, then `L <seq> <at_us> <stream> <length>\n<bytes>\n`. Skips
+ * everything before the `H` line with this connection's nonce, because it belongs to an earlier connection.
  * @returns a function that takes a chunk of the stream, returns its number of frames, and throws GuestFault
  */
 export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) => void): (chunk: Buffer) => number {
@@ -37,7 +41,7 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
     if (hello === undefined) {
       const at = rest.indexOf(helloMark)
       const end = at < 0 ? -1 : rest.indexOf(10, at + helloMark.length)
-      // Keep only bytes that may be the beginning of a hello.
+      // Keep only bytes that may be the beginning of a hello line.
       if (at < 0) rest = rest.subarray(Math.max(0, rest.length - helloMark.length))
       else if ((end < 0 ? rest.length : end) - at > helloMark.length + maxHeaderBytes)
         throw new GuestFault('the hello is too long')
@@ -72,7 +76,7 @@ function parseHello(text: string): Hello {
 interface Parsed {
   readonly frames: readonly Frame[]
   readonly used: number
-  /** Number of lines that are not frames. */
+  /** Number of skipped lines that are not frames. */
   readonly skipped: number
   readonly fault: GuestFault | undefined
 }

@@ -34,13 +34,13 @@ it('the main program gets SIGTERM at the 11th exit of a further program, after p
   ])
 })
 
-it('with restart "always", an exit with code 0 counts toward the limit, too', async () => {
+it('with restart "always", an exit with code 0 counts like a failure', async () => {
   const lines = await exits('always', 0, 1, 20)
   expect(startsIn(lines)).toHaveLength(11)
   expect(lines).toContain(`signal ${SIGTERM} to -7`)
 })
 
-it('a run of ten minutes resets the count of exits and the pause', async () => {
+it('a run of ten minutes resets the count of exits and the pause before a restart', async () => {
   const lines = await exits('on-failure', 1, 600, 30)
   expect(startsIn(lines)).toHaveLength(31)
   expect(lines.filter(line => /it starts again/.test(line)).every(line => line.endsWith('in 1 s'))).toBe(true)

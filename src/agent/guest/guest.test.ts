@@ -21,7 +21,7 @@ describe('frames', () => {
     { seq: 4, stream: 'system', ageUs: 0, line: 'üx\n' },
   ]
   const bytes = Buffer.from(text)
-  // Every way to split the stream in two.
+  // Splits the stream into two parts at each possible byte.
   test.each([...bytes.keys()])('are parsed from a stream that is split at byte %i', cut => {
     const observed: Frame[] = []
     const read = frameReader('abc', frames => observed.push(...frames))
@@ -35,7 +35,7 @@ describe('frames', () => {
     for (const byte of bytes) read(Buffer.from([byte]))
     expect(observed).toEqual(expected)
   })
-  test('before the hello of this connection are skipped', () => {
+  test('that precede the hello line of this connection are skipped', () => {
     const observed: Frame[] = []
     const read = frameReader('xyz', frames => observed.push(...frames))
     read(bytes)
@@ -65,7 +65,7 @@ test('the config disk preserves newlines and percent signs in the environment', 
   expect(lines.filter(line => line.startsWith('dns'))).toEqual([])
 })
 
-test('a config that is larger than the guest reads is refused', () => {
+test('a configuration that is larger than the guest can read is refused', () => {
   const env = { BIG: 'x'.repeat(1 << 20) }
   const network = { ip: '10.0.0.1', prefix: 31, gateway: '10.0.0.0' }
   const rest = { cwd: '/', uid: 0, gid: 0, groups: [], stopSignal: 15, hostname: 'h', machineId: 'm', wait: false }

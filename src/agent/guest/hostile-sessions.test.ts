@@ -19,7 +19,10 @@ const quiet = {
   onBroken: () => undefined,
 }
 
-/** @param limits the guest's answer to `session.limits`; the default is that of an init without records */
+/**
+ * Connects to a simulated guest.
+ * @param limits its answer to `session.limits`; the default is that of an init without support for records
+ */
 async function opened(limits = 'err bad name') {
   const both = await testPorts()
   const faults: GuestFault[] = []
@@ -58,7 +61,7 @@ async function opened(limits = 'err bad name') {
 const part = (offset: number, bytes: number) => `o ${offset} ${Buffer.alloc(bytes).toString('base64')}`
 const chunk = 6144
 
-describe('the ports of a guest are closed after', () => {
+describe('a guest that violates the session protocol', () => {
   const windowPlusOne = Array.from({ length: Math.ceil(windowBytes / chunk) + 1 }, (_, n) => part(n * chunk, chunk))
   const cases: ReadonlyArray<readonly [string, readonly string[]]> = [
     ['more output than the window', windowPlusOne],
@@ -71,7 +74,7 @@ describe('the ports of a guest are closed after', () => {
     ['an offset that is not a safe integer', ['o 9999999999999999 YWJj']],
     ['a part that is too long', [part(0, 30_000)]],
   ]
-  it.each(cases)('%s', async (_, lines) => {
+  it.each(cases)('loses its connection after it sent %s', async (_, lines) => {
     await using end = await opened()
     const received: SessionData[] = []
     const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, data => received.push(data))
@@ -84,7 +87,7 @@ describe('the ports of a guest are closed after', () => {
     expect(received.reduce((sum, { data }) => sum + data.length, 0)).toBeLessThanOrEqual(windowBytes)
   })
 
-  it('a list of more sessions than a guest can have', async () => {
+  it('loses its connection after it sent a list of more than 16 sessions', async () => {
     await using end = await opened()
     const listed = end.sessions.list()
     listed.catch(() => undefined)
@@ -95,7 +98,7 @@ describe('the ports of a guest are closed after', () => {
   })
 })
 
-describe('with records, the ports of a guest are closed after', () => {
+describe('a guest that violates the session protocol with records', () => {
   const largeWindow = 1 << 21
   const record = (offset: number, data: Buffer) => [Buffer.from(`O ${offset} `), recordOf(data).bytes]
   const full = Buffer.alloc(60_000, 'x')
@@ -115,7 +118,7 @@ describe('with records, the ports of a guest are closed after', () => {
     ['an offset that is not a number', [text('O x 00003 00000 abc')]],
     ['a line without offset and data', [text('O ')]],
   ]
-  it.each(cases)('%s', async (_, records) => {
+  it.each(cases)('loses its connection after it sent %s', async (_, records) => {
     await using end = await opened('ok 1 2097152 524288')
     let receivedBytes = 0
     const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, ({ data }) => (receivedBytes += data.length))
@@ -129,7 +132,7 @@ describe('with records, the ports of a guest are closed after', () => {
   })
 })
 
-it('complete and partial records of an earlier connection are ignored', async () => {
+it('complete and partial records that were sent to an earlier connection are ignored', async () => {
   await using end = await opened('ok 1 2097152 524288')
   const received: string[] = []
   const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, ({ data }) => received.push(data.toString()))
@@ -230,7 +233,7 @@ it('a request without a timeout waits until the guest is connected', async () =>
   guest.close()
 })
 
-describe('parsing random words', () => {
+describe('a random answer of a guest', () => {
   const words = fc.array(
     fc.oneof(
       fc.constantFrom('running', 'exited', 'signaled', '0', '1', '65', 'YWJj', 's1'),
@@ -243,7 +246,7 @@ describe('parsing random words', () => {
     ['a row', parseRow],
     ['an end', parseEnd],
     ['a part', parsePart],
-  ] as const)('as %s yields safe integers or a GuestFault', (_, parse) => {
+  ] as const)('that is parsed as %s yields safe integers or a GuestFault', (_, parse) => {
     fc.assert(
       fc.property(words, said => {
         try {

@@ -38,7 +38,7 @@ const flood = async (end: Awaited<ReturnType<Awaited<ReturnType<typeof testPorts
   for (let n = 0; n < 64 && !end.socket.destroyed; n++) await end.send(data)
 }
 
-describe('the ports of a guest that violates the protocol are closed, and the violation is reported once', () => {
+describe('an invalid message of a guest closes its ports and is reported once', () => {
   const controls: ReadonlyArray<readonly [string, string | Buffer]> = [
     ['an endless line', mib],
     ['an exit code that is not an integer', '* exit 1.5\n'],
@@ -48,7 +48,7 @@ describe('the ports of a guest that violates the protocol are closed, and the vi
     ['an exit without a code', '* exit\n'],
     ['an exit with more than a code', '* exit 1 2\n'],
   ]
-  it.each(controls)('control: %s', async (_, data) => {
+  it.each(controls)('control port: %s', async (_, data) => {
     const { both, exits, faults, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -72,7 +72,7 @@ describe('the ports of a guest that violates the protocol are closed, and the vi
     ['lines without frames', nonce => `\nH ${nonce} 1 1\n${'\n'.repeat(100_000)}`],
     ['numbers without end', nonce => `\nH ${nonce} 1 1\n${`L ${'9'.repeat(40)} 1 1 0\n\n`.repeat(100)}`],
   ]
-  it.each(logs)('log: %s', async (_, data) => {
+  it.each(logs)('log port: %s', async (_, data) => {
     const { both, frames, faults, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -123,7 +123,7 @@ describe("a guest's answers are limited", () => {
     guest.close()
   })
 
-  it('a control character counts as its length in JSON, so that an answer stays below 2 MiB', async () => {
+  it('a control character counts with its escaped length in JSON, so that an answer stays below 2 MiB', async () => {
     const { both, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -168,7 +168,7 @@ describe("a guest's answers are limited", () => {
     guest.close()
   })
 
-  it('lines are read at a limited rate, and excess lines wait in the guest', async () => {
+  it('lines of the control port are read at a limited rate, and excess lines wait in the guest', async () => {
     const { both, faults, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -183,7 +183,7 @@ describe("a guest's answers are limited", () => {
 })
 
 describe("the agent reads a guest's output at a limited rate", () => {
-  it('log: a flood of empty lines waits in the guest after the first four thousand', async () => {
+  it('log port: of a flood of empty lines, all but the first four thousand wait in the guest', async () => {
     const { both, frames, faults, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -195,7 +195,7 @@ describe("the agent reads a guest's output at a limited rate", () => {
     log.socket.write(`\nH ${nonce} 1 1\n${lines.join('')}`)
     await until(() => frames.length >= 12_000, { what: 'the lines come' })
     const [burst, perSecond] = [4096, 4096]
-    // A chunk is always handled completely; 64 KiB contain 5,000 such lines.
+    // The host always handles a chunk completely; one of 64 KiB contains 5,000 empty log lines.
     expect(performance.now() - startedMs).toBeGreaterThan(((12_000 - burst - 6_000) / perSecond) * 1000)
     expect(faults).toEqual([])
     guest.close()
@@ -219,7 +219,7 @@ describe("the agent reads a guest's output at a limited rate", () => {
   })
 })
 
-describe('answers', () => {
+describe('random answers of a guest', () => {
   const words = fc.array(fc.oneof(fc.string({ maxLength: 20 }), fc.double().map(String), fc.bigInt().map(String)), {
     maxLength: 4,
   })
@@ -227,7 +227,7 @@ describe('answers', () => {
     ['status', Status],
     ['two counts', TwoCounts],
     ['a result', ExecResult],
-  ] as const)('%s: any answer yields counts that JSON and PostgreSQL accept, or a GuestFault', (_, schema) => {
+  ] as const)('parsed as %s yield counts that JSON and PostgreSQL accept, or a GuestFault', (_, schema) => {
     fc.assert(
       fc.property(words, said => {
         try {
@@ -253,7 +253,7 @@ describe('a log stream of random bytes', () => {
     fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes)),
     fc.constantFrom('\nH abc 1 2\n', 'L 1 1 1 5\nhello\n', 'L 2 1 2 0\n\n', 'L 3 1 1 99\n', '\n').map(Buffer.from),
   )
-  it('yields frames or a GuestFault, however it is split', () => {
+  it('yields the same frames or a GuestFault, whatever the size of its chunks', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), fc.integer({ min: 1, max: 50 }), (pieces, cut) => {
         const data = Buffer.concat([Buffer.from('\nH abc 1 2\n'), ...pieces])

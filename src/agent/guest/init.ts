@@ -11,14 +11,14 @@ const sourceDir = fileURLToPath(new URL('../../../guest/', import.meta.url))
 /** Compilers to try, in this order: a static init has 70 KiB with musl, and ten times as much with glibc. */
 const compilers = ['musl-gcc', 'gcc', 'cc'] as const
 
-/** Hash of the sources of the guest's init. */
+/** Returns a hash of the source files of the guest's init. */
 export async function initSourceHash(): Promise<string> {
   const hash = createHash('sha256')
   for (const file of await sources()) hash.update(file).update(await readFile(join(sourceDir, file)))
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Compiles the guest's PID 1 on first use, and returns its path. */
+/** Compiles Mote's init, which is the guest's PID 1, on first use, and returns its path. */
 export async function buildInit(cacheDir: string, onProgress: (line: string) => void): Promise<string> {
   const dir = await cachedDir(join(cacheDir, 'init', await initSourceHash()), async target => {
     onProgress('compiling the guest init')
@@ -28,7 +28,7 @@ export async function buildInit(cacheDir: string, onProgress: (line: string) => 
   return join(dir, 'init')
 }
 
-/** Compiles a static program for guests. @throws Error with the packages to install */
+/** Compiles a static program for guests. @throws Error that names the packages to install */
 export async function compileStatic(target: string, files: readonly string[]): Promise<void> {
   for (const compiler of compilers) {
     try {

@@ -12,24 +12,28 @@ import { collectModules, guestModules, type KernelModule, lateModules, pciModule
 import { shippedKernel } from './shipped-kernel.ts'
 
 export interface GuestKernel {
-  /** An ELF kernel with a PVH entry point. */
+  /** Path of an ELF kernel with a PVH entry point. */
   readonly kernel: string
-  /** An initramfs with Mote's init and the modules that guests need. */
+  /** Path of an initramfs with Mote's init and the modules that guests need. */
   readonly initrd: string
   readonly version: string
-  /** Source of the list of virtio-mmio devices: ACPI tables, or the command line, which boots 0.2 s faster. */
+  /**
+   * Where the kernel finds the list of virtio-mmio devices: in ACPI tables, or on the command line, which boots 0.2 s
+   * faster.
+   */
   readonly devices: 'acpi' | 'command-line'
 }
 
 /**
- * `shipped`: the kernel in `guest/kernel`; `distribution`: the host's package; otherwise a directory with `vmlinux`.
+ * The kernel of guests. `shipped`: the one in `guest/kernel`; `distribution`: the package of the host's distribution;
+ * any other text: a directory with `vmlinux`.
  */
 export type KernelChoice = 'shipped' | 'distribution' | (string & {})
 
 /**
  * Returns the guest's kernel and initramfs, built on first use (0.2 s; 2 ms afterwards). Needs neither root nor
  * network.
- * @throws Error with the next step
+ * @throws Error that says what the operator has to do
  */
 export async function ensureKernel(
   cacheDir: string,

@@ -5,16 +5,19 @@ import { GuestFault } from './fault.ts'
 import type { Frame } from './frames.ts'
 import type { GuestPorts } from './ports.ts'
 
-/** Pause between connection attempts. A booting guest refuses them until its init listens, so it is short at first. */
+/**
+ * Pauses between attempts to connect. They are short during the first minute, because a booting guest refuses
+ * connections until its init listens.
+ */
 const retryMs = 10
 const slowRetryMs = 100
 const slowAfterMs = 60_000
 
 /**
- * A channel that reconnects when its ports close while the guest runs: vsock connections close when a snapshot is
- * taken or restored. It delivers no frame twice, and reports an exit that happened during the interruption. Requests
- * wait for a connection; a request in flight is rejected when the connection closes.
- * @param alive whether the VMM's process is running; if not, the channel closes
+ * A channel that reconnects when its ports close while the guest runs: vsock connections close when a snapshot is taken
+ * or restored. It delivers no frame twice, and reports an exit that happened during the interruption. Requests wait for
+ * a connection; a request in flight is rejected when the connection closes.
+ * @param alive whether the VMM's process is running; if it is not, the channel closes for good
  */
 export function lastingGuest(
   ports: GuestPorts,
@@ -50,7 +53,8 @@ export function lastingGuest(
       if (word === 'exited') events.onExit(code)
       await connection.broken
     } finally {
-      // Do not reconnect after a protocol violation: the guest would repeat it a hundred times per second.
+      // After a protocol violation, do not connect again: the guest could repeat the violation a hundred times per
+      // second.
       if (connection.fault()) ended = true
       next = Promise.withResolvers<GuestConnection>()
       next.promise.catch(() => undefined)
@@ -78,7 +82,7 @@ export function lastingGuest(
   void keep()
   return {
     async request(verb, timeoutMs, options) {
-      // Connected: no timer is needed for the wait.
+      // Fast path: while the channel is connected, a request needs no timer to wait for a connection.
       if (answering) return answering.request(verb, timeoutMs, options)
       const late = new AbortController()
       try {

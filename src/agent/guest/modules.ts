@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { unxz } from './vmlinux.ts'
 
-/** Modules that every guest needs. Names that the kernel has built in, or lacks, are skipped. */
+/** Modules that every guest needs. A module that the kernel contains or lacks is skipped. */
 export const guestModules = [
   'virtio_mmio',
   'virtio_blk',
@@ -14,13 +14,13 @@ export const guestModules = [
   'virtio_balloon',
 ] as const
 
-/** Loaded when the first volume is attached. */
+/** Modules that the guest loads when the first volume is attached. */
 export const lateModules = ['virtio_scsi', 'sd_mod'] as const
 
-/** Loaded in VMs with a PCI bus (Cloud Hypervisor). */
+/** Modules for VMs with a PCI bus (Cloud Hypervisor). */
 export const pciModules = ['virtio_pci'] as const
 
-/** Loaded in VMs that use vsock (Firecracker, Cloud Hypervisor). */
+/** Modules for VMs that use vsock (Firecracker, Cloud Hypervisor). */
 export const vsockModules = ['vmw_vsock_virtio_transport'] as const
 
 export interface KernelModule {

@@ -23,7 +23,7 @@ const needed = [
   { program: 'xz', package: 'xz-utils' },
 ] as const
 
-/** Returns the build directory for the current configuration and patches, which may not exist yet. */
+/** Returns the cache directory of a kernel with the current configuration and patches. It may not exist yet. */
 export async function ownKernelDir(cacheDir: string): Promise<string> {
   const hash = createHash('sha256').update(await readFile(configFile))
   for (const patch of await patches()) hash.update(await readFile(patch))
@@ -34,7 +34,7 @@ export async function ownKernelDir(cacheDir: string): Promise<string> {
  * Builds a guest kernel with `guest/kernel.config` and `guest/kernel-patches` from the distribution's source package.
  * The shipped kernel is built this way, and operators can build one from a newer source or with another configuration.
  * Needs no root, 150 MB of download, 1.5 GB of disk and 8 minutes on two cores. The result is cached.
- * @throws Error with the packages to install, or the compiler's messages.
+ * @throws Error that names the packages to install or contains the compiler's messages.
  */
 export async function buildOwnKernel(
   cacheDir: string,
@@ -79,11 +79,12 @@ async function requireTools(): Promise<void> {
   if (missing.length > 0) throw new Error(`building a kernel needs more tools: apt-get install ${missing.join(' ')}`)
 }
 
-/** The kernel series for which `guest/kernel.config` is written, and which boots on every supported VMM. */
+/** The kernel series for which `guest/kernel.config` is written, and whose kernels boot on every supported VMM. */
 const series = 'linux-source-6.1'
 
 /**
- * Returns the source package: the shipped kernel's series if apt has it, otherwise the distribution's (Debian, Ubuntu).
+ * Returns the name of the kernel's source package: that of the shipped kernel's series if apt has it, otherwise the
+ * default of the distribution (Debian, Ubuntu).
  */
 async function sourcePackage(): Promise<string> {
   if ((await run('apt-cache', ['show', series]).catch(() => '')) !== '') return series
@@ -112,8 +113,8 @@ async function unpackSource(work: string, onProgress: (line: string) => void, si
 }
 
 /**
- * Checks that the built configuration has all options. Kconfig silently drops options that are unknown or lack a
- * dependency.
+ * Checks that the built kernel has all options of `guest/kernel.config`. Kconfig silently drops options that are
+ * unknown or lack a dependency.
  */
 async function refuseLostOptions(built: string): Promise<void> {
   const options = (text: string) => text.split('\n').filter(line => line.endsWith('=y'))

@@ -6,31 +6,37 @@ export interface Pace {
   /** A higher rate, which applies while `isAllowed` returns true. */
   readonly faster?: { readonly bytesPerSecond: number; readonly isAllowed: () => boolean }
   readonly burstBytes: number
-  /** Extra cost of each line, in bytes, because a guest can send a million empty lines at once. */
+  /**
+   * Number of bytes by which each line counts more than its length, because a guest can send a million empty lines at
+   * once.
+   */
   readonly lineBytes: number
-  /** Returns the number of bytes of the last chunk that do not count toward the limit. */
+  /** Returns how many bytes of the last chunk do not count toward the limit. */
   readonly freeBytes?: () => number
 }
 
 /**
- * Default limit, used for the control port. The burst is larger than the complete output of one `exec`, which must
- * arrive within its timeout. The rate costs at most 2 % of a core.
+ * Default rate limit, also used for the control port. The burst is larger than the complete output of one `exec`, which
+ * must arrive within its timeout. Reading at this rate costs at most 2 % of a core.
  */
 export const answerPace: Pace = { bytesPerSecond: 16 << 20, burstBytes: 8 << 20, lineBytes: 1024 }
 /**
  * Rate of the control port while a client reads the output of a session. The client's acknowledgments limit what a
- * well-behaved guest sends. A guest that breaks the protocol costs at most 8 % of a core at this rate.
+ * well-behaved guest sends. A guest that ignores them costs at most 8 % of a core at this rate.
  */
 export const sessionBytesPerSecond = 64 << 20
-/** Fraction of a record's bytes that counts toward the rate. The window that the host grants limits records, too. */
+/**
+ * Fraction of a record's bytes that counts toward the rate, because the window that the host grants limits records,
+ * too.
+ */
 export const recordShare = 1 / 16
 /**
- * Limit for the log port: four times the rate that the log stores (`AgentConfig.log`), and a burst for the guest's full
- * ring buffer. With `answerPace`, one guest used 8 % of a core for lines that the agent then dropped. Lines that do not
- * fit its ring buffer are dropped and counted by the guest.
+ * Rate limit for the log port: four times the rate that the log stores (`AgentConfig.log`), and a burst for the guest's
+ * full ring buffer. With `answerPace` as limit, one guest could use 8 % of a core for lines that the agent then
+ * dropped. The guest drops and counts lines that do not fit its ring buffer.
  */
 export const logPace: Pace = { bytesPerSecond: 4 << 20, burstBytes: 4 << 20, lineBytes: 1024 }
-/** Limit for the console, which is low because the agent retains only the end of the output. */
+/** Rate limit for the console. It is low because the agent retains only the end of the output. */
 export const consolePace: Pace = { bytesPerSecond: 64 << 10, burstBytes: 1 << 20, lineBytes: 0 }
 
 /**

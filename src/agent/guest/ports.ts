@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { connectIn } from '../../lib/short-socket.ts'
 
 /**
- * Connects to a guest's control and log ports. The streams may be paused at first (call `resume`), and the buffer of a
+ * Connects to a guest's control and log ports. The returned streams may be paused (call `resume`), and the buffer of a
  * `data` event may be valid only during the event.
  */
 export interface GuestPorts {
@@ -19,7 +19,7 @@ export function serialPorts(dir: string): GuestPorts {
 
 /** The vsock ports on which guest/ports.c listens. */
 const vsockPort = { control: 1001, log: 1002 } as const
-/** Timeout for guests that are paused or have not loaded their vsock driver yet. */
+/** Timeout for the VMM's answer to `CONNECT`: a guest may be paused, or may not have loaded its vsock driver yet. */
 const handshakeMs = 2_500
 const maxAnswerChars = 64
 

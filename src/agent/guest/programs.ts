@@ -32,7 +32,7 @@ const Programs = Type.Object(
 )
 
 export interface ProgramBase {
-  /** The image's entrypoint and command. */
+  /** Entrypoint and command of the VM's image. */
   readonly argv: { readonly entrypoint: readonly string[]; readonly cmd: readonly string[] }
   /** Environment of the VM's main program, which further programs inherit. */
   readonly env: Readonly<Record<string, string>>
@@ -45,7 +45,8 @@ export interface Described {
 }
 
 /**
- * @returns undefined if no file describes further programs
+ * Parses the file with further programs.
+ * @returns undefined if there is no such file
  * @throws StepError if the file is not valid
  */
 export function programsOf(files: readonly GivenFile[], { argv, env }: ProgramBase): Described | undefined {
@@ -83,7 +84,9 @@ function parsed({ data }: GivenFile): Static<typeof Programs> {
   return value
 }
 
-/** Checks the counts first: a schema check of a million programs or variables would block the agent. */
+/**
+ * The numbers of programs and variables are checked first: a schema check of a million of them would block the agent.
+ */
 function assertFew(value: unknown): void {
   const programs: unknown = Object(value).programs
   if (!Array.isArray(programs)) return

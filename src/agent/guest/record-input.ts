@@ -13,12 +13,14 @@ type Put = (offset: number, record: Buffer) => Promise<string>
 export class RecordInput {
   readonly #put: Put
   readonly #most: number
-  /** One promise for each unanswered record, oldest first. It resolves when the guest has answered. */
+  /**
+   * One promise for each record that the guest has not answered yet, oldest first. It resolves when the guest answers.
+   */
   readonly #waiting: Promise<unknown>[] = []
   #lastSent: Promise<void> = Promise.resolve()
   #calls = 0
 
-  /** @param inputBytes maximum number of unanswered bytes that the guest accepts */
+  /** @param inputBytes maximum number of input bytes that the guest accepts before it has answered */
   constructor(inputBytes: number, put: Put) {
     this.#put = put
     this.#most = Math.max(1, Math.min(mostWriting, Math.floor(inputBytes / maxRecordBytes)))
@@ -29,7 +31,7 @@ export class RecordInput {
   }
 
   /**
-   * Sends the data. Resolves with the number of input bytes received so far, which may not include all of `data`.
+   * Sends input. Resolves with the number of input bytes received so far, which may not include all of `data`.
    * @throws Error if the guest refuses the first record
    */
   async put(offset: number, data: Buffer): Promise<number> {

@@ -13,7 +13,7 @@ describe('records', () => {
     fc.nat(200_000).map(length => Uint8Array.from(Buffer.alloc(length, 'abcdefgh\n'))),
   )
 
-  it('have no newline except the last byte, respect the size limit, and decode to the original data', () => {
+  it('contain no newline except their last byte, respect the size limit, and decode to the original data', () => {
     fc.assert(
       fc.property(some, fc.integer({ min: 3, max: maxRecordBytes }), (data, most) => {
         for (let at = 0; at < data.length; ) {
@@ -91,7 +91,7 @@ describe('byteLineReader', () => {
     }
   })
 
-  it('stops at a line that is too long, whether or not it is complete', () => {
+  it('stops at a line that exceeds the limit, even before the line is complete', () => {
     expect(read(['a\n0123456789', '0', 'b\n'])).toMatchObject({ lines: ['a'], counts: [1, 0, 0] })
     expect(read(['a\n01234567890\nb\n']).lines).toEqual(['a'])
     expect(read(['0123456789\n']).lines).toEqual(['0123456789'])

@@ -51,7 +51,10 @@ export function recordOf(data: Uint8Array, most = maxRecordBytes): { readonly by
   return { bytes: bytes.subarray(0, end + 1), length }
 }
 
-/** Number of bytes in which a newline is searched in JavaScript before the native `indexOf`: most lines are shorter. */
+/**
+ * A newline within this many bytes is searched in JavaScript, beyond them with the native `indexOf`. Most lines are
+ * shorter.
+ */
 const nearBytes = 64
 
 /**
@@ -67,11 +70,11 @@ function nextNewline(bytes: Buffer, from: number): number {
 const padded = (count: number) => String(count).padStart(5, '0')
 
 const lengths = /^(\d{1,15}) (\d{1,5}) (\d{1,5}) /
-/** Maximum length of the numbers before the data. */
+/** Maximum length of the numbers at the start of a record, before its data. */
 const maxWordsBytes = 40
 
 /**
- * Decodes `<offset> <record>` in place: the guest puts the data's offset in the output before each record.
+ * Decodes `<offset> <record>` in place. The offset is the position of the record's data in the session's output.
  * @throws GuestFault if the record is invalid
  */
 export function parseRecord(text: Buffer): { readonly offset: number; readonly data: Buffer } {

@@ -1,15 +1,18 @@
-/** Builds session commands and parses the answers; both are lines of words. guest/session.c is the other side. */
+/** Builds session commands and parses the answers; both are lines of words. guest/session.c is the guest's side. */
 import { type Static, Type } from 'typebox'
 import { StepError } from '../base/step-error.ts'
 import { Count, ExitCode, parseWords } from './answers.ts'
 import { GuestFault } from './fault.ts'
 import { encodeWord } from '../../lib/words.ts'
 
-/** Version that the guest reports in its answer to `session.list`. */
+/** Version of the session protocol, which the guest reports in its answer to `session.list`. */
 export const sessionProtocol = 1
-/** Output that the guest retains for each stream (BACKLOG_MAX in guest/mote.h), and the largest window without records. */
+/**
+ * Bytes that the guest retains of each output stream (BACKLOG_MAX in guest/mote.h). Also the largest window without
+ * records.
+ */
 export const maxBacklogBytes = 1 << 18
-/** Maximum input of one request without records. */
+/** Maximum size of the input in one request without records. */
 export const maxInputBytes = 1 << 16
 /** Maximum length of one part of the output in base64 (CHUNK in guest/session-pump.c). */
 const maxPartChars = 32_768
@@ -22,31 +25,31 @@ export interface TerminalSize {
 }
 
 export interface SessionStart {
-  /** Chosen by the host: at most 39 letters, digits and hyphens. */
+  /** Id of the session, chosen by the host: at most 39 letters, digits and hyphens. */
   readonly sessionId: string
-  /** Program and arguments. Exactly one of `command`, `port` and `socket` must be set. */
+  /** Program and arguments. Exactly one of `command`, `port` and `socket` is set. */
   readonly command?: readonly string[]
-  /** A TCP port of the guest to connect to instead of running a program. */
+  /** A TCP port in the guest. The session connects to it and runs no program. */
   readonly port?: number
-  /** Path of a socket of the guest (unix(7)) to connect to. */
+  /** Path of a unix socket in the guest. The session connects to it and runs no program. */
   readonly socket?: string
-  /** `command` is a file tool of the init (guest/files.c) with its arguments. */
+  /** True if `command` is a file tool of the guest's init (guest/files.c) with its arguments. */
   readonly fileTool?: boolean
-  /** The arguments after the first are percent-encoded bytes, for paths that are not UTF-8. */
+  /** True if the arguments after the first one are percent-encoded, for paths that are not UTF-8. */
   readonly encodedArguments?: boolean
-  /** Added to the environment of the image's program, or replaces its variables. */
+  /** Variables that are added to the environment of the image's program, or replace its variables. */
   readonly env?: Readonly<Record<string, string>>
-  /** Default: the image's working directory. */
+  /** Working directory. Default: that of the image. */
   readonly cwd?: string
-  /** Name or number of a user. Default: the image's user. */
+  /** Name or number of the user that runs the program. Default: the image's user. */
   readonly user?: string
-  /** Runs the program in a terminal, whose output is all `stdout`. */
+  /** Size of the terminal in which the program runs; its output is all `stdout`. Undefined: no terminal. */
   readonly tty?: TerminalSize
-  /** Opens a pipe for the standard input, which is /dev/null otherwise. A terminal always has input. */
+  /** True if the program gets a pipe as standard input instead of /dev/null. In a terminal, it always has input. */
   readonly input?: boolean
 }
 
-/** Byte positions in the two outputs of a session. */
+/** Byte positions in the two output streams of a session. */
 export interface Offsets {
   readonly stdout: number
   readonly stderr: number
@@ -77,7 +80,7 @@ function encodedWord(text: string): string {
   return text === '' ? encodeWord(text) : text
 }
 
-/** @throws Error if the id has characters that would break the command line */
+/** Checks a session id. @throws Error if it has characters that would break the command line */
 export function checkId(sessionId: string): void {
   if (!idPattern.test(sessionId)) throw new Error('BUG: invalid session id')
 }
@@ -90,7 +93,10 @@ const End = Type.Union([
   Type.Tuple([Type.Literal('exited'), ExitCode, Count, Count]),
   Type.Tuple([Type.Literal('signaled'), Type.Integer({ minimum: 1, maximum: 64 }), Count, Count]),
 ])
-/** Answer to `session.list`: protocol version, maximum number of sessions, bytes that are retained of each stream. */
+/**
+ * Answer to `session.list`: protocol version, maximum number of sessions, number of retained bytes of each output
+ * stream.
+ */
 const Listed = Type.Tuple([Type.Literal(sessionProtocol), Count, Count])
 const Id = Type.Union([Type.String({ pattern: idPattern.source }), Count])
 const State = Type.Union([Type.Literal('running'), Type.Literal('exited'), Type.Literal('signaled')])
@@ -98,31 +104,34 @@ const Row = Type.Tuple([Id, State, Count, Flag, Flag, Count, Count, Count, Count
 
 export interface SessionEnd {
   readonly reason: 'exited' | 'signaled'
-  /** Exit code, or number of the signal. */
+  /** Exit code, or number of the signal that ended the process. */
   readonly code: number
-  /** Total length of each output stream. */
+  /** Total number of bytes that were written to each output stream. */
   readonly total: Offsets
 }
 
 export interface SessionRow {
   readonly sessionId: string
   readonly state: Static<typeof State>
-  /** Depending on the state: PID, exit code or signal number. */
+  /** PID of a running process; exit code or signal number of one that has ended. */
   readonly number: number
   readonly tty: boolean
-  /** True if no output is dropped before a client has acknowledged it. Initially true; false once a client detached. */
+  /**
+   * True if the guest keeps all output until a client has acknowledged it. Set at the start, and cleared once a client
+   * detaches.
+   */
   readonly held: boolean
-  /** First retained byte of each output. */
+  /** Position of the first byte that the guest still retains of each output stream. */
   readonly oldest: Offsets
   readonly total: Offsets
-  /** Bytes of input that the guest has received. */
+  /** Number of input bytes that the guest has received. */
   readonly inputBytes: number
 }
 
-/** Answer to `session.limits`: record version, largest window, maximum number of unanswered input bytes. */
+/** Answer to `session.limits`: record version, largest window in bytes, maximum number of unanswered input bytes. */
 const Limits = Type.Tuple([Type.Literal(1), Count, Count])
 
-/** Limits of an init that supports records. */
+/** Limits that an init with support for records reports. */
 export interface RecordLimits {
   readonly windowBytes: number
   readonly inputBytes: number
@@ -147,7 +156,7 @@ export function parseRow(text: string): SessionRow {
   const [, state, number, tty, held, out, outEnd, err, errEnd, inputBytes] = parseWords(Row, text)
   if (out > outEnd || err > errEnd) throw new GuestFault('a session retains more output than it wrote')
   return {
-    // Taken from the text, because `parseWords` converts an id of digits to a number.
+    // The id is taken from the text, because `parseWords` would convert an id of digits to a number.
     sessionId: text.split(' ', 1)[0] ?? '',
     state,
     number,
@@ -161,7 +170,7 @@ export function parseRow(text: string): SessionRow {
 
 const partPattern = /^(\d{1,15}) ((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)$/
 
-/** Parses `<offset> <base64>`. @throws GuestFault */
+/** Parses one part of the output: `<offset> <base64>`. @throws GuestFault */
 export function parsePart(text: string): { readonly offset: number; readonly data: Buffer } {
   const [, offset = '', encoded = ''] = text.length > maxPartChars + 16 ? [] : (partPattern.exec(text) ?? [])
   if (encoded === '') throw new GuestFault('a part of a session is invalid')

@@ -13,7 +13,7 @@ const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const start = { stdout: 0, stderr: 0 }
 
 test.skipIf(!hasQemu)(
-  'a terminal in a VM survives the loss of its connection, and a pipe passes 1 MiB unchanged (needs qemu)',
+  'a terminal session continues after its connection is lost, and a pipe passes 1 MiB unchanged (needs qemu)',
   { timeout: 180_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', network })
@@ -52,7 +52,7 @@ test.skipIf(!hasQemu)(
     expect(pipe.stdout().equals(sent)).toBe(true)
     second.channel.close()
 
-    // The next agent adopts the VM, whose program was not interrupted.
+    // The next agent adopts the running VM, in which the program of the session continued.
     await host.restart()
     expect(await vmmsIn(host.config.dataDir)).toHaveLength(1)
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -128,7 +128,7 @@ describe.each(realCases)('driver $name', ({ config, spec, skip }) => {
         const data = Buffer.from(`${vmId}\n`).toString('base64')
         await ask(vmId, { action: 'input', sessionId: 'a', offset: 0, data })
         expect(await read(vmId, 6)).toMatchObject(part(`got ${vmId}\n`, 6))
-        // New sessions work next to the one from the snapshot.
+        // In both VMs, a new session can run next to the session from the snapshot.
         await ask(vmId, { action: 'open', sessionId: 'b', command: ['sh', '-c', 'exit 3'] })
         const ended = { action: 'read', sessionId: 'b', readerId: 'b', from: start, waitMs: 5_000 } as const
         expect(await ask(vmId, ended)).toMatchObject({ end: { reason: 'exited', code: 3 } })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(async () => init?.[Symbol.asyncDispose]())
 
-/** Opens a session and collects its output. */
+/** Opens a session, and collects its output in the background. */
 async function run(guest: TestGuest, start: Partial<SessionStart>) {
   const sessionId = start.sessionId ?? `s${randomBytes(6).toString('hex')}`
   const { pid } = await guest.sessions.open({ ...start, sessionId })
@@ -43,7 +43,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect([session.stdout().toString(), session.stderr().toString()]).toEqual([stdout, 'error\n'])
   })
 
-  it('starting reports errors: unknown user, missing directory or program, an existing id, no program', async () => {
+  it('opening a session fails for an unknown user, a missing directory or program, an existing id, or without a command', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const { sessions } = guest
@@ -75,7 +75,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
   it.each([
     ['only newlines', Buffer.alloc(1 << 18, '\n')],
     ['no newline', Buffer.alloc(1 << 18, 'x')],
-    // Newlines that no longer fit into the record, because the list of the earlier ones takes the room.
+    // Newlines at the end of a record that no longer fit, because the list of the earlier newlines takes the space.
     [
       'a newline near the end of a record',
       Buffer.concat([Buffer.alloc(3_000, '\n'), Buffer.alloc(61_500, 'x'), Buffer.alloc(9_000, '\n')]),
@@ -86,7 +86,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
       'lines of 64, 4096 and 60,000 bytes',
       Buffer.concat([63, 64, 65, 4095, 4096, 4097, 60_000, 60_000].map(n => Buffer.alloc(n, `${'z'.repeat(n - 1)}\n`))),
     ],
-  ])('input and output with %s pass unchanged', async (_, sent) => {
+  ])('data with %s passes unchanged through input and output of a session', async (_, sent) => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const session = await run(guest, { command: ['cat'], input: true })
@@ -117,7 +117,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     )
   })
 
-  it('input of a host that died within a line is not written, and the next host continues', async () => {
+  it('an input line that a crashed host left incomplete is not written, and the next host continues the input', async () => {
     await using guestInit = await init.start()
     const first = await guestInit.connect()
     const session = await run(first, { command: ['cat'], input: true })
@@ -133,7 +133,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(rest.stdout().toString()).toBe('begun whole\n')
   })
 
-  it('repeated input is written once, and input after a gap is refused', async () => {
+  it('input that is sent twice is written once, and input after a gap is refused', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const session = await run(guest, { command: ['cat'], input: true })
@@ -191,7 +191,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(nobody.stderr().toString()).toBe(`nothing listens on port ${port}\n`)
   })
 
-  it('SIGKILL ends all processes of the session, also those of other process groups', async () => {
+  it('SIGKILL ends all processes of the session, including those in other process groups', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const session = await run(guest, {
@@ -207,7 +207,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     await expect(guest.sessions.signal(session.sessionId, 15)).rejects.toThrow('ended')
   })
 
-  it('after a lost connection, the next one continues at its offset without a lost or repeated byte', async () => {
+  it('after a lost connection, the next connection continues the output without a lost or repeated byte', async () => {
     await using guestInit = await init.start()
     const first = await guestInit.connect()
     const script = 'i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done; read -r answer; echo "$answer"'
@@ -245,7 +245,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(await sessions.list()).toEqual([])
   })
 
-  it('a client that stops reading blocks its own program, and no other session', async () => {
+  it('a client that stops reading blocks only the program of its own session', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const { sessions } = guest
@@ -267,7 +267,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(guest.faults).toEqual([])
   })
 
-  it('a second client replaces the first one', async () => {
+  it('a second client of a session replaces the first one', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const session = await run(guest, { command: ['cat'], input: true })
@@ -280,7 +280,7 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect([session.stdout().length, second.stdout().toString()]).toEqual([0, 'x'])
   })
 
-  it('a guest has at most 16 sessions, and a new one replaces one that has ended', async () => {
+  it('a guest has at most 16 sessions, and a new session replaces an ended one', async () => {
     await using guestInit = await init.start()
     const { sessions } = await guestInit.connect()
     const open = (n: number) => sessions.open({ sessionId: `s${n}`, command: ['cat'], input: true })

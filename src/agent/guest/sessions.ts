@@ -31,41 +31,48 @@ const answerMs = 5_000
 const inputMs = 20_000
 /**
  * Bytes of each stream that the guest sends before it waits for an acknowledgment. A larger window gives more
- * throughput, but the agent may have to buffer all of it, so only `mostLargeWindows` sessions of a guest get this one.
+ * throughput, but the agent may have to buffer all of it, so only `mostLargeWindows` sessions of a guest get a window
+ * of this size.
  */
 const largeWindowBytes = 1 << 21
 const mostLargeWindows = 4
-/** Maximum number of sessions. The guest has the same limit (SESSIONS_MAX in guest/mote.h), but root can bypass it. */
+/**
+ * Maximum number of sessions. The guest has the same limit (SESSIONS_MAX in guest/mote.h), but root in the guest can
+ * bypass it.
+ */
 const maxSessions = 16
 
 export interface SessionData {
   readonly stream: keyof Offsets
   readonly offset: number
-  /** Bytes before `offset` that the guest no longer retains. */
+  /** Number of bytes before `offset` that this client has not received and the guest no longer retains. */
   readonly lostBytes: number
-  /** Valid only during the `onData` call. */
+  /** The output, valid only during the `onData` call. */
   readonly data: Buffer
 }
 
 export interface Attachment {
   /** Resolves when the session has ended and all its output was delivered. Rejects if the attachment ends earlier. */
   readonly ended: Promise<SessionEnd>
-  /** Bytes of each stream that the guest sends before it waits for an acknowledgment. */
+  /** Bytes of each output stream that the guest sends before it waits for an acknowledgment. */
   windowBytes(): number
-  /** Acknowledges the output before `until`. The guest then sends more, and may drop the acknowledged bytes. */
+  /**
+   * Acknowledges the stream's bytes before position `until`. The guest then sends more, and may drop the acknowledged
+   * bytes.
+   */
   ack(stream: keyof Offsets, until: number): void
-  /** Ends the attachment. The process continues. */
+  /** Ends the attachment. The process of the session continues. */
   detach(): Promise<void>
 }
 
 /**
- * Every method throws StepError: `exec_failed` when the guest cannot be reached, `session_missing`, or `session_refused`
- * with the guest's reason.
+ * Every method throws StepError: `exec_failed` when the guest cannot be reached, `session_missing`, or
+ * `session_refused` with the reason that the guest gave.
  */
 export interface GuestSessions {
-  /** Starts a program, without a shell and without a time limit. */
+  /** Starts a session with a program, without a shell and without a time limit. */
   open(start: SessionStart): Promise<{ readonly pid: number }>
-  /** Starts to deliver the output from these offsets on. Replaces an earlier attachment to the session. */
+  /** Starts to deliver the session's output from these offsets. Replaces an earlier attachment to the session. */
   attach(sessionId: string, from: Offsets, onData: (part: SessionData) => void): Attachment
   /**
    * Writes to the program's input. Resolves with the total number of input bytes received, which may not include all
@@ -78,9 +85,11 @@ export interface GuestSessions {
   /** Signals the process group and the foreground group of a terminal. SIGKILL (9) ends all processes of the session. */
   signal(sessionId: string, number: number): Promise<void>
   list(): Promise<readonly SessionRow[]>
-  /** Ends the current attachment, whichever client made it. The guest may drop unread output from now on. */
+  /**
+   * Ends the session's current attachment, whichever client created it. From then on, the guest may drop unread output.
+   */
   release(sessionId: string): Promise<void>
-  /** Frees an ended session. */
+  /** Removes an ended session from the guest's table of sessions. */
   remove(sessionId: string): Promise<void>
 }
 
@@ -134,7 +143,9 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
   }
 }
 
-/** Returns the StepError code. `exec_failed` means that no answer came, so the request may be repeated. */
+/**
+ * Maps an error to a StepError code. `exec_failed` means that the guest did not answer, so the request may be repeated.
+ */
 function codeOf(error: unknown): string {
   if (!(error instanceof GuestRefusal)) return 'exec_failed'
   return error.answer === 'no such session' ? 'session_missing' : 'session_refused'
@@ -143,7 +154,9 @@ function codeOf(error: unknown): string {
 type Ask = (line: string, timeoutMs?: number, options?: RequestOptions) => Promise<string>
 type Line = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => string
 
-/** Queries once whether the init supports records, and its limits. An older init refuses the command. */
+/**
+ * Queries once whether the init supports records, and its limits. An older init refuses the command `session.limits`.
+ */
 function recordLimits(ask: Ask) {
   let asked: Promise<RecordLimits | undefined> | undefined
   const known = async () => {
@@ -157,7 +170,10 @@ function recordLimits(ask: Ask) {
   return { known }
 }
 
-/** Sends input in base64, one line after the other. Resolves with the number of input bytes that the guest received. */
+/**
+ * Sends input in base64, for a guest without support for records. Resolves with the number of input bytes that the
+ * guest received.
+ */
 async function inputAll(
   ask: (at: number, part: string, leftMs: number) => Promise<string>,
   offset: number,
@@ -165,7 +181,8 @@ async function inputAll(
 ): Promise<number> {
   const untilMs = performance.now() + inputMs
   let received = offset
-  // The guest accepts 64 KiB at a time. One client request with several parts saves the client round trips.
+  // The guest accepts 64 KiB per line, so input of a client is sent in several lines, which saves the client round
+  // trips.
   for (let at = 0; at === 0 || at < data.length; at += maxInputBytes) {
     const part = data.toString('base64', at, at + maxInputBytes)
     try {
@@ -182,7 +199,7 @@ interface Attaching {
   readonly ask: Ask
   readonly to: Line
   readonly records: ReturnType<typeof recordLimits>
-  /** Number of attachments with a large window. */
+  /** Number of attachments that currently have a large window. */
   readonly windows: { large: number }
 }
 
@@ -226,14 +243,14 @@ function attachTo(
     ack(stream, until) {
       if (!streams[stream].ack(until)) return
       const { stdout, stderr } = streams
-      // A lost acknowledgment needs no repetition: the next attachment states its offsets.
+      // A lost acknowledgment is not repeated: the next acknowledgment or attachment contains the newer offsets.
       ask(to(sessionId, 'ack', token, stdout.acked(), stderr.acked())).catch(() => undefined)
     },
     detach: async () => void (await ask(to(sessionId, 'detach', token))),
   }
 }
 
-/** Checks the offsets of one output, and that the guest respects the window. */
+/** Checks that the output of one stream has no gaps and stays within the window. */
 function receiver(from: number) {
   let windowBytes = maxBacklogBytes
   let next = from
@@ -248,8 +265,8 @@ function receiver(from: number) {
     next: () => next,
     acked: () => acked,
     /**
-     * Returns true if an acknowledgment is due: after each quarter of the window, because each acknowledgment costs a
-     * line in both directions.
+     * Returns true after each quarter of the window, when the host should acknowledge. More acknowledgments would cost
+     * more lines in both directions.
      */
     ack(until: number): boolean {
       processed = Math.min(next, Math.max(processed, until))
@@ -260,7 +277,7 @@ function receiver(from: number) {
     take({ offset, data }: { readonly offset: number; readonly data: Buffer }): Omit<SessionData, 'stream'> {
       const lostBytes = offset - next
       if (lostBytes < 0 || (lostBytes > 0 && !first)) throw new GuestFault('the output of a session has a gap')
-      // The guest's window begins at the first byte that it still retains.
+      // At an attachment, the window begins at the first byte that the guest still retains.
       if (first) acked = processed = offset
       if (offset + data.length > acked + windowBytes) throw new GuestFault('a session sent more than its window')
       first = false

@@ -16,13 +16,16 @@ const shippedDir = join(import.meta.dirname, '../../../guest/kernel')
 /** `guest/kernel/manifest.json`, written by scripts/ship-kernel.mjs. */
 const Manifest = Type.Object({
   version: Type.String(),
-  /** The source package and its version. */
+  /** Name and version of the Debian source package. */
   source: Type.String(),
   compiler: Type.String(),
-  /** Hash of the uncompressed `vmlinux`, hexadecimal. */
+  /** SHA-256 of the uncompressed `vmlinux`, in hexadecimal. */
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
   bytes: Type.Integer({ minimum: 1 }),
-  /** Hash of `guest/kernel.config` and the patches, as in `ownKernelDir`. A different one requires a new build. */
+  /**
+   * Hash of `guest/kernel.config` and the patches, as in `ownKernelDir`. If it differs from that of the repository, the
+   * kernel must be built again.
+   */
   configHash: Type.String(),
 })
 export type KernelManifest = Readonly<Static<typeof Manifest>>
@@ -32,8 +35,8 @@ export async function shippedManifest(): Promise<KernelManifest> {
 }
 
 /**
- * Unpacks the shipped kernel into the cache, once (0.1 s).
- * @throws Error if the file's checksum is not the one in the manifest
+ * Unpacks the shipped kernel into the cache if it is not there, which takes 0.1 s.
+ * @throws Error if the checksum of the file differs from the one in the manifest
  */
 export async function shippedKernel(cacheDir: string): Promise<string> {
   const manifest = await shippedManifest()

@@ -12,7 +12,7 @@ export async function hostTscKhz(): Promise<number> {
   return tscKhzFrom(messages, cpu)
 }
 
-/** Extracts the TSC frequency from the kernel log and /proc/cpuinfo. Pure. */
+/** Finds the TSC frequency in the text of the kernel log and of /proc/cpuinfo. */
 export function tscKhzFrom(kernelMessages: string, cpuinfo: string): number {
   const measured = [...kernelMessages.matchAll(/tsc: (?:Refined TSC clocksource calibration:|Detected) ([\d.]+) MHz/g)]
   const mhz = measured.at(-1)?.[1] ?? /^cpu MHz\s*:\s*([\d.]+)/m.exec(cpuinfo)?.[1]

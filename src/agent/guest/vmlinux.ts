@@ -40,7 +40,7 @@ export async function unxz(data: Buffer): Promise<Buffer> {
 /** The "legacy" lz4 frame that `lz4 -l` writes: blocks of at most 8 MiB, each with its compressed size in front. */
 function lz4Legacy(data: Buffer): Buffer {
   const blocks: Buffer[] = []
-  // Skip the last four bytes: the uncompressed size, which the kernel build appends.
+  // Ignore the last four bytes: the uncompressed size, which the kernel build appends.
   for (let at = 4; at + 4 <= data.length - 4; ) {
     const size = data.readUInt32LE(at)
     blocks.push(lz4Block(data.subarray(at + 4, at + 4 + size), 8 << 20))
@@ -71,7 +71,7 @@ export function lz4Block(source: Buffer, maxBytes: number): Buffer {
     from += 2
     const length = longLength(token & 15) + 4
     if (distance === 0 || distance > to || to + length > maxBytes) throw new Error('corrupt lz4 block')
-    // Byte by byte on purpose: source and target may overlap, which repeats the pattern.
+    // Copy byte by byte if source and target overlap, because the format repeats the bytes that were just written.
     if (distance >= length) target.copy(target, to, to - distance, to - distance + length)
     else for (let i = 0; i < length; i++) target[to + i] = target[to + i - distance] ?? 0
     to += length

@@ -13,7 +13,10 @@ const missing = process.getuid?.() === 0 ? [] : ['root (for a chroot)']
 for (const program of ['fincore', 'dd', 'mkfifo']) if (!(await hasProgram(program))) missing.push(program)
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** Creates an image root, and a program that reads its files into the page cache, as init does for a template. */
+/**
+ * Creates an image's root directory, and a program that loads its files into the page cache, as init does for a
+ * template.
+ */
 async function image() {
   const dir = await testDir()
   const root = join(dir.path, 'root')
@@ -64,7 +67,7 @@ describe.skipIf(missing.length > 0)(`warming the page cache ${reason}`, () => {
     expect(root.cached('bin/not-listed')).toBe(0)
   })
 
-  it('stops at a size limit', async () => {
+  it('stops after 96 MiB', async () => {
     await using root = await image()
     await root.put('big', '')
     await truncate(root.at('big'), 200 * 2 ** 20)
@@ -74,7 +77,7 @@ describe.skipIf(missing.length > 0)(`warming the page cache ${reason}`, () => {
     await root.put('usr/share/mote/warm', '/big\n/late\n')
     root.warm()
     expect(root.cached('late')).toBe(0)
-    // 96 MiB plus the kernel's read-ahead.
+    // The limit of 96 MiB plus the kernel's read-ahead.
     expect(root.cached('big')).toBeLessThan(128 * 2 ** 20)
   })
 

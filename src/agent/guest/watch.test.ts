@@ -24,7 +24,7 @@ async function watching(guest: TestGuest, path: string, recursive = true) {
     sessionId,
     ended: output.attachment.ended,
     lines,
-    /** Waits for this line, and returns all lines so far. */
+    /** Waits until the tool has printed this line, and returns all lines so far. */
     after: async (line: string) => {
       await until(() => lines().includes(line), { what: `"${line}" in ${lines().join(', ')}` })
       return lines()
@@ -85,7 +85,7 @@ describe.skipIf(skip)("the guest's file tool watch (needs root)", { timeout: 60_
     expect(watch.lines().at(-1)).toBe(`removed ${at('tree')}`)
   })
 
-  it('without recursion, reports no changes in subdirectories, but the replacement of a watched file', async () => {
+  it('reports no changes in subdirectories without recursion, and reports the replacement of a watched file', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -106,7 +106,7 @@ describe.skipIf(skip)("the guest's file tool watch (needs root)", { timeout: 60_
     expect(await flat.after(`moved ${at('next')} ${at('file')}`)).not.toContainEqual(expect.stringContaining('unseen'))
   })
 
-  it('reports a limit if the tree has more directories than it can watch', async () => {
+  it('reports its limit of 4096 directories if the tree has more', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
@@ -123,7 +123,7 @@ describe.skipIf(skip)("the guest's file tool watch (needs root)", { timeout: 60_
     await guest.sessions.open({ sessionId, command: ['watch', dir.path, '0'], fileTool: true })
     const total = async () => (await guest.sessions.list()).find(one => one.sessionId === sessionId)?.total.stdout ?? 0
     await until(async () => (await total()) > 0, { what: 'the watch' })
-    // Several thousand lines fill the output that the guest retains, and more fill the kernel's event queue.
+    // A few thousand lines fill the output that the guest retains; further changes fill the kernel's event queue.
     const name = 'n'.repeat(200)
     for (let n = 0; n < 24_000; n++) await writeFile(join(dir.path, `${name}${n % 50}`), '')
     for (let n = 0; n < 50; n++) await rm(join(dir.path, `${name}${n}`))

@@ -17,7 +17,7 @@ const paths = (dir: string): AgentConfig['programs'] => ({
 test.each([
   ['missing on the PATH', () => none],
   ['configured with paths that do not exist', paths],
-])('with programs %s, every driver is unavailable, but releases VMs and closes', async (_where, programs) => {
+])('if programs are %s, every driver is unavailable, but can still release VMs', async (_where, programs) => {
   await using dir = await testDir()
   vi.stubEnv('PATH', join(dir.path, 'empty'))
   try {

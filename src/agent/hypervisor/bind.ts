@@ -28,7 +28,7 @@ export async function unbind(path: string): Promise<void> {
   await rm(path, { force: true })
 }
 
-/** Unmounts everything at or below the path, so that removing it does not touch the mounted files. */
+/** Unmounts everything at or below the path, so that deleting the path does not delete the mounted files. */
 export async function unbindBelow(path: string): Promise<void> {
   for (const mounted of await mountedBelow(path)) await run('umount', [mounted])
 }

@@ -13,13 +13,13 @@ export interface VmLimits {
   readonly vmmCpus?: number
   /** Maximum number of processes and threads; default: enough for a VMM. */
   readonly tasks?: number
-  /** True if the kernel kills only the largest process when the memory is used up; default: all processes. */
+  /** True if the kernel may kill only the largest process at the memory limit; default: it kills all processes. */
   readonly keepsOthers?: boolean
 }
 
 /** The cgroups (version 2) of one agent, one for each VM. */
 export interface Cgroups {
-  /** The controllers that are available. Without any, a group still counts CPU time and can be killed as a whole. */
+  /** The available cgroup controllers. Even without any, a group counts CPU time and can be killed as a whole. */
   readonly controllers: readonly string[]
   /** Creates the VM's group with these limits. @returns the group's directory, in which a process can be started */
   make(vmId: string, limits: VmLimits): Promise<string>
@@ -29,18 +29,18 @@ export interface Cgroups {
   enter(vmId: string, pid: number): Promise<void>
   /** Changes the memory limit of the VM's group, and of the cgroup v1 group that runsc uses on hosts with v1. */
   limitMemory(vmId: string, mib: number): Promise<void>
-  /** Calls `make`, then `enter`. */
+  /** Creates the VM's group with these limits, and moves the process into it. */
   confine(vmId: string, pid: number, limits: VmLimits): Promise<void>
-  /** Creates a group without limits for processes that are started ahead of their VM. `reclaim` kills its processes. */
+  /** Creates a group without limits, for processes started before their VM is known. `reclaim` kills its processes. */
   makeWaiting(): Promise<string>
   releaseWaiting(): Promise<void>
   /** CPU time of the VM's processes since the group was created; undefined if the VM has no group. */
   cpuSeconds(vmId: string): number | undefined
   /** Kills the processes in the group and removes it. Idempotent. */
   release(vmId: string): Promise<void>
-  /** Releases every group of this agent whose VM is not in `keep`. */
+  /** Kills the processes in the groups of this agent whose VM is not in `keep`, and removes these groups. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
-  /** Removes the agent's own groups if no VM is left in them. Idempotent. */
+  /** Removes this agent's own cgroup directories if they contain no group of a VM. Idempotent. */
   close(): Promise<void>
 }
 
@@ -71,7 +71,10 @@ export async function openCgroups(
   }
 }
 
-/** @param others the agent's directories in cgroup v1 hierarchies, which runsc creates and does not remove */
+/**
+ * Manages the groups below the agent's directory.
+ * @param others the agent's directories in cgroup v1 hierarchies, which runsc creates and does not remove
+ */
 function cgroupsIn(agent: string, controllers: readonly string[], others: readonly string[]): Cgroups {
   const groupOf = (vmId: string) => join(agent, shortHash(vmId))
   const make = async (vmId: string, limits: VmLimits) => {
@@ -127,7 +130,7 @@ function cgroupsIn(agent: string, controllers: readonly string[], others: readon
   }
 }
 
-/** Returns the files to write in a VM's group, with values, for the available controllers (admin-guide/cgroup-v2). */
+/** Returns the files to write in a VM's group, and their values, for these controllers (admin-guide/cgroup-v2). */
 export function limitsOf(
   { vcpus, memoryMib, vmmCpus = 0.5, tasks = maxTasks, keepsOthers = false }: VmLimits,
   controllers: readonly string[],
@@ -142,7 +145,7 @@ export function limitsOf(
   return all.filter(([file]) => controllers.includes(file.split('.')[0] ?? ''))
 }
 
-/** Enables the controllers from the root down, and returns those that all levels have. */
+/** Enables the controllers from the root of the hierarchy down, and returns those that all levels have. */
 async function delegate(levels: readonly string[]): Promise<string[]> {
   let usable: readonly string[] = wanted
   for (const level of levels) {
@@ -163,7 +166,7 @@ async function delegate(levels: readonly string[]): Promise<string[]> {
 async function removeGroup(group: string): Promise<void> {
   try {
     for (;;) {
-      // Repeated, because cgroup.kill does not affect processes that enter the group later.
+      // Kill repeatedly, because cgroup.kill does not affect processes that enter the group later.
       await writeFile(join(group, 'cgroup.kill'), '1')
       const gone = await rmdir(group).then(
         () => true,

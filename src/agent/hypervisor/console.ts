@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { connectIn } from '../../lib/short-socket.ts'
 import { consolePace, readPaced } from '../guest/pace.ts'
 
-/** The guest's serial console. Only its end is retained, to explain failed boots. */
+/** The guest's serial console. The agent retains only the last output, to explain failed boots. */
 export interface Console {
   readonly connected: boolean
   tail(): string

@@ -14,7 +14,7 @@ import { openIsolation, vmUsers } from './isolation.ts'
 import { driverCases, type DriverCase } from '../../../test/support/agent/hypervisor.ts'
 import { devicesOf } from '../../../test/support/agent/hypervisor-tap.ts'
 
-/** All drivers that start processes. The tests check a VM's user, cgroup and namespace on the host, and its drives. */
+/** All drivers that start processes. The tests check each VM's user, cgroup, namespace and drives on the host. */
 const cases = (await driverCases()).filter(({ name }) => name !== 'fake')
 const cgroupMount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
 
@@ -35,7 +35,7 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
         expect(new Set(groups).size).toBe(2)
         for (const group of groups) expect(group).toMatch(/\/mote\/[0-9a-f]{16}\/[0-9a-f]{16}$/)
       }
-      // Cloud Hypervisor's first thread only waits for the others and has no filter.
+      // Cloud Hypervisor's first thread only waits for the other threads, and has no system call filter.
       const first = spec.hypervisor === 'cloud-hypervisor' ? 1 : 0
       for (const { filtered } of found) {
         expect(filtered.slice(first)).toContain(true)
@@ -68,13 +68,16 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
   )
 })
 
-/** The devices in a VM's network namespace: only loopback, or with gVisor also eth0, whose addresses it took over. */
+/**
+ * The network devices expected in a VM's namespace: loopback, and with gVisor an eth0 without addresses, because gVisor
+ * takes over the addresses of eth0.
+ */
 const devicesInside = (hypervisor: string | undefined) =>
   hypervisor === 'gvisor'
     ? [{ ifname: 'lo' }, { ifname: 'eth0', addr_info: [] }]
     : [{ ifname: 'lo', operstate: 'DOWN', addr_info: [] }]
 
-/** True if the task has a system call filter (proc_pid_status(5)). */
+/** True if the thread has a system call filter (proc_pid_status(5)). */
 function isFiltered(task: string): boolean {
   return /^Seccomp:\s+2$/m.test(readFileSync(join(task, 'status'), 'utf8'))
 }

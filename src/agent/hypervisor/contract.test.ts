@@ -15,7 +15,7 @@ import { until } from '../../../test/support/wait.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 
-/** Tests the same behavior of every available driver, through the message bus. */
+/** Tests that every available driver shows the same behavior, through the message bus. */
 describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   const desired = (
     generation: number,
@@ -78,7 +78,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 
   test.skipIf(skip)(
-    'a workload that exits is restarted up to the limit, then the VM is crashed',
+    'a VM whose workload exits is restarted up to maxRestarts times, then it counts as crashed',
     { timeout: 120_000 },
     async () => {
       await using host = await testAgent(config)
@@ -201,7 +201,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     expect(await read()).toMatchObject({ parts: [{ stream: 'stdout', offset: 0, data }], end })
   })
 
-  test.skipIf(skip)('a session reports the changes of a directory', { timeout: 120_000 }, async () => {
+  test.skipIf(skip)('a session reports the changes of a directory in the VM', { timeout: 120_000 }, async () => {
     await using host = await testAgent(config)
     await host.put(desired(1, 'running'))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -264,7 +264,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   async function forks(host: TestAgent, disk: DiskSpec): Promise<void> {
     const sh = async (vmId: string, script: string) =>
       spec.hypervisor === 'fake' ? '' : (await host.exec(vmId, ['/bin/sh', '-c', script])).stdout
-    // /dev/shm is in memory, so only a restored guest has this file.
+    // /dev/shm is in the guest's memory, so a guest that has booted again would not have this file.
     const boot = await sh('vm-1', 'echo then > /data/file; echo first boot | tee /dev/shm/boot')
     expect(await host.snapshot('snap-0', 'vm-1')).toMatchObject({ state: 'ready', disks: [{ copied: true }] })
     await sh('vm-1', 'echo parent > /data/file; sync')
@@ -309,8 +309,8 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
 })
 
 /**
- * Whether a mounted volume can grow. False for simulated VMs. Also false for gVisor if root lacks CAP_SYS_RESOURCE:
- * with gVisor, the host's kernel grows the mounted file system, which requires that capability.
+ * True if a volume can grow while it is mounted. False for simulated VMs, and for gVisor if root lacks
+ * CAP_SYS_RESOURCE: with gVisor, the host's kernel grows the mounted file system, which requires that capability.
  */
 function growsWhileItRuns(hypervisor: string | undefined): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
@@ -330,7 +330,7 @@ async function offerOf({ bus, agent }: TestAgent): Promise<HypervisorOffer> {
   return offer
 }
 
-/** Collects the reports about this VM in heartbeats from now on. */
+/** Collects the statistics about this VM in all heartbeats from now on. */
 async function statsOf({ bus, agent }: TestAgent, vmId: string): Promise<readonly HostHeartbeat['stats'][number][]> {
   const observed: HostHeartbeat['stats'] = []
   await bus.subscribe(subjects.heartbeat(agent.hostId), ({ data }) => {

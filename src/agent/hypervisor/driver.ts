@@ -15,23 +15,23 @@ import type { GuestSessions } from '../guest/sessions.ts'
 import type { Wire } from './transfer/wire.ts'
 import type { ProcessIdentity } from '../../lib/process-identity.ts'
 
-/** One VM as a driver sees it: its desired state and its directory. */
+/** The driver's view of one VM: its desired state and its directory. */
 export interface VmHome {
   readonly vmId: string
   /** The VM's directory. Only its driver and the agent's VM record write to it. */
   readonly dir: string
   readonly spec: VmSpec
-  /** The snapshot to restore instead of a boot: `spec.from`, resolved and verified. */
+  /** The snapshot to restore instead of a boot: `spec.from`, after the agent has found and verified it. */
   readonly from?: SnapshotSource
   /** Volumes that move to this host with the VM. */
   readonly arriving?: ArrivingVolumes
-  /** Additional disks. Only drivers with `showsDrives` accept such a VM. */
+  /** Additional disks. Only a driver with `showsDrives` accepts a VM that has some. */
   readonly drives?: readonly RawDrive[]
 }
 
 /**
- * A file that the guest sees as a raw disk with this serial (letters and digits, at most 20). Where the hypervisor
- * assigns serials itself, `mote.<serial>=` on the kernel's command line maps the serial to the assigned one.
+ * A file that the guest sees as a raw disk with this serial (letters and digits, at most 20). If the hypervisor assigns
+ * serials itself, `mote.<serial>=` on the kernel's command line maps this serial to the assigned one.
  */
 export interface RawDrive {
   readonly serial: string
@@ -43,14 +43,14 @@ export interface RawDrive {
 
 /** A driver's description of a snapshot that it took. Plain data, stored next to the snapshot's files. */
 export interface SnapshotMade {
-  /** VMM, its version and the CPU model. A restore needs the same ones. */
+  /** VMM, its version and the CPU model. Only a host with the same values can restore the snapshot. */
   readonly madeBy: string
   readonly imageDigest: string
-  /** Image reference in the VM's desired state; absent in older snapshots. */
+  /** Image reference in the VM's desired state; absent in snapshots of earlier releases. */
   readonly image?: string
-  /** How long the guest was paused. */
+  /** How long the guest was paused for the snapshot. */
   readonly pauseMs: number
-  /** Driver-specific data. */
+  /** Data that only the driver interprets. */
   readonly notes: Prepared['notes']
   /** Volumes that were attached to the VM. */
   readonly disks?: readonly SnapshotDisk[]
@@ -80,19 +80,19 @@ export interface SnapshotSource {
   /** Directory with the driver's files; read-only. */
   readonly dir: string
   readonly made: SnapshotMade
-  /** True for a clone, which gets a new identity. Clock and entropy are renewed in either case. */
+  /** True for a clone, which gets a new identity. Every restored guest gets the current time and new entropy. */
   readonly renew: boolean
   /** True if no other VM starts from this snapshot, so that there are no clones to share memory with. */
   readonly alone?: boolean
   /** The volumes that the snapshot's guest has mounted, with their contents at the time of the snapshot. */
   readonly disks?: readonly KeptDisk[]
-  /** Awaited after the state is loaded and before the guest runs. */
+  /** Called after the snapshot is loaded; the guest runs only once the promise resolves. */
   readonly beforeRun?: () => Promise<void>
 }
 
 /** Volumes that move away with their VM. */
 export interface LeavingVolumes {
-  /** Sends everything that can precede the VM itself: the volumes' snapshots and, if encrypted, LUKS headers. */
+  /** Sends all data of the volumes that can precede the VM: their snapshots and, if encrypted, LUKS headers. */
   send(wire: Wire): Promise<void>
 }
 
@@ -124,15 +124,15 @@ export interface Arrival {
   cancel(): Promise<void>
   /** Called when the agent stops: closes the connections to the waiting process. A transfer in progress then fails. */
   detach?(): void
-  /** True once the source gave up the VM and the guest has run on this host. If absent, only `arrived` shows that. */
+  /** True once the source gave up the VM and the guest has run on this host. Without it, only `arrived` shows this. */
   hasRun?(): boolean
 }
 
-/** What `prepare` has created for the next boot. Plain data, which is stored and passed to `boot` and `adopt`. */
+/** The resources that `prepare` has created for the next boot. Plain data, stored and passed to `boot` and `adopt`. */
 export interface Prepared {
   readonly imageDigest: string
   readonly endpoint: Endpoint
-  /** Driver-specific data, such as the tap's name. JSON. */
+  /** Data that only the driver interprets, such as the tap's name; JSON values. */
   readonly notes: Readonly<Record<string, string | number | null>>
 }
 
@@ -164,16 +164,16 @@ export interface Watcher {
 
 /** A prepared copy of a volume. Disposing it cancels the copy. */
 export interface DiskCopy extends AsyncDisposable {
-  /** Fixes the point in time that the copy represents. */
+  /** Starts the copy: it will have the volume's contents at this point in time. */
   begin(): Promise<void>
-  /** Resolves when the copy is complete. @throws StepError `vm_not_running`, or the hypervisor's error */
+  /** Resolves when the copy is complete. @throws StepError `vm_not_running`, or an error of the hypervisor */
   whole(): Promise<void>
 }
 export type DiskCopier = (volumeId: string, target: string) => Promise<DiskCopy>
 
 export type WorkloadState = { readonly state: 'running' } | { readonly state: 'exited'; readonly code: number }
 
-/** Raw counters; the agent derives rates from them. */
+/** Counters since the VM's start; the agent computes rates from them. */
 export interface VmStatistics {
   readonly cpuSeconds: number
   readonly ramUsedBytes: number
@@ -198,11 +198,11 @@ export interface RunningVm {
   listening(port: number): Promise<boolean>
   /**
    * Shuts the guest down, and kills it after `graceMs`. Resolves when no process is left.
-   * @param after the guest's message to wait for. `exit`: its program has exited, which is enough if the scratch data
-   *   is not needed. Default: it has flushed its disks.
+   * @param after the guest's message to wait for. `exit`: its program has exited, which is enough if the scratch disk
+   * is not needed. Default: the guest has flushed its disks.
    */
   stop(graceMs: number, after?: GuestWord): Promise<void>
-  /** Kills the VM immediately. A paused guest does not run again. */
+  /** Kills the VM immediately. A paused guest stays paused until then. */
   kill(): Promise<void>
   pause(): Promise<void>
   resume(): Promise<void>
@@ -215,19 +215,19 @@ export interface RunningVm {
   exec?(command: readonly string[], timeoutMs: number): Promise<VmExecAnswer>
   /** Processes with input, output and signals, which continue when the agent restarts. */
   readonly sessions?: GuestSessions
-  /** Copies the volume at one point in time while the guest runs. Drivers without it pause the guest for the copy. */
+  /** Copies the volume as of one point in time while the guest runs. Drivers without this method pause the guest. */
   copyDisk?(volumeId: string, target: string): Promise<DiskCopy>
   /** Writes memory, devices and scratch disk into the empty directory, and resumes the guest. Capability `snapshot`. */
   snapshot?(dir: string): Promise<SnapshotMade>
   /** Attaches the file to the guest as a disk and mounts it. Idempotent. Capability `hotplugDisk`. */
   attachDisk?(disk: DiskSpec, file: string, key?: string): Promise<void>
   /**
-   * Grows the guest's disk and its file system after the file has grown. If absent, both grow at the VM's next start.
+   * Grows the guest's disk and its file system after its file has grown. Drivers without it do that at the next start.
    */
   growDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>, sizeMib: number): Promise<void>
   /** Flushes and freezes the disk's file system in the guest, for a few seconds at most. */
   freezeDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
-  /** Ends `freezeDisk`. Idempotent. */
+  /** Lets writes to the file system continue after `freezeDisk`. Idempotent. */
   thawDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /** Unmounts and detaches the disk. Idempotent. */
   detachDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
@@ -268,19 +268,19 @@ export interface Driver {
   readonly mountsDrives?: boolean
   /** Restores snapshots of VMs that have volumes (`SnapshotSource.disks`). */
   readonly keepsVolumes?: boolean
-  /** A live migration includes the VM's volumes (`VmHome.arriving`). */
+  /** A live migration also moves the VM's volumes (`VmHome.arriving`). */
   readonly movesVolumes?: boolean
-  /** Paused VMs can be sent and received. */
+  /** Paused VMs can be migrated to and from this host. */
   readonly movesPaused?: boolean
   /** Restores snapshots that another host has taken. */
   readonly movesSnapshots?: boolean
   /** Network mode of guests, for the host's heartbeat. */
   readonly network: string
-  /** Checks whether the hypervisor works on this host. `detail`: how (`kvm`, `tcg`), or why not. */
+  /** Checks whether the hypervisor works on this host. `detail`: its accelerator (`kvm`, `tcg`), or why it fails. */
   probe(signal: AbortSignal): Promise<Probed>
-  /** Provides image and network before the VMM starts. Called again after a failure or before a new boot. */
+  /** Provides the image and the network before the VMM starts. Called again after a failure or before a new boot. */
   prepare(home: VmHome, context: PrepareContext): Promise<Prepared>
-  /** Returns the `madeBy` that a snapshot taken now would have. */
+  /** Returns the `madeBy` of a snapshot that would be taken now. */
   snapshotKind?(): Promise<string>
   /** Replaces `boot` for an arriving VM: starts a process that waits for it. On failure or abort no process is left. */
   receive?(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Arrival>
@@ -294,7 +294,7 @@ export interface Driver {
   closeVolumes?(dir: string): Promise<void>
   /** Releases all resources of `prepare`. Idempotent, also after a failed `prepare`. */
   release(vmId: string, dir: string): Promise<void>
-  /** Called at start before any VM: removes the resources of all VMs that are not in `keep`. */
+  /** Called at the agent's start before any VM: removes the resources of all VMs that are not in `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
   close(): Promise<void>
 }

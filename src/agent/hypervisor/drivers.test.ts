@@ -17,7 +17,7 @@ import {
   watcher,
 } from '../../../test/support/agent/hypervisor-drivers.ts'
 
-describe.each(fakedVmms)('$name, faked', fake => {
+describe.each(fakedVmms)('driver $name with a fake VMM', fake => {
   test('a VM boots, pauses, gets a volume, is cloned, adopted and stopped', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver } = await fakedHost(fake, dir.path)
@@ -61,7 +61,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
       expect(made.madeBy).toBe(await driver.snapshotKind?.())
       expect(await runningVm.inspect()).toBe('running')
       expect(readdirSync(saved)).toContain('scratch.img')
-      // A snapshot closes the guest's connections, and the channel reconnects.
+      // Taking a snapshot closes the guest's connections; the agent's channel to the guest reconnects.
       expect(await runningVm.listening(8080)).toBe(true)
 
       const from = { dir: saved, made, renew: true }
@@ -117,7 +117,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
       const { runningVm: back } = await bring(driver, { ...(await homeIn(dir.path, vmId)), from }, watcher())
       expect(order).toEqual(['stored'])
       for (const { disk, file } of disks) {
-        // The volume is attached already, so this is a no-op.
+        // The restored guest already has the volume attached, so this call has no effect.
         await back.attachDisk?.(disk, file)
         await truncate(file, 2 * 2 ** 20)
         await back.growDisk?.(disk, 2)
@@ -130,11 +130,11 @@ describe.each(fakedVmms)('$name, faked', fake => {
     await goesOn('vm', [kept(one, one.disk.volumeId), kept(two, two.disk.volumeId)], false)
     const clone = await volume(randomUUID())
     await goesOn('fork', [kept(clone, one.disk.volumeId), kept(two, two.disk.volumeId)], true)
-    // A start without the mounted volumes fails.
+    // A restore without the volumes that the snapshot's guest has mounted fails.
     await expect(goesOn('bare', [], true)).rejects.toThrow(/did not start/)
   })
 
-  test('additional drives of a VM have the serials that its guest looks for', { timeout: 120_000 }, async () => {
+  test('a guest finds the additional drives of its VM by their serials', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver } = await fakedHost(fake, dir.path)
     const drives = ['source', 'output'].map(serial => ({
@@ -214,7 +214,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
   })
 })
 
-/** Lists processes whose working directory is below the program's directory. */
+/** Lists the working directories of processes that are below the program's directory. */
 async function childrenOf(program: string): Promise<string[]> {
   const root = `${dirname(program)}/`
   const found: string[] = []

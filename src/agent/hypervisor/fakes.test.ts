@@ -11,7 +11,7 @@ import { toyGuest } from './toy-guest.ts'
 import { converse, type Exchange } from './transcript.ts'
 import { vmmHttp } from './vmm-http.ts'
 
-/** Compares the fake VMMs, which the driver tests run against, with recorded answers of the real programs. */
+/** Compares the fake VMMs, which the driver tests use, with recorded answers of the real programs. */
 
 const cases = [
   {
@@ -29,9 +29,9 @@ const cases = [
 ] as const
 
 /**
- * The part of an exchange that is compared. Refusals are compared by status only, because the fakes have other texts.
- * Calls that failed for lack of KVM support on the recording host (it cannot save nested state, which Cloud Hypervisor
- * requires) are not compared.
+ * The part of a recorded call that is compared. Refused calls are compared by status only, because the fakes have other
+ * texts. Calls that failed for lack of KVM support on the recording host (it cannot save nested state, which Cloud
+ * Hypervisor requires) are not compared.
  */
 const outline = ({ method, path, body, status, answer }: Exchange) => ({
   method,
@@ -40,14 +40,14 @@ const outline = ({ method, path, body, status, answer }: Exchange) => ({
   status,
   answer: status < 300 ? answer : null,
 })
-/** True for a call that takes a snapshot successfully, and for all calls that need the snapshot. */
+/** True for a call that takes a snapshot successfully, and for every call that needs this snapshot. */
 const needsSnapshot = (calls: ReadonlyArray<Pick<Exchange, 'path'>>, at: number) =>
   calls.some(({ path }) => path === '/vm.restore')
     ? at > 0
     : calls[at]?.path === '/vm.snapshot' && calls.slice(0, at).some(({ path }) => path === '/vm.add-disk')
 const refusedByKvm = ({ answer }: Exchange) => typeof answer === 'string' && answer.includes('GetNestedState')
 
-test.each(cases)('the fake $name gives the same answers as the real one', { timeout: 120_000 }, async one => {
+test.each(cases)('the fake $name gives the same API answers as the real one', { timeout: 120_000 }, async one => {
   await using dir = await testDir()
   const transcripts = await readFile(new URL(`./${one.name}/transcripts.json`, import.meta.url), 'utf8')
   const real: Exchange[][] = Object.values(JSON.parse(transcripts))

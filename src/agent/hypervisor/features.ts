@@ -1,7 +1,7 @@
 import type { HypervisorFeature } from '../../contract/agent.ts'
 import type { Driver } from './driver.ts'
 
-/** Each feature that a VM may require, and the test whether a driver supports it on this host. */
+/** For each feature that a VM may require: the test whether a driver supports it on this host. */
 const has = {
   'raw-drives': driver => driver.showsDrives === true,
   volumes: driver => driver.capabilities.hotplugDisk,
@@ -10,7 +10,7 @@ const has = {
   'moved-volumes': driver => driver.movesVolumes === true,
   'paused-moves': driver => driver.movesPaused === true,
   'moved-snapshots': driver => driver.movesSnapshots === true,
-  // User networking has no firewall rules and no path to the private network.
+  // QEMU's user networking has no firewall rules and no path to the private network.
   'private-network': driver => driver.network !== 'user',
 } satisfies Record<HypervisorFeature, (driver: Driver) => boolean>
 
@@ -25,5 +25,5 @@ const all: readonly HypervisorFeature[] = [
   'moved-snapshots',
 ]
 
-/** The features that the host reports in its heartbeat; the scheduler places VMs by them. */
+/** The features that the host reports in its heartbeat; the scheduler only uses hosts with the features of a VM. */
 export const featuresOf = (driver: Driver): HypervisorFeature[] => all.filter(feature => has[feature](driver))

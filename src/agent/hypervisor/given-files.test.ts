@@ -1,4 +1,4 @@
-/** Tests, with every driver, that the `files` of a VM's spec exist before its program starts, at each boot. */
+/** Tests, with every driver, that the `files` in a VM's desired state exist before its program starts, at each boot. */
 import { describe, expect, test } from 'vitest'
 import type { VmSpec, VmWant } from '../../contract/agent.ts'
 import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
@@ -25,7 +25,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
         { path: '/srv/large', mode: 0o600, data: base64(large) },
         { path: '/run/key', mode: 0o400, data: base64('k') },
         { path: '/srv/empty', mode: 0o644, data: '' },
-        // Replaces a file of the image.
+        // This file replaces a file of the image.
         { path: '/etc/hostname', mode: 0o644, data: base64('given\n') },
       ]
       for (const boot of [1, 2]) {
@@ -39,7 +39,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
       }
     })
 
-    test.skipIf(skip)('exist in a restored VM and in a fork', { timeout: 180_000 }, async () => {
+    test.skipIf(skip)('exist in a VM restored from a snapshot, and in a fork', { timeout: 180_000 }, async () => {
       await using host = await testAgent(config)
       const files = [{ path: '/etc/shop/a.conf', mode: 0o600, data: base64('a\n') }]
       const put = (vmId: string, generation: number, more: Partial<VmSpec> = {}, want: VmWant = 'running') =>
@@ -62,7 +62,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
       }
     })
 
-    test.skipIf(skip)('fail the start with their path if they cannot be written', { timeout: 180_000 }, async () => {
+    test.skipIf(skip)('fail the start with their path if writing them fails', { timeout: 180_000 }, async () => {
       await using host = await testAgent(config)
       await host.put(desired(1, 'running', [{ path: '/etc', mode: 0o644, data: base64('a') }]))
       const failed = await host.until('vm-1', 'failed', vm => vm.state === 'crashed')

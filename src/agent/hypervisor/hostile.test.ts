@@ -9,7 +9,7 @@ import { readMemory } from './qemu/balloon.ts'
 import { connectQmp } from './qemu/qmp.ts'
 import { vmmHttp } from './vmm-http.ts'
 
-/** Listens on a Unix socket in place of a VMM, and calls `say` for each request. */
+/** Listens on a Unix socket in place of a VMM, and calls `say` for each request, which may answer anything. */
 async function speaking(say: (socket: Socket, asked: string) => void) {
   const dir = await testDir()
   const server = createServer(socket => {
@@ -26,7 +26,7 @@ async function speaking(say: (socket: Socket, asked: string) => void) {
   }
 }
 
-/** Sends as fast as possible until the other end closes the connection. */
+/** Writes data in an endless loop until the other end closes the connection. */
 const endlessly = (socket: Socket, data: Buffer) => {
   const more = () => socket.write(data, error => !error && !socket.destroyed && more())
   more()
@@ -49,7 +49,7 @@ describe('QMP', () => {
     await expect(qmp.execute('query-status')).rejects.toThrow(/QEMU broke its protocol/)
   })
 
-  it.each(['1.5', '-1', '1e300', '"x"', 'null', '{}'])('a balloon of %s MiB counts as 0', async actual => {
+  it.each(['1.5', '-1', '1e300', '"x"', 'null', '{}'])('a balloon of the invalid size %s counts as 0', async actual => {
     await using vmm = await speaking((socket, asked) => {
       for (const line of asked.trim().split('\n')) {
         const id = /"id":(\d+)/.exec(line)?.[1]
@@ -65,7 +65,7 @@ describe('QMP', () => {
 })
 
 describe('the HTTP API of a VMM', () => {
-  it('an endless answer closes the connection', async () => {
+  it('an endless answer makes the agent close the connection', async () => {
     await using vmm = await speaking(socket => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
       endlessly(socket, Buffer.concat([Buffer.from('100000\r\n'), mib, Buffer.from('\r\n')]))
@@ -73,7 +73,7 @@ describe('the HTTP API of a VMM', () => {
     await expect(vmmHttp('a VMM', vmm.path, 'vmm.sock').call('GET', '/')).rejects.toThrow(/too long/)
   })
 
-  it('a long error message is truncated', async () => {
+  it('a long error message of the VMM is truncated', async () => {
     const reason = 'x'.repeat(100_000)
     await using vmm = await speaking(socket =>
       socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-length: ${reason.length}\r\n\r\n${reason}`),

@@ -20,8 +20,8 @@ export function identity(home: VmHome, notes: VmNotes, how: { moved: boolean; re
 }
 
 /**
- * Returns the arguments of the guest's `begin` command, which continues a template. All other settings are on the
- * config disk.
+ * Returns the arguments of the guest's `begin` command, which continues the boot of a VM that starts from a template.
+ * All other settings are on the config disk.
  * @param mac MAC address of the VM, if the template has another one
  */
 export function beginning(mac?: string): string {
@@ -29,8 +29,8 @@ export function beginning(mac?: string): string {
 }
 
 /**
- * Returns the arguments of the guest's `identity` command after a pause: they set its clock and reseed its random
- * generator. Callers need not wait for the guest's answer.
+ * Returns the arguments of the guest's `identity` command after a pause: they set the guest's clock and reseed its
+ * random generator. Callers need not wait for the guest's answer.
  */
 export const afterPause = (): string => spoken(fresh())
 

@@ -23,7 +23,7 @@ const root = process.getuid?.() === 0
 const mounted = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
 const hasGroups = root && mounted !== undefined
 
-test('a VM is limited to its vCPUs plus half a CPU, its memory, and a number of tasks, if the controllers are available', () => {
+test('a VM is limited to its vCPUs plus half a CPU, its memory, and a number of tasks, as far as controllers are available', () => {
   const limits = { vcpus: 2, memoryMib: 640 }
   expect(limitsOf(limits, ['cpu', 'memory', 'pids'])).toEqual([
     ['cpu.max', '250000 100000'],
@@ -51,7 +51,7 @@ test('every VM of every agent has a different user, which is the same at every s
   }
 })
 
-test('a cgroup is created, counts CPU time, kills its processes on release, and is reclaimed (needs root and cgroup2)', async ({
+test("a VM's cgroup has its limits and counts CPU time; reclaiming it kills its processes (needs root and cgroup2)", async ({
   skip,
 }) => {
   skip(!hasGroups, 'needs root and cgroup2')
@@ -82,7 +82,7 @@ test('a cgroup is created, counts CPU time, kills its processes on release, and 
   expect(existsSync(join(mounted ?? '', path, '..'))).toBe(false)
 })
 
-test('showFile makes a file available without a copy, readable or owned by the user', async ({ skip }) => {
+test("showFile makes a file available without a copy; the VM's user can read or owns it", async ({ skip }) => {
   skip(!root, 'needs root')
   await using dir = await testDir()
   const [from, to] = [join(dir.path, 'from'), join(dir.path, 'to')]
@@ -99,7 +99,7 @@ test('showFile makes a file available without a copy, readable or owned by the u
 })
 
 test.skipIf(!root).for(fakedVmms)(
-  '$name: each VM has its own user and cgroup, and leaves no cgroup behind (faked; needs root)',
+  '$name with a fake VMM: each VM has its own user and cgroup, and leaves no cgroup behind (needs root)',
   { timeout: 120_000 },
   async (fake, { skip }) => {
     const reason = unreachable(fake)
@@ -116,7 +116,8 @@ test.skipIf(!root).for(fakedVmms)(
       const uids = await Promise.all(pids.map(uidOf))
       const users = vms.map(vmId => isolation.userOf(vmId))
       expect(new Set(users.map(user => user?.uid)).size).toBe(2)
-      // Firecracker's jailer creates its own device nodes. Cloud Hypervisor opens the host's, which may be root-only.
+      // Firecracker's jailer creates its own device nodes. Cloud Hypervisor opens the host's nodes, which may be
+      // root-only.
       const hasUsers = fake.name === 'firecracker' || deviceGroup(['/dev/kvm', '/dev/net/tun'], 1) !== undefined
       expect(uids).toEqual(users.map(user => (hasUsers ? user?.uid : 0)))
       const groups = await Promise.all(pids.map(groupOf))

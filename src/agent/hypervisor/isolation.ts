@@ -22,14 +22,15 @@ export interface Isolation {
   /** The VM's own user; undefined if the agent is not root and VMs run as the agent's user. */
   userOf(vmId: string): VmUser | undefined
   readonly cgroups: Cgroups | undefined
-  /** Whether the agent may create network namespaces. */
+  /** True if the agent may create network namespaces. */
   readonly ownNetworks: boolean
-  /** Path of the compiled netless.c; undefined if QEMU runs in the host's network namespace. */
+  /** Path of the program compiled from netless.c; undefined if QEMU runs in the host's network namespace. */
   readonly netless: string | undefined
   readonly diskLimits: DiskLimits
 }
 
 /**
+ * Opens the isolation of one agent's VMs.
  * @param dataDir the agent's directory: agents on one host do not share users
  * @param netless see `Isolation`; ignored if the agent may not create network namespaces
  */
@@ -49,7 +50,7 @@ export async function openIsolation(
   }
 }
 
-/** No isolation: VMs get neither users nor cgroups, for example in a probe. */
+/** No isolation, for example in a test boot: VMs get neither users nor cgroups. */
 export const noIsolation: Isolation = {
   userOf: () => undefined,
   cgroups: undefined,
@@ -58,16 +59,16 @@ export const noIsolation: Isolation = {
   diskLimits: defaultDiskLimits,
 }
 
-/** See `Isolation.userOf`. */
+/** Returns the function that gives each VM its own user (`Isolation.userOf`). */
 export function vmUsers(dataDir: string): Isolation['userOf'] {
   const mayGive = process.getuid?.() === 0 && holds(capabilities)
   return vmId => (mayGive ? vmUser(dataDir, vmId) : undefined)
 }
 
-/** Bits in linux/capability.h that are needed to start a process as another user and to manage it afterwards. */
+/** Capabilities (linux/capability.h) that are needed to start a process as another user and to manage it afterwards. */
 const capabilities = { chown: 0, setgid: 6, setuid: 7, sysPtrace: 19 } as const
 
-/** Checks the effective capabilities: root in a container may lack some. */
+/** True if the process has these effective capabilities: root in a container may lack some. */
 function holds(wanted: Readonly<Record<string, number>>): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   return Object.values(wanted).every(bit => ((BigInt(`0x${effective}`) >> BigInt(bit)) & 1n) === 1n)
@@ -103,9 +104,9 @@ function vmUser(dataDir: string, vmId: string): VmUser {
 }
 
 /**
- * Returns the group that lets an unprivileged VMM open these devices: each must be accessible to all users, or to that
- * one group. Missing devices are ignored; the VMM reports them when it opens them. Undefined if no such group exists
- * and the VMM has to run as root.
+ * Returns the group that lets an unprivileged VMM open these devices: each device must be accessible to all users or to
+ * that one group. Missing devices are ignored; the VMM reports them when it opens them. Undefined if no such group
+ * exists, and the VMM has to run as root.
  */
 export function deviceGroup(devices: readonly string[], uid: number): number | undefined {
   const groups = new Set<number>()
@@ -136,7 +137,7 @@ export async function showFile(
     await link(from, to)
   } catch (error) {
     if (!hasCode(error, 'EXDEV')) throw error
-    // A writable disk must not be copied: writes to the copy would be lost.
+    // Do not copy a writable disk: writes to the copy would be lost.
     if (access === 'write') await bind(from, to)
     else await copySparse(from, to)
   }

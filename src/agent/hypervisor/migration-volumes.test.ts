@@ -44,7 +44,7 @@ const putVolume = async (host: TestAgent, generation: number, kind: Kind, change
 const observed = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved
 const sh = (host: TestAgent, script: string) => host.exec('vm-1', ['sh', '-c', script], 20_000)
 
-/** Creates a VM with a volume that contains 24 MiB, and an earlier snapshot of the volume. */
+/** Creates a VM with a volume, takes a snapshot of the volume, and writes 24 MiB. Returns their checksum. */
 async function vmWithVolume(source: TestAgent, kind: Kind): Promise<string> {
   await putVolume(source, 1, kind)
   await until(async () => (await observed(source)).state === 'ready', { what: 'the volume', timeoutMs: 30_000 })
@@ -58,7 +58,7 @@ async function vmWithVolume(source: TestAgent, kind: Kind): Promise<string> {
   return (await sh(source, 'md5sum /data/big')).stdout
 }
 
-/** Writes increasing numbers in the VM, on either host, and returns those whose write and sync were acknowledged. */
+/** Writes increasing numbers in the VM, on either host. Returns the numbers whose write and sync succeeded. */
 async function writeUntil(hosts: readonly TestAgent[], signal: AbortSignal): Promise<number[]> {
   const acknowledged: number[] = []
   for (let n = 1; !signal.aborted; n++) {
@@ -81,7 +81,7 @@ const awaitVm = async (target: TestAgent, kind: Kind, migrationId = 'm-1', gener
 }
 
 test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
-  'a VM migrates with its volume in a %s pool: no acknowledged write is lost, and the source keeps nothing (needs qemu)',
+  'a VM migrates with its volume in a %s pool: no acknowledged write is lost, and the source keeps no data (needs qemu)',
   limit,
   async kind => {
     await using source = await testAgent(config(kind))
@@ -110,14 +110,14 @@ test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
     expect(acknowledged.filter(n => !there.includes(n))).toEqual([])
     expect((await sh(target, 'md5sum /data/big')).stdout).toBe(sum)
     expect((await sh(target, 'cat /data/file')).stdout).toBe('after\nover there\n')
-    // The source has no VMM, and an outdated desired state does not start one.
+    // The source has no VMM left, and a desired state without the migration does not start one.
     expect(await vmmsIn(source.config.dataDir)).toEqual([])
     await source.put(desired(3, { disks: [disk(1, kind)] }, 'absent'))
     await source.until('vm-1', 'absent', vm => vm.state === 'absent')
     await putVolume(source, 3, kind, { want: 'absent' })
     await until(async () => (await observed(source)).state === 'absent', { what: 'the old one has gone' })
     expect(await readdir(join(source.config.dataDir, 'volumes', 'local'))).toEqual([])
-    // A restarted agent finds VM and volume, and the snapshot has its old contents.
+    // A restarted agent still has the VM and its volume, and the volume's snapshot has its old contents.
     await target.restart()
     await target.until('vm-1', 'healthy', vm => vm.healthy)
     await target.put(desired(3, {}, 'stopped'))
@@ -153,7 +153,7 @@ test.skipIf(!hasQemu)(
     const again = await awaitVm(target, 'dir', 'm-2', 3)
     await source.put(desired(4, { outgoing: again, disks: [disk(1, 'dir')] }))
     await source.until('vm-1', 'copying', vm => vm.migration?.migrationId === 'm-2' && vm.migration.percent > 0)
-    // The target's agent restarts. The paused VMM outlives the old agent, and the new one kills it.
+    // The target's agent restarts. The paused VMM outlives the old agent, and the new agent kills it.
     await target.restart()
     const failed = await source.until('vm-1', 'failed', vm => vm.migration?.phase === 'failed')
     expect(failed).toMatchObject({ state: 'running', startedAtMs })
@@ -164,12 +164,13 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a VM whose arrival failed boots, and a restarted agent does not kill it (needs qemu)',
+  'a VM whose migration to this host failed can boot here, and a restarted agent does not kill it (needs qemu)',
   limit,
   async () => {
     await using target = await testAgent(config('dir'))
     await awaitVm(target, 'dir')
-    // The source has given the VM up, but its message was lost. VM and volume now belong to this host.
+    // The source has given up the VM, but its message was lost. The control plane then assigns VM and volume to this
+    // host.
     await target.put(desired(2, { disks: [disk(2, 'dir')] }))
     await putVolume(target, 3, 'dir')
     const { startedAtMs } = await target.until(

@@ -9,7 +9,7 @@ import { promisedMs } from '../../../test/support/wait.ts'
 const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
-/** QEMU migrates VMs live, gVisor by stop-and-copy. */
+/** The drivers that can migrate a VM: QEMU migrates it live, gVisor by stop and copy. */
 const drivers = (await driverCases()).filter(
   ({ config }) => config.hypervisor === 'gvisor' || config.network === network,
 )
@@ -23,10 +23,10 @@ const desiredWith =
     spec: testSpec({ ...spec, ...change }),
   })
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
-describe.each(drivers)('$name', ({ skip, config, spec }) => {
+describe.each(drivers)('driver $name', ({ skip, config, spec }) => {
   test.skipIf(skip)('a VM serves requests while it migrates to another agent', limit, async () => {
     await using source = await testAgent(config)
-    // Another host may have its cache elsewhere.
+    // The target has another path of its cache directory, as another host may have.
     await using elsewhere = await testDir()
     const cacheDir = join(elsewhere.path, 'cache')
     await symlink(source.config.cacheDir, cacheDir)
@@ -55,7 +55,7 @@ describe.each(drivers)('$name', ({ skip, config, spec }) => {
     })
     const arrived = await healthy(target)
     asking.abort()
-    // The documented limit is 1.5 s; a busy test host gets more.
+    // The documented limit on the pause is 1.5 s; a busy test host gets more time.
     expect(await gaps).toBeLessThan(promisedMs(1_500))
     expect(arrived).toMatchObject({ state: 'running', migration: { role: 'target', phase: 'switched' } })
     expect((await target.exec('vm-1', ['cat', '/tmp/state'])).stdout).toBe('moved\n')
@@ -68,7 +68,7 @@ describe.each(drivers)('$name', ({ skip, config, spec }) => {
   })
 
   test.skipIf(skip)(
-    'a session survives a pause and a migration of its VM, and no byte is lost or repeated',
+    'a session in a VM survives a pause and a migration, and no byte is lost or repeated',
     limit,
     async () => {
       await using source = await testAgent(config)
@@ -113,7 +113,7 @@ describe.each(drivers)('$name', ({ skip, config, spec }) => {
     },
   )
 
-  test.skipIf(skip)('a failed or cancelled migration leaves exactly one running VM', limit, async () => {
+  test.skipIf(skip)('after a failed or cancelled migration, the VM runs on exactly one host', limit, async () => {
     await using source = await testAgent(config)
     await using target = await testAgent(config)
     const desired = desiredWith(spec)
@@ -142,7 +142,7 @@ describe.each(drivers)('$name', ({ skip, config, spec }) => {
   })
 
   test.skipIf(skip)(
-    'a VM that waits for its switchover keeps running, also after a restart of the agent or a cancelled migration',
+    'a VM that waits for its switchover keeps running, also after an agent restart or a cancelled migration',
     limit,
     async () => {
       await using source = await testAgent(config)
@@ -182,7 +182,7 @@ describe.each(drivers)('$name', ({ skip, config, spec }) => {
   )
 })
 
-/** Polls the endpoints in turn, and returns the longest time without an answer from any of them, in ms. */
+/** Polls the endpoints in turn, and returns the longest time in ms in which none of them answered. */
 async function longestGap(
   endpoints: ReadonlyArray<{ host: string; port: number } | null>,
   signal: AbortSignal,

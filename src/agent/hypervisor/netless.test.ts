@@ -25,7 +25,7 @@ import { devicesOf } from '../../../test/support/agent/hypervisor-tap.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 
-/** Connects to each argument (address and port, or an abstract socket's name), and prints the results. */
+/** Program that connects to each argument (address and port, or an abstract socket's name) and prints the results. */
 const knock = `
 const net = require('node:net')
 const tries = process.argv.slice(1).map(to => new Promise(resolve => {
@@ -70,7 +70,7 @@ test.skipIf(why !== '')(
     ]
     const asUser = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
 
-    // Control: all targets are reachable from the host.
+    // Control: all targets are reachable from the host itself.
     const fromHost = await outcome(
       [],
       targets.filter(target => target !== '192.0.2.1:80'),
@@ -78,7 +78,7 @@ test.skipIf(why !== '')(
     expect(new Set(Object.values(fromHost))).toEqual(new Set(['open']))
 
     const inside = ['nsenter', '-t', String(pid), '-n']
-    // Check each thread: a thread that was created before unshare would stay in the host's namespace.
+    // Check the namespace of each thread: a thread created before unshare would stay in the host's namespace.
     const threads = readdirSync(`/proc/${pid}/task`).map(task => readlinkSync(`/proc/${pid}/task/${task}/ns/net`))
     expect(threads.length).toBeGreaterThan(1)
     expect(new Set(threads).size).toBe(1)
@@ -87,7 +87,7 @@ test.skipIf(why !== '')(
     for (const before of [inside, [...inside, ...asUser]])
       expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
 
-    // The firewall also blocks the VM's user, in case the VMM has no network namespace of its own.
+    // Without a network namespace of its own, the VMM is blocked by the firewall, which drops packets of the VM's user.
     const network = targets.filter(target => target !== abstract)
     expect(Object.values(await outcome(asUser, network)).filter(result => result === 'open')).toEqual([])
     expect(await outcome(['setpriv', '--reuid=65534', '--clear-groups'], [`127.0.0.1:${port}`])).toEqual({
@@ -98,7 +98,7 @@ test.skipIf(why !== '')(
 )
 
 test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
-  '$name cannot connect to anything: its tap moves to the host, and its namespace stays empty (faked; needs root)',
+  '$name with a fake VMM cannot connect to anything: its tap moves to the host, its namespace stays empty (needs root)',
   { timeout: 120_000 },
   async (fake, { skip }) => {
     const reason = unreachable(fake)
@@ -134,7 +134,7 @@ test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
       for (const before of [inside, [...inside, ...asUser]])
         expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
 
-      // A second start finds the tap on the host, as after a crash.
+      // The second start finds the tap of the first one on the host, as after a crash of the agent.
       await runningVm.stop(500)
       const again = await bring(driver, home, watcher())
       expect(again.runningVm.running.prepared.endpoint).toEqual(runningVm.running.prepared.endpoint)
@@ -150,7 +150,7 @@ test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'only its VM can open a tap, and no new tap is created (needs root)',
+  "only the VM's user can open a tap, and netless creates no tap (needs root)",
   async () => {
     await using dir = await testDir()
     const netless = await buildNetless(dir.path)
@@ -160,7 +160,8 @@ test.skipIf(process.getuid?.() !== 0)(
     const as = (uid: number, name = tap) =>
       run('setpriv', [`--reuid=${uid}`, '--clear-groups', netless, name, String(tapFd), 'true'])
     try {
-      // With the kernel's default mode only root may open the device, so another user fails before the tap.
+      // If the kernel's default mode applies, only root may open /dev/net/tun, so another user fails before it opens a
+      // tap.
       const isOpen = (statSync('/dev/net/tun').mode & 0o006) === 0o006
       const refused = '/dev/net/tun: Permission denied'
       await expect(as(1_900_000_002)).rejects.toThrow(isOpen ? `${tap}: Operation not permitted` : refused)

@@ -5,14 +5,14 @@ import { nativeProgram } from '../guest/native.ts'
 export const tapFd = 3
 
 /**
- * Compiles the program on first use. It is linked statically: a library that is preloaded for the VMM does not affect
- * it.
+ * Compiles netless.c on first use. The program is linked statically, so that a library that is preloaded for the VMM
+ * does not affect it.
  * @throws Error if no C compiler is installed
  */
 export const buildNetless = (cacheDir: string): Promise<string> =>
   nativeProgram(cacheDir, new URL('./netless.c', import.meta.url))
 
-/** Wraps a command so that it runs under netless. */
+/** Returns the command that runs the program under netless. */
 export const withoutNetwork = (
   netless: string,
   tap: string,

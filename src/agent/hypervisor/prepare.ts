@@ -21,11 +21,11 @@ import { configFile, refuseOther } from './snapshot-files.ts'
 export interface PrepareDeps {
   readonly images: ImageStore
   readonly network: Network
-  /** Provides the kernel, built on first use and shared by all boots; undefined if guests need none (gVisor). */
+  /** Provides the guest kernel, built on first use and shared by all boots; undefined if guests have none (gVisor). */
   readonly kernel: (() => Promise<GuestKernel>) | undefined
   /** Form of the image's base (its read-only file system); default: `disk`. */
   readonly form?: BaseForm
-  /** Channel between guest and host; default: virtio-serial. */
+  /** Kind of the ports that connect guest and agent; default: virtio-serial. */
   readonly ports?: 'vsock'
   /** How a VM gets its tap (`Network.connect`). Default: the network creates it; firewall rules apply immediately. */
   readonly device?: DevicePlace
@@ -33,12 +33,13 @@ export interface PrepareDeps {
 
 /** Provides image, network and config disk of a new VM. */
 export async function prepareVm(deps: PrepareDeps, home: VmHome, context: PrepareContext): Promise<Prepared> {
-  // A newer desired state aborts only the wait: other VMs may need the base and the kernel, so their builds continue.
+  // A newer desired state aborts only this wait. The builds continue, because other VMs may need the base and the
+  // kernel.
   const made = Promise.all([deps.images.base(home.spec.image, context, imageUser(home), deps.form), deps.kernel?.()])
   const [base, { devices } = { devices: 'acpi' }] = await abortable(made, context.signal)
   const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
   await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))
-  // The size is fixed, because a guest that starts from a template already knows the size of the disk.
+  // The disk has a fixed size, because a guest that starts from a template already knows the size.
   await truncate(join(home.dir, configFile), configBytes)
   return {
     imageDigest: base.config.digest,
@@ -66,8 +67,8 @@ export async function prepareFrom(
   context: PrepareContext,
 ): Promise<Prepared> {
   refuseOther(made, here)
-  // The VM had the image when the snapshot was taken. Without a registry credential of its own, it may therefore pull
-  // the image again with the operator's.
+  // A VM without its own registry credential may pull the image again with the operator's, because it had the image
+  // when the snapshot was taken.
   const user = home.spec.signIn ? imageUser(home) : undefined
   const base = await baseOfSnapshot(deps, { spec: home.spec, user }, made, context)
   const copyConfig = async () => {
@@ -155,11 +156,11 @@ export interface VmNotes {
   readonly netdev: string
   readonly mac: string
   readonly tap: string | null
-  /** The guest's network settings, JSON. */
+  /** The guest's network settings, as JSON. */
   readonly guest: string
-  /** How the guest's kernel finds its devices. */
+  /** How the guest's kernel finds its devices (ACPI or the command line). */
   readonly devices: GuestKernel['devices']
-  /** File system of the base; empty if the VM was restored. */
+  /** Type of the base's file system; empty if the VM was restored. */
   readonly baseType: string
 }
 

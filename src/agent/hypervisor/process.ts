@@ -7,7 +7,7 @@ import { hasCode } from '../../lib/files.ts'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../lib/process-identity.ts'
 import type { LastingProcess, Launcher } from '../launcher/launcher.ts'
 
-/** The VMM's standard output and error, in the VM's directory. */
+/** Name of the file in the VM's directory with the VMM's standard output and error. */
 export const errorFile = 'vmm.err'
 
 export interface VmmProcess {
@@ -23,12 +23,12 @@ export interface VmmCommand {
   readonly args: readonly string[]
   /** The VM's directory. */
   readonly dir: string
-  /** Working directory; the VM's directory by default. */
+  /** Working directory of the VMM; default: the VM's directory. */
   readonly cwd?: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Drops root's privileges to this user. */
+  /** The user to which the VMM drops root's privileges. */
   readonly user?: { readonly uid: number; readonly gid: number }
-  /** Default: `host`. */
+  /** Network namespace of the VMM; default: `host`. */
   readonly network?: VmmNetwork
 }
 
@@ -92,7 +92,7 @@ export async function launchVmm(
   return { identity: identifyProcess(started.pid) ?? (await ended), ended }
 }
 
-/** Rejects when the process exits, with the last lines of its error file. */
+/** Returns a promise that rejects when the process exits, with the last lines of its error file. */
 export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess, 'ended'>): Promise<never> {
   const reported = ended.then(async how => {
     throw new Error(`${name} ended (${how}): ${await lastError(dir)}`)
@@ -128,7 +128,7 @@ async function lastError(dir: string): Promise<string> {
   }
 }
 
-/** Kills the process if the pid still belongs to it, and waits until it has exited. */
+/** Kills the process if its pid still belongs to it, and waits until it has exited. */
 export async function endProcess({ process: identity }: { readonly process: ProcessIdentity }): Promise<void> {
   try {
     if (isRunning(identity)) process.kill(identity.pid, 'SIGKILL')
@@ -138,7 +138,7 @@ export async function endProcess({ process: identity }: { readonly process: Proc
   await untilGone({ process: identity })
 }
 
-/** Waits until the process has been reaped: its control connection closes a moment earlier. */
+/** Waits until the process is gone: it closes its control connection a moment before it has exited. */
 export async function untilGone({ process: identity }: { readonly process: ProcessIdentity }): Promise<void> {
   while (isRunning(identity)) await sleep(3)
 }

@@ -1,4 +1,4 @@
-/** Tests, with every driver, the further programs of a VM, which run before its main program or next to it. */
+/** Tests, with every driver, the additional programs of a VM, which run before its main program or next to it. */
 import { describe, expect, test } from 'vitest'
 import type { VmSpec } from '../../contract/agent.ts'
 import { programsPath } from '../../lib/vm-programs.ts'
@@ -28,7 +28,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
       (await host.logs('vm-1')).filter(({ stream }) => stream !== 'system').map(({ line }) => line)
 
     test.skipIf(skip)(
-      'run before and next to the main program, with its disk and variables',
+      "run before or next to the main program, on the same disk and with the VM's environment variables",
       { timeout: 120_000 },
       async () => {
         await using host = await testAgent(config)
@@ -78,7 +78,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
       },
     )
 
-    test.skipIf(skip)('end the VM if one that runs before the main program fails', { timeout: 120_000 }, async () => {
+    test.skipIf(skip)('that run before the main program end the VM if they fail', { timeout: 120_000 }, async () => {
       await using host = await testAgent(config)
       await host.put(desired('echo never', programs([{ name: 'check', before: true, ...sh('echo no; exit 4') }])))
       const vm = await host.until('vm-1', 'ended', one => one.state === 'crashed')
@@ -86,7 +86,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
       expect(await lines(host)).toEqual(['no'])
     })
 
-    test.skipIf(skip)('fail the start with a reason if their file is invalid', { timeout: 120_000 }, async () => {
+    test.skipIf(skip)('fail the start with a reason if their list is invalid', { timeout: 120_000 }, async () => {
       await using host = await testAgent(config)
       await host.put(desired('echo never', programs([{ name: 'a b' }])))
       const failed = await host.until('vm-1', 'failed', vm => vm.error !== null)

@@ -6,8 +6,9 @@ import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 import { explainSilence } from './silent-guest.ts'
 
 /**
- * Returns undefined if a test boot (`prove`) shows that KVM works, otherwise the reason. The result is cached until the
- * host reboots: it depends only on the programs in `about`, and a test boot can take seconds.
+ * Returns undefined if a test boot (`prove`) shows that KVM works, otherwise the reason why not. The result is cached
+ * until the host reboots, because a test boot can take seconds.
+ * @param about the versions of the programs involved: with another value, the test is repeated
  */
 export async function cachedProof(
   cacheDir: string,
@@ -25,7 +26,7 @@ export async function cachedProof(
   return reason
 }
 
-/** Like `cachedProof`, but caches only success: a slow host may be faster the next time. */
+/** Like `cachedProof`, but caches only success: a test that failed on a busy host may succeed the next time. */
 export async function cachedPass(
   cacheDir: string,
   about: string,

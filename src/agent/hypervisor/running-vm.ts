@@ -11,13 +11,13 @@ import { afterPause } from './identity.ts'
 import { endProcess, untilGone } from './process.ts'
 
 export const answerMs = 2_000
-/** Timeout of `freeze`, which includes flushing the guest's page cache. */
+/** Timeout of the guest's `freeze` command, which also flushes the guest's page cache. */
 const freezeMs = 10_000
 
 export interface GuestMemory {
-  /** 0 until the guest's first report. */
+  /** Memory that the guest uses; 0 until the guest's first report. */
   readonly ramUsedBytes: number
-  /** Absent without a balloon. */
+  /** Memory that the balloon leaves to the guest; absent without a balloon. */
   readonly balloonActualMib?: number
 }
 
@@ -26,12 +26,12 @@ export interface Vmm
   extends Required<Pick<RunningVm, 'inspect' | 'pause' | 'resume' | 'attachDisk' | 'detachDisk'>>,
     Pick<RunningVm, 'setBalloon' | 'growDisk' | 'copyDisk' | 'freezeDisk' | 'thawDisk'> {
   readMemory(): Promise<GuestMemory>
-  /** @param logSeq the last log line that the agent has stored */
+  /** @param logSeq number of the last log line that the agent has stored */
   snapshot(dir: string, logSeq: number): ReturnType<NonNullable<RunningVm['snapshot']>>
   readonly handOver?: RunningVm['handOver']
-  /** True if the guest has moved to another host: the local copy must never run again. */
+  /** True if the guest has moved to another host and must never run here again. */
   hasLeft(): Promise<boolean>
-  /** Resolves when the VMM closes its control connection, or immediately if it has no permanent one. */
+  /** Resolves when the VMM closes its control connection; at once if the VMM has no permanent one. */
   readonly closed: Promise<void>
   close(): void
 }
@@ -41,13 +41,13 @@ export interface RunningVmParts {
   readonly vmm: Vmm
   readonly guest: GuestChannel
   readonly workload: WorkloadState
-  /** The end of the guest's console. */
+  /** Returns the last output on the guest's console. */
   readonly consoleTail: () => string
   readonly watcher: Watcher
   readonly tap: string | null
-  /** Last log line of the guest that is already stored. */
+  /** Number of the last log line of the guest that is already stored. */
   readonly fromSeq: number
-  /** CPU time of the VM's cgroup; undefined if it has none. */
+  /** CPU time that the VM's cgroup has used; undefined if the VM has no cgroup. */
   readonly cgroupCpuSeconds: () => number | undefined
 }
 
@@ -55,16 +55,16 @@ export interface RunningVmParts {
 export function runningVmOf(parts: RunningVmParts): RunningVm {
   const { running, vmm, guest, watcher } = parts
   let detached = false
-  /** True once the agent has detached. It then does not wait for the VM's end, which would keep the agent alive. */
+  /** True once the agent has detached. Waiting for the VM's end would then keep the agent's process alive. */
   let left = false
   let logSeq = parts.fromSeq
-  // The guest's connection closes after its last line was read, which may be after the process has exited.
+  // The guest's connection closes only after its last log line was read, which may be after the VMM has exited.
   const gone = Promise.all([vmm.closed, guest.closed]).then(() => (left ? undefined : untilGone(running)))
   let move: Promise<unknown> = Promise.resolve()
   gone.then(async () => {
     guest.close()
     vmm.close()
-    // The source process of a migration exits before the migration is complete.
+    // When a VM migrates, its VMM on this host exits before the migration is complete.
     await move.catch(() => undefined)
     if (!detached) watcher.onGone(parts.consoleTail())
   })
@@ -93,7 +93,7 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
     listening: async port => (await guest.request(`listening ${port}`, answerMs)) === '1',
     async stop(graceMs, after = 'halted') {
       detached = true
-      // Don't wait for the guest kernel to power off, which takes another 50 ms.
+      // Don't wait until the guest's kernel has powered off, which takes another 50 ms after the guest's message.
       const over = Promise.race([guest.said('halted'), guest.said(after)]).then(() => vmm.inspect())
       // Resume first, because a paused guest cannot answer. A guest that does not answer is killed after the grace
       // period.
@@ -112,7 +112,7 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
     pause: vmm.pause,
     async resume() {
       await vmm.resume()
-      // The guest's clock stopped during the pause.
+      // The guest's clock stopped during the pause, so set it.
       guest.request(`identity ${afterPause()}`, answerMs).catch(() => undefined)
     },
     stats: () => readStats(parts),
@@ -157,7 +157,7 @@ async function guestCounters(guest: GuestChannel): Promise<Counters> {
   return { rxBytes, txBytes }
 }
 
-/** Reads the tap's counters: the bytes that the host sends are the bytes that the guest receives. */
+/** Reads the counters of the VM's tap: bytes that the host sends are bytes that the guest receives. */
 function tapCounters(tap: string): Counters {
   const read = (name: string) => Number(readFileSync(`/sys/class/net/${tap}/statistics/${name}`, 'utf8'))
   return { rxBytes: read('tx_bytes'), txBytes: read('rx_bytes') }
@@ -169,12 +169,12 @@ export function parseWorkload(status: string): WorkloadState {
   return word === 'exited' ? { state: 'exited', code } : { state: 'running' }
 }
 
-/** The minimum of memory that the balloon leaves. With less, the guest's kernel would kill its programs. */
+/** The least memory that the balloon leaves to a guest. With less, the guest's kernel would kill programs. */
 export function balloonFloorMib(memoryMib: number): number {
   return Math.min(memoryMib, Math.max(64, Math.ceil(memoryMib / 4)))
 }
 
-/** Clamps the balloon's target (null: all memory) to the range between the minimum and the VM's memory. */
+/** Limits the balloon's target (null: all memory) to the range from the minimum to the VM's memory. */
 export function balloonTarget(targetMib: number | null, memoryMib: number): number {
   return Math.min(memoryMib, Math.max(targetMib ?? memoryMib, balloonFloorMib(memoryMib)))
 }

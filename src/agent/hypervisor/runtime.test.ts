@@ -19,7 +19,7 @@ const desired = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1'
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 
 test.skipIf(!hasQemu)(
-  'exec runs as the image user, without a shell, with limits for output and time, several at once (needs qemu)',
+  "exec runs several programs at once as the image's user, without a shell, and limits time and output (needs qemu)",
   limit,
   async () => {
     await using host = await testAgent(qemu)
@@ -54,7 +54,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test.skipIf(!hasQemu)("a pause does not set back the guest's clock (needs qemu)", limit, async () => {
+test.skipIf(!hasQemu)("after a pause the guest's clock has the right time (needs qemu)", limit, async () => {
   await using host = await testAgent(qemu)
   await host.put(desired(1))
   await healthy(host)
@@ -108,7 +108,7 @@ const attached = (host: TestAgent, generation: number) =>
   host.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached' && vm.disks[0].generation === generation)
 
 test.skipIf(!hasQemu)(
-  'volumes are attached and detached while the VM runs, and keep their data (needs qemu)',
+  'volumes are attached to and detached from a running VM, and keep their data (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)

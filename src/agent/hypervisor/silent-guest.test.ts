@@ -17,7 +17,7 @@ test.each([
   ['any other last line means the kernel', { console: 'Freeing unused kernel memory', busy: 1 }, 'kernel', 'Freeing'],
   ['silent and idle means the VMM', { console: '', busy: 0.02 }, 'vmm', 'does not run'],
   ['silent and busy means the CPU', { console: ' \n', busy: 0.9 }, 'cpu', 'processor runs'],
-] as const)('the cause of a silent guest: %s', (_title, guest, cause, words) => {
+] as const)('the cause that is reported for a guest that does not start: %s', (_title, guest, cause, words) => {
   const found = causeOfSilence(guest)
   expect(found.cause).toBe(cause)
   expect(found.says).toContain(words)

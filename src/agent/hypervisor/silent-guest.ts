@@ -1,15 +1,15 @@
-/** Explains why a started guest did not reach Mote's init, and what to do next. */
+/** Explains why a guest that was started has not reached Mote's init, and what to do next. */
 
 /**
- * Time after which a guest without a message from Mote's init counts as silent. Init reports after 0.3 to 2 s; with
- * emulation on a four times overcommitted host, after 10 s.
+ * Time after which a guest without a message from Mote's init counts as silent. Init sends its message after 0.3 to 2
+ * s; with emulation on a host with four times as many vCPUs as CPUs, after 10 s.
  */
 export const silentAfterMs = 20_000
 
 export interface SilentGuest {
-  /** The end of its serial console. */
+  /** The last output on the guest's serial console. */
   readonly console: string
-  /** Share of one host CPU that its VMM has used since the start; undefined if unknown. */
+  /** Share of one host CPU that the guest's VMM has used since its start; undefined if unknown. */
   readonly busy?: number | undefined
 }
 
@@ -20,7 +20,7 @@ interface Silence {
 
 const idleBelow = 0.1
 
-/** Returns the first matching cause: a kernel message is better evidence than CPU usage. Pure. */
+/** Returns the most likely cause. A message of the guest's kernel is better evidence than CPU usage. Pure. */
 export function causeOfSilence({ console, busy }: SilentGuest): Silence {
   const lines = console.split('\n').filter(line => line.trim() !== '')
   const last = lines.at(-1)
@@ -45,7 +45,7 @@ const nextStep: Readonly<Record<Silence['cause'], string>> = {
   vmm: 'look for a stopped or starved process on the host, and run mote doctor',
 }
 
-/** Returns one sentence for a log line or an error. */
+/** Returns the explanation as one sentence for a log line or an error. */
 export function explainSilence(guest: SilentGuest): string {
   const { cause, says } = causeOfSilence(guest)
   return `${says} (cause: ${cause}; next: ${nextStep[cause]})`

@@ -5,7 +5,7 @@ import type { RunCommand } from '../launcher/launcher.ts'
 import { StepError } from '../base/step-error.ts'
 import type { Prepared, SnapshotMade } from './driver.ts'
 
-/** Disk files of a VM. They have the same names in its directory and in its snapshots. */
+/** Names of a VM's disk files, in the VM's directory and in its snapshots. */
 export const scratchFile = 'scratch.img'
 export const configFile = 'config.img'
 
@@ -21,13 +21,13 @@ export async function copyWritable(from: string, to: string, runs?: RunCommand):
   await chmod(to, 0o600)
 }
 
-/** Returns the driver data of a VM that every driver stores in its snapshots. */
+/** Selects from a VM's driver data the values that every driver stores in its snapshots. */
 export function snapshotNotes(notes: Prepared['notes'], logSeq: number): Prepared['notes'] {
   const { base = null, mac = null, guest = null, devices = null } = notes
   return { base, mac, guest, devices, logSeq }
 }
 
-/** Checks that this host can restore a snapshot. @throws StepError `snapshot_mismatch` if its VMM or CPU differs */
+/** Checks that this host can restore a snapshot. @throws StepError `snapshot_mismatch` if VMM or CPU differs */
 export function refuseOther(made: SnapshotMade, here: string): void {
   if (made.madeBy === here) return
   throw new StepError('snapshot_mismatch', `the snapshot was made by ${made.madeBy}, this host has ${here}`)

@@ -47,7 +47,8 @@ test.skipIf(!hasQemu)(
     const restored = await healthy(host)
     expect((await host.exec('vm-1', ['cat', '/tmp/state'])).stdout).toBe('before\n')
     expect(await fetchText(restored.endpoint)).toContain('Hello from hello-1')
-    // The log continues. Lines before the snapshot do not count as dropped, although the numbers do not begin at 1.
+    // The log continues after a restore. Lines before the snapshot do not count as dropped, although the first line
+    // number is not 1.
     await until(async () => (await host.logs('vm-1')).at(-1)?.line.includes('url:/') === true, { what: 'the log' })
     expect(dropped.reduce((sum, lines) => sum + lines, 0)).toBe(0)
     const skewS = Number((await host.exec('vm-1', ['sh', '-c', 'date +%s'])).stdout) - Date.now() / 1000
@@ -90,7 +91,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a damaged snapshot, or one of another VMM, is refused with the reason (needs qemu)',
+  'a snapshot that is damaged or was made by another VMM is refused with the reason (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)

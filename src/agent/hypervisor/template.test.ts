@@ -35,7 +35,7 @@ const shell = async (host: TestAgent, vmId: string, script: string) =>
   (await host.exec(vmId, ['sh', '-c', script])).stdout
 const steps = (vm: VmObserved) => vm.steps.map(step => step.name)
 
-/** Creates a cache directory with its own templates. Other entries are links to the shared cache of all tests. */
+/** Creates a cache directory with its own templates. Its other entries are links to the cache that all tests share. */
 async function ownCache() {
   const dir = await testDir()
   const shared = join(homedir(), '.cache', 'mote')
@@ -58,7 +58,7 @@ async function ownCache() {
 }
 
 test.skipIf(!hasQemu)(
-  'the second VM of an image starts from the template of the first, and shares no identity with it (needs qemu)',
+  'the second VM of an image starts from the template of the first VM, and has its own identity (needs qemu)',
   limit,
   async () => {
     await using cache = await ownCache()
@@ -79,7 +79,7 @@ test.skipIf(!hasQemu)(
       ...['cat /proc/sys/kernel/random/boot_id', 'cat /proc/sys/kernel/random/uuid'],
       ...['head -c 16 /dev/urandom | od -An -tx1', 'ip addr show eth0 | grep "inet6 fe80"'],
     ]
-    // The guest assigns its link-local address a moment after the interface is up.
+    // The guest assigns its link-local address a moment after its network interface is up.
     for (const vmId of clones)
       await until(async () => (await shell(host, vmId, 'ip addr show eth0')).includes('inet6 fe80'), {
         what: `the link-local address of ${vmId}`,
@@ -91,7 +91,8 @@ test.skipIf(!hasQemu)(
     expect(Math.abs(Number(await shell(host, 'vm-2', 'date +%s')) - Date.now() / 1000)).toBeLessThan(3)
     expect((await shell(host, 'vm-2', 'echo $MORE')).length).toBe(100_001)
 
-    // A snapshot of vm-2 contains the template's memory with vm-2's changes, and clones map it.
+    // The snapshot of vm-2 contains the template's memory with the changes of vm-2. Clones of vm-2 map the snapshot's
+    // memory.
     await shell(host, 'vm-2', 'echo mine > /dev/shm/state; dd if=/dev/urandom of=/dev/shm/big bs=1M count=8')
     const sum = await shell(host, 'vm-2', 'md5sum < /dev/shm/big')
     expect(await host.snapshot('snap-1', 'vm-2')).toMatchObject({ state: 'ready' })
@@ -119,7 +120,7 @@ test.skipIf(!hasQemu)('a VM boots even if its template is damaged or of another 
 })
 
 test.skipIf(!hasQemu)(
-  'missing firewall rules and a full disk do not invalidate the template: the next VM starts from it (needs qemu)',
+  'after a start that failed for lack of firewall rules or disk space, the next VM uses the template (needs qemu)',
   limit,
   async () => {
     await using cache = await ownCache()
@@ -142,7 +143,7 @@ test.skipIf(!hasQemu)(
     const driver = drivers.get('qemu')
     if (!driver) throw new Error('BUG: no driver')
     await driver.probe(new AbortController().signal)
-    /** Collects the steps of a start. */
+    /** Starts a VM and returns the steps of its start. */
     const start = async (vmId: string) => {
       const { runningVm, steps } = await bring(driver, await homeIn(dir.path, vmId), watcher())
       await runningVm.kill()
@@ -169,9 +170,10 @@ test.skipIf(!hasQemu)(
 
 const child = fileURLToPath(new URL('../../../test/support/agent/agent-child.ts', import.meta.url))
 
-// Killed while the template is written, before its VM gets its identity, and while another VM loads the template.
+// The agent is killed while the template is written, before its VM gets its identity, or while another VM loads the
+// template.
 test.skipIf(!hasQemu).each(isNightly ? ['memory', 'template', 'loading'] : ['template'])(
-  'after kill -9 of the agent at "%s", the next agent starts the VM, and the template is complete or absent (needs qemu)',
+  'after kill -9 of the agent at step "%s", the next agent starts the VM, and its template is complete or absent (needs qemu)',
   limit,
   async moment => {
     await using cache = await ownCache()

@@ -14,18 +14,18 @@ export function toyGuest(): Buffer {
     ...[0xf4, 0xeb, 0xfd], // hlt; jmp -3
   ])
   const note = Buffer.alloc(24)
-  note.writeUInt32LE(4, 0) // length of the name
-  note.writeUInt32LE(8, 4) // length of the entry point
+  note.writeUInt32LE(4, 0) // length of the name "Xen", with its zero byte
+  note.writeUInt32LE(8, 4) // length of the entry point address
   note.writeUInt32LE(pvhEntry, 8)
   note.write('Xen\0', 12, 'latin1')
   note.writeBigUInt64LE(BigInt(loadAddress), 16)
   const header = Buffer.alloc(headerBytes)
-  header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1], 0) // 64 bits, little-endian
-  header.writeUInt16LE(2, 16) // an executable
+  header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1], 0) // 64-bit, little-endian
+  header.writeUInt16LE(2, 16) // type: executable
   header.writeUInt16LE(62, 18) // x86-64
   header.writeUInt32LE(1, 20)
   header.writeBigUInt64LE(BigInt(loadAddress), 24)
-  header.writeBigUInt64LE(64n, 32) // program headers follow
+  header.writeBigUInt64LE(64n, 32) // the program headers follow the ELF header
   header.writeUInt16LE(64, 52)
   header.writeUInt16LE(56, 54)
   header.writeUInt16LE(2, 56)

@@ -1,16 +1,16 @@
 import { asObject, VmmError, type VmmHttp, type VmmMethod } from './vmm-http.ts'
 
-/** One recorded exchange with a VMM, without the values that differ between runs. */
+/** One recorded API call to a VMM with its answer, without the values that differ between runs. */
 export interface Exchange {
   readonly method: VmmMethod
   readonly path: string
   readonly body?: unknown
   readonly status: number
-  /** The VMM's reason for a refusal, or the names of the fields in its answer. */
+  /** The VMM's error text if it refused the call, otherwise the names of the fields in its answer. */
   readonly answer: string | readonly string[] | null
 }
 
-/** Makes the calls in order and records each answer, including refusals. */
+/** Makes the API calls in order and records each answer, including refusals. */
 export async function converse(
   api: VmmHttp,
   calls: ReadonlyArray<Pick<Exchange, 'method' | 'path' | 'body'>>,

@@ -4,7 +4,7 @@ import { connectIn } from '../../lib/short-socket.ts'
 
 export type VmmMethod = 'GET' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** A refused call. `reason` is the VMM's own text. */
+/** An API call that the VMM has refused. `reason` is the VMM's own text. */
 export class VmmError extends Error {
   readonly status: number
   readonly reason: string
@@ -18,17 +18,18 @@ export class VmmError extends Error {
 
 export interface VmmHttp {
   /**
-   * Returns the parsed answer; undefined if it has no body. Calls are never retried.
-   * @throws VmmError when refused, Error when the VMM cannot be reached or does not answer in time.
+   * Makes one API call and returns the parsed answer; undefined if it has no body. Calls are never retried.
+   * @throws VmmError when the VMM refuses the call, Error when it cannot be reached or does not answer in time
    */
   call(method: VmmMethod, path: string, body?: unknown, options?: { readonly timeoutMs: number }): Promise<unknown>
 }
 
-/** Timeout of a call: longer than the VMM's own longest wait for its vCPUs (30 s). */
+/** Timeout of an API call: longer than the longest time that a VMM waits for its vCPUs (30 s). */
 const defaultTimeoutMs = 35_000
 
 /**
- * HTTP over the unix socket `name` in the directory. Each call opens a connection: calls are rare, and agents restart.
+ * Speaks HTTP over the unix socket `name` in the directory. Each call opens a new connection: calls are rare, and an
+ * agent may restart.
  */
 export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
   return {
@@ -42,8 +43,8 @@ export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
 }
 
 /**
- * Maximum length of an answer: a guest may have compromised the VMM. The description of a VM with all its devices takes
- * about ten KiB; parsing a MiB of JSON may take a second.
+ * Maximum length of an answer, because a guest may have compromised the VMM. The description of a VM with all its
+ * devices has about ten KiB; parsing a MiB of JSON may take a second.
  */
 const maxAnswerBytes = 128 << 10
 
@@ -89,7 +90,10 @@ function exchange(
   return promise.finally(() => socket.destroy())
 }
 
-/** Firecracker answers `{"fault_message": text}`, Cloud Hypervisor an array of texts with the root cause last. */
+/**
+ * Returns the VMM's reason, truncated. Firecracker answers `{"fault_message": text}`, Cloud Hypervisor an array of
+ * texts with the root cause last.
+ */
 function reasonOf(text: string): string {
   return fullReasonOf(text).slice(0, maxReasonChars)
 }

@@ -31,7 +31,7 @@ describe("the operator's credentials for a registry", () => {
     ])
   })
 
-  it('count as another way to access an image than anonymous pulls', () => {
+  it('are a different access path to an image than anonymous pulls', () => {
     const image = { registry: 'registry.example', repository: 'registry.example/team/app' }
     expect(wayOf(image, [ofOperator])).not.toBe(wayOf(image, registriesFor([ofOperator], other)))
     expect(wayOf(image, [ofOperator])).not.toBe(
@@ -66,7 +66,7 @@ describe("a project's own registry credential", () => {
     expect(signedIn([], hub, { ...login, host: 'index.docker.io' })).toMatchObject([{ username: 'ada' }])
   })
 
-  it('gives access to that project only', () => {
+  it('gives access to images to its own project only', () => {
     const ways = [
       wayOf(image, [], { ...named, signsInFor: 'vm-1' }),
       wayOf(image, [], { ...other, signsInFor: 'vm-2' }),
@@ -145,7 +145,7 @@ test.skipIf(missing.length > 0)(
     })
     await expect(store.base(image, context(), { ...named, signsInFor: 'removed' })).rejects.toMatchObject(refused)
     password = 'secret'
-    // All three wait for one pull, which any of them may have started.
+    // All three requests wait for the same pull, which any of them may have started.
     const [first, second, third] = await Promise.allSettled([
       store.base(image, context(), other),
       store.base(image, context(), owner),

@@ -21,29 +21,26 @@ export interface ImageUser {
   /** Whether the platform built the image for an app of this project. The control plane has checked this. */
   readonly builtImage?: boolean | undefined
   /**
-   * Set if the project has a credential for the registry: the id of the VM for which the host requests it from the
-   * control plane.
+   * Id of the VM for which the host requests the project's registry credential from the control plane; undefined if the
+   * project has none for the registry.
    */
   readonly signsInFor?: string | undefined
 }
 
-/** A registry with the credential that one user may use. */
+/** A registry, with the credential that a certain user may use. */
 export interface UsableRegistry extends RegistryConfig {
-  /** Whether the credential belongs to the project. */
+  /** Whether the credential is one of the project instead of the operator. */
   readonly ofProject?: true
   /** Whether the address must be public, because the operator did not configure this registry. */
   readonly isGuarded?: boolean
 }
 
-/**
- * Requests the registry credential of the VM's project from the control plane; undefined if the project has none (any
- * more).
- */
+/** Requests the registry credential of the VM's project from the control plane; undefined if the project has none. */
 export type AskLogin = (vmId: string, signal: AbortSignal) => Promise<RegistryLogin | undefined>
 
 export const everyProject = '*'
 
-/** Returns the registries for this user, without credentials that are reserved for others. */
+/** Returns the registries for this user, without credentials that only other users may use. */
 export function registriesFor(registries: readonly RegistryConfig[], user: ImageUser): readonly RegistryConfig[] {
   return registries.map(one => {
     const isOpen = one.projects?.some(project => project === everyProject || project === user.projectId) ?? false
@@ -55,7 +52,7 @@ export function registriesFor(registries: readonly RegistryConfig[], user: Image
 
 /**
  * Returns the image's registry with the project's credential, and no other registry.
- * @throws ImageError `image_not_found` if the project has no credential for that registry (any more)
+ * @throws ImageError `image_not_found` if the project has no credential for that registry
  */
 export function signedIn(
   registries: readonly RegistryConfig[],
@@ -75,7 +72,7 @@ export function signedIn(
 }
 
 /**
- * Returns a key for the way in which a user gains access to an image. Users with the same key share a fetched image.
+ * Returns a key for the credential with which a user accesses an image. Users with the same key share a fetched image.
  */
 export function wayOf(reference: RegistryReference, registries: readonly RegistryConfig[], user?: ImageUser): string {
   if (user?.signsInFor !== undefined) return `project ${user.projectId} ${reference.repository}`

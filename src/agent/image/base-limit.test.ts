@@ -9,7 +9,7 @@ const digestOf = (letter: string) => letter.repeat(64)
 const nameOf = (letter: string, form = '') => `sha256-${digestOf(letter)}${form}`
 const hourMs = 3_600_000
 
-/** Creates a cache with a base of 1 MiB per letter. The first one was used the longest time ago. */
+/** Creates a cache with one base of 1 MiB for each letter. The first base was used the longest time ago. */
 async function cacheWith(letters: string, form = '') {
   const dir = await testDir()
   const cacheDir = join(dir.path, 'cache')
@@ -36,7 +36,7 @@ async function agentWith(dataDir: string, file: string, text: string): Promise<s
   return dataDir
 }
 
-test('the least recently used bases are removed until the rest is within the limit', async () => {
+test('the least recently used bases are removed until the size of the remaining ones is within the limit', async () => {
   await using cache = await cacheWith('abcd')
   expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 4 })).toEqual([])
   expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 2 })).toEqual([nameOf('a'), nameOf('b')])
@@ -78,14 +78,14 @@ test.each([
       expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 1 })).toEqual([nameOf('b', form), nameOf('c', form)])
       await rm(one, { recursive: true })
       expect(await limitBases({ cacheDir: cache.cacheDir, maxMib: 0 })).toEqual([nameOf('a', form)])
-      // The agent's registration is deleted with its data directory.
+      // The registration of the agent `one` is deleted, because its data directory no longer exists.
       expect((await readdir(join(cache.cacheDir, 'agents'))).length).toBe(1)
       expect(existsSync(join(cache.cacheDir, 'bases', nameOf('a', form)))).toBe(false)
     }
   },
 )
 
-test('seeds count towards the limit, and a cache without bases is no error', async () => {
+test('the volume content of images (seed) counts toward the limit, and a cache without bases is no error', async () => {
   await using cache = await cacheWith('ab')
   const seed = join(cache.cacheDir, 'bases', nameOf('b'), 'seed', 'deep')
   await mkdir(seed, { recursive: true })

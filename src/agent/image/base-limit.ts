@@ -11,11 +11,11 @@ import { partialSuffix } from '../guest/cache.ts'
 
 export interface BaseLimit {
   readonly cacheDir: string
-  /** Limit on all bases together. Bases in use may exceed it. */
+  /** Limit on the size of all bases together. Bases in use may exceed it. */
   readonly maxMib: number
   /**
-   * A base that was used within this time is kept, because its VM may not have a record yet. Default: an hour, longer
-   * than any start.
+   * A base that was used within this time is kept, because the VM that uses it may not have a record yet. Default: an
+   * hour, which is longer than any start of a VM.
    */
   readonly idleMs?: number
 }
@@ -31,8 +31,8 @@ export async function registerAgent(cacheDir: string, dataDir: string): Promise<
 }
 
 /**
- * Removes the least recently used bases until the rest is within the limit. Keeps those that a process has open, and
- * those that a VM or snapshot of any registered agent refers to.
+ * Removes the least recently used bases until the size of the remaining ones is within the limit. Keeps bases that a
+ * process has open, and bases that a VM or snapshot of any registered agent refers to.
  * @returns names of the removed bases
  */
 export async function limitBases({ cacheDir, maxMib, idleMs = 3_600_000 }: BaseLimit): Promise<string[]> {
@@ -64,7 +64,7 @@ interface StoredBase {
   readonly name: string
   readonly bytes: number
   readonly usedMs: number
-  /** Identifies the base's disk among the files that processes have open. */
+  /** Inode of the base's disk, by which it is found among the files that processes have open. */
   readonly inode: string
 }
 
@@ -73,7 +73,7 @@ const namesIn = async (dir: string) =>
 
 const inodeOf = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev} ${ino}`
 
-/** Returns a base's size and last use. @returns undefined if the base is removed meanwhile */
+/** Returns a base's size and last use. @returns undefined if another process removes the base at the same time */
 async function baseIn(root: string, name: string): Promise<StoredBase | undefined> {
   const dir = join(root, name)
   try {
@@ -137,8 +137,8 @@ async function registered(cacheDir: string): Promise<string[]> {
 }
 
 /**
- * Returns the stored files of an agent's VMs and snapshots as text. The agent may have another release, so only digests
- * are searched.
+ * Returns the stored files of an agent's VMs and snapshots as text. They are not parsed, because the agent may have
+ * another release; callers search them for digests.
  */
 async function recordsOf(dataDir: string): Promise<string[]> {
   const files = { vms: ['wish.json', 'record.json'], snapshots: ['wish.json', 'outcome.json'] }
@@ -149,7 +149,7 @@ async function recordsOf(dataDir: string): Promise<string[]> {
   return texts
 }
 
-/** Removes a base. @returns false if it was used or removed meanwhile */
+/** Removes a base. @returns false if another process used or removed it at the same time */
 async function remove(root: string, { name }: StoredBase, idleMs: number): Promise<boolean> {
   const [dir, partial] = [join(root, name), join(root, `${name}.removed${partialSuffix}`)]
   try {

@@ -40,9 +40,12 @@ const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 export type BaseForm = 'disk' | 'mapped'
 
 export interface BaseOptions {
-  /** Limit on the unpacked size of all layers. */
+  /** Limit on the unpacked size of all layers together. */
   readonly maxBytes: number
-  /** Whether the platform trusts the image, so that its initial volume content is kept as files on the host. */
+  /**
+   * Whether the platform trusts the image. The initial volume content of a trusted image (its seed) is kept as files on
+   * the host.
+   */
   readonly withSeed: boolean
   readonly form: BaseForm
   /** How to run the unpacking programs without privileges, for untrusted images. */
@@ -54,8 +57,8 @@ export interface LayoutImage {
   readonly layoutDir: string
   readonly found: FoundManifest
   /**
-   * Digest under which the registry or layout has the image. A pull may convert the manifest to OCI, which changes the
-   * manifest's own digest.
+   * Digest by which the registry or layout identifies the image. A pull may convert the manifest to OCI, which changes
+   * the manifest's own digest.
    */
   readonly digest: string
 }
@@ -74,7 +77,7 @@ export async function buildBase(
   const size = await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
   const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
   const work = join(dir, 'work')
-  // For a seed, unpacking runs as root to preserve the owners of the volume content.
+  // To create a seed, the image is unpacked as root, so that the owners of the volume content are preserved.
   const how = withSeed ? { program: undefined, reason: 'the platform trusts it' } : unprivileged
   const disk = how.program !== undefined && how.hasDisks ? diskFor(size, join(dir, 'disk.img')) : undefined
   const rootfs = disk ? `${disk.name}/rootfs` : 'rootfs'
@@ -99,25 +102,25 @@ export async function buildBase(
 }
 
 interface Unpacking {
-  /** Path of the unpacked image below the worker's directory. */
+  /** Path of the unpacked image, relative to the worker's directory. */
   readonly rootfs: string
-  /** Whether the image is unpacked to a temporary file system of its own, sized for the counted files. */
+  /** Whether the image is unpacked to a temporary file system of its own, whose size fits the counted files. */
   readonly isOnDisk: boolean
   readonly maxBytes: number
   readonly signal: AbortSignal
 }
 
 /**
- * Upper limit on the overhead of a file: its inode, its directory entry, a last block that is not full, and a block for
- * attributes.
+ * Upper limit on the disk space of a file besides its content: inode, directory entry, unused end of the last block,
+ * and a block for attributes.
  */
 const bytesPerFile = 10 * 1024
 /** Share of ext4's own structures that grow with its size, such as bitmaps and extents. */
 const shareOfStructures = 1 / 32
 
 /**
- * Returns a disk with room for the files that were counted. If umoci reads a layer differently, it gets no more room
- * than that.
+ * Returns a disk with room for the files that were counted. The disk's size is also a limit in case umoci unpacks a
+ * layer differently than it was counted.
  */
 function diskFor({ bytes, entries }: LayersUse, file: string): Disk {
   const content = bytes + entries * bytesPerFile
@@ -129,7 +132,10 @@ const printFile = `root=$(realpath -e "$1") && path=$(realpath -e "$1/$2") || ex
 case $path in "$root"/*) ;; *) exit 0 ;; esac
 if [ -f "$path" ] && [ "$(stat -c %s "$path")" -le "$3" ]; then exec cat "$path"; fi`
 
-/** Reads files of an image on a disk that only the worker's programs can see. */
+/**
+ * Returns a function that reads files of the unpacked image, which is on a disk that only the worker's programs can
+ * see.
+ */
 function filesIn(worker: Worker, { rootfs, signal }: Unpacking): ReadFile {
   return file =>
     worker.run('sh', ['-c', printFile, 'sh', rootfs, file, String(maxTableBytes)], {
@@ -138,11 +144,14 @@ function filesIn(worker: Worker, { rootfs, signal }: Unpacking): ReadFile {
     })
 }
 
-/** Limit on layers: twice Docker's maximum of 127. Each layer costs one pass, even if it is small. */
+/**
+ * Limit on the number of layers: twice Docker's maximum of 127. Each layer, even a small one, is unpacked in a pass of
+ * its own.
+ */
 const mostLayers = 256
 /**
- * Limit on files. The largest known images have half as many. Each unpacked file takes an inode and a block on the
- * host.
+ * Limit on the number of files in all layers. The largest known images have half a million. Each unpacked file takes an
+ * inode and a block on the host.
  */
 const mostEntries = 1_000_000
 const countMs = minutes(10)
@@ -181,9 +190,9 @@ function explained(cause: ArchiveFault, maxBytes: number): ImageError {
 }
 
 /**
- * Creates a separate layout in `work` with this single manifest, so that umoci has no choice of tags and no nested
+ * Creates a separate layout in `work` with the found manifest only, so that umoci has no choice of tags and no nested
  * index.
- * @returns the layout's blobs, which must be made visible in it
+ * @returns the blobs that must be mounted into the new layout
  */
 async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string): Promise<Shown[]> {
   const view = join(work, 'layout')
@@ -215,14 +224,14 @@ async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string
 async function unpack(worker: Worker, { rootfs, isOnDisk, maxBytes, signal }: Unpacking): Promise<void> {
   const rootless = worker.givesFilesAway ? [] : ['--rootless']
   const args = ['raw', 'unpack', ...rootless, '--image', 'layout:image', rootfs]
-  // umoci may parse a layer differently than the size check did. At least no single file may exceed the limit.
+  // umoci may unpack a layer differently than it was counted. This limit applies to each file that it writes.
   const limit = (await hasProgram('prlimit')) ? ['prlimit', `--fsize=${maxBytes}`, '--'] : []
   const [program = 'umoci', ...rest] = [...limit, 'umoci', ...args]
   try {
     await worker.run(program, rest, { signal })
   } catch (cause) {
     if (isOnDisk && isDiskFull(cause))
-      throw new ImageError('image_too_large', 'the image needs more room than its layers have', { cause })
+      throw new ImageError('image_too_large', 'the unpacked image is larger than its layers state', { cause })
     const isOwner = cause instanceof CommandError && /chown.*invalid argument/.test(cause.stderr)
     if (!isOwner) throw cause
     const reason = `a file of the image has an owner or group above ${mostImageIds - 1}`

@@ -22,7 +22,7 @@ export type RunConfig = Static<typeof RunConfig>
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Reads a file of the image. Returns an empty text if the file does not exist, or if a link leads out of the image. */
+/** Reads a file of an image. Returns an empty text if the file does not exist, or if a link leads out of the image. */
 export type ReadFile = (file: string) => Promise<string>
 
 /**
@@ -44,12 +44,13 @@ export async function runConfigOf(
   }
 }
 
-/** The first second of the year 2100. Later times are considered mistakes. */
+/** The first second of the year 2100. Later times are considered invalid. */
 const latest = 4_102_444_800
 
 /**
- * Returns the modification time for all files of the base, in seconds: the image's creation time. So every host makes
- * the same base, and ETag and Last-Modified, which web servers derive from the time, change with every version.
+ * Returns the modification time for all files of the base, in seconds: the image's creation time. With this time, every
+ * host creates the same base, and the ETag and Last-Modified headers that web servers derive from it change with every
+ * version.
  */
 export function fileSeconds({ created }: Pick<ImageConfig, 'created'>): number {
   const seconds = typeof created === 'string' ? Math.floor(Date.parse(created) / 1000) : 0
@@ -103,7 +104,10 @@ function groupId(group: readonly string[][], name: string): number {
   return Number(id)
 }
 
-/** Limit on passwd and group. An image may contain gigabytes, or a device, under these names. */
+/**
+ * Limit on the size of an image's passwd and group files. An image may contain gigabytes, or a device, under these
+ * names.
+ */
 export const maxTableBytes = 1 << 20
 const maxUsers = 10_000
 const fieldsOfUser = 7

@@ -4,13 +4,15 @@ import { mkdir, readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
-/** Arguments for `apt-get` and `apt-cache` that select other package lists than the host's. Empty: the host's own. */
+/**
+ * Arguments that make `apt-get` and `apt-cache` use the package lists of another release. Empty: the host's own lists.
+ */
 export type Apt = readonly string[]
 
-/** The packages of an image. `unwanted` matches dependencies that have no purpose in a microVM. */
+/** The packages to install in an image. */
 export interface PackageChoice {
   readonly wanted: readonly string[]
-  /** These packages are left out, together with dependencies that only they need. */
+  /** Matches dependencies to leave out, together with packages that only they need. */
   readonly unwanted: RegExp
 }
 
@@ -50,7 +52,8 @@ async function dependenciesOf(names: readonly string[], apt: Apt): Promise<strin
   let alternative = false
   for (const line of text.split('\n')) {
     const match = /^ ([ |])(?:Pre)?Depends: (<?)([a-z0-9][a-z0-9+.-]*)/.exec(line)
-    // Of alternatives such as `a | b`, the first is used. `<virtual>` packages are provided by other chosen packages.
+    // Only the first of several alternatives such as `a | b` is taken. A `<virtual>` package is provided by another
+    // chosen package.
     if (match && !alternative && match[2] === '' && match[3]) needed.push(match[3])
     alternative = match?.[1] === '|'
   }
@@ -65,7 +68,8 @@ export async function unpackPackages(
   apt: Apt = [],
 ): Promise<string[]> {
   await mkdir(scratch, { recursive: true })
-  // apt's own user `_apt` cannot write to directories of root. apt would then download as root, with a warning.
+  // apt's own user `_apt` cannot write to root's directory. Without this option, apt would download as root anyway,
+  // with a warning.
   await run('apt-get', [...apt, 'download', '-q', '-o', 'APT::Sandbox::User=root', ...names], {
     cwd: scratch,
     timeoutMs: 600_000,
@@ -80,8 +84,8 @@ export async function unpackPackages(
 }
 
 /**
- * Moves the content of /bin, /lib and so on into /usr, like base-files since Debian 12. Packages of one release may use
- * either layout.
+ * Moves the content of /bin, /lib and so on into /usr, like base-files since Debian 12. Some packages of a release
+ * still use the old layout.
  */
 export async function mergeUsr(root: string): Promise<void> {
   for (const dir of ['bin', 'sbin', 'lib', 'lib64']) {
@@ -93,7 +97,9 @@ export async function mergeUsr(root: string): Promise<void> {
   }
 }
 
-/** Creates a tar archive that depends on the content of `dir` only: sorted, without times, and with one owner. */
+/**
+ * Creates a tar archive that depends only on the content of `dir`: entries are sorted, and have a fixed time and owner.
+ */
 export async function plainTar(dir: string, file: string, owner: number): Promise<void> {
   const fixed = ['--sort=name', '--mtime=@0', '--numeric-owner', `--owner=${owner}`, `--group=${owner}`]
   await run('tar', [...fixed, '--format=posix', '--pax-option=delete=atime,delete=ctime', '-C', dir, '-cf', file, '.'])

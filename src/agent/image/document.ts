@@ -6,14 +6,14 @@ import { ImageError } from '../base/image-error.ts'
 
 /**
  * Documents up to this size are parsed on the main thread, which takes at most 10 ms. Most manifests and configurations
- * have a tenth of it.
+ * have a tenth of this size.
  */
 export const inlineBytes = 64 << 10
 const parseMs = seconds(20)
 
 /**
  * Returns the document without fields that the agent never reads, such as labels, which may take hundreds of KiB.
- * @throws ImageError `image_unusable` when the text is not JSON, or is still too long after that
+ * @throws ImageError `image_unusable` when the text is not JSON, or is too long even without those fields
  */
 export async function slimDocument(text: string): Promise<string> {
   if (text.length <= inlineBytes) return text

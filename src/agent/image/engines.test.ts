@@ -25,7 +25,7 @@ async function layoutWith(tag: string, dir: string) {
 }
 
 describe.skipIf(!isRoot || noApt !== '')(`database images of a host${noApt}`, () => {
-  it("are those in its layout, and those that it can make from its distribution's packages", async () => {
+  it("are those in its image directory, and those that it can build from its distribution's packages", async () => {
     await using dir = await testDir()
     await layoutWith('13', dir.path)
     const own = (await ownVersions()).map(version => `postgres:${version}`)
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot || noApt !== '')(`database images of a host${noApt}`, ()
     expect(await reported()).toEqual([...own, 'postgres:13'].toSorted())
   })
 
-  test("are not made on demand if they need another release's packages, or if they exist", async () => {
+  test('are not built on demand if they exist already, or if they need packages of another release', async () => {
     await using dir = await testDir()
     await layoutWith('99', dir.path)
     const said: string[] = []

@@ -5,29 +5,29 @@ import type { AgentConfig } from '../base/config.ts'
 import { releaseOfPostgres } from './releases.ts'
 import { tagsOf } from './write-layout.ts'
 
-/** Names of the OCI layouts with database images, which the host makes on demand or `mote image build` makes. */
+/** Names of OCI layouts with database images. The host builds these on demand, and `mote image build` builds them. */
 const engines = ['postgres'] as const
 
-/** Whether the layout holds database images. Layouts from builds have other names (`app-...`). */
+/** Whether an OCI layout with this name holds database images. Layouts of built apps have other names (`app-...`). */
 export const isEngine = (layout: string): boolean => engines.some(engine => engine === layout)
 
-/** Returns the major versions of PostgreSQL in this host's distribution; none without apt. */
+/** Returns the major versions of PostgreSQL in this host's distribution; an empty list without apt. */
 export const ownVersions = once(async (): Promise<readonly string[]> => {
   const names = new Set((await run('apt-cache', ['pkgnames', 'postgresql-']).catch(() => '')).split('\n'))
   return Object.keys(releaseOfPostgres).filter(version => names.has(`postgresql-${version}`))
 })
 
 /**
- * The result of `ownVersions` once it is known. Reading the package lists takes a second, and heartbeats do not wait
- * for it.
+ * The result of `ownVersions`; empty until it is known. Reading the package lists takes a second, for which heartbeats
+ * do not wait.
  */
 let known: readonly string[] = []
 const learn = lazily(() => void ownVersions().then(versions => (known = versions)))
 
 /**
- * Returns the database images that the host has or can make on demand, such as `postgres:15`. Undefined if VMs are
- * simulated, because simulated VMs accept any image. Empty without root: unpacking would lose the owners of files, and
- * the database's own user could not write its data.
+ * Returns the database images that the host has or can build on demand, such as `postgres:15`. Undefined if VMs are
+ * simulated, because simulated VMs accept any image. Empty without root, because unpacking would lose the owners of
+ * files, and the server could not write to its data directory.
  */
 export function databaseImages({
   hypervisor,

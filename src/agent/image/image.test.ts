@@ -132,7 +132,7 @@ function openBelow(dir: string): number {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`)
     } catch {
-      return '' // closed meanwhile
+      return '' // another part of this process closed the file
     }
   })
   return targets.filter(target => target.startsWith(`${dir}/`)).length
@@ -150,7 +150,7 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     expect(await writeSampleImage(join(dir.path, 'c'), { greeting: 'Bye' })).not.toBe(digests[0])
   })
 
-  test('every host makes the sample image itself, and only with the tag latest', async () => {
+  test('every host creates the sample image itself, and only under the tag latest', async () => {
     await using dir = await testDir()
     const store = storeIn(dir.path)
     const { config: found } = await store.base(sampleImage, context())
@@ -260,7 +260,7 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
   })
 
-  test('an image with many small files and long names fits on a temporary disk of its own', async () => {
+  test('the temporary disk for an image is large enough for many small files and long names', async () => {
     await using dir = await testDir()
     await layout(join(dir.path, 'many'), { Cmd: ['/x'] }, tar => {
       for (let n = 0; n < 6_000; n++)
@@ -271,23 +271,30 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     expect(readdirSync(dirname(base.file)).toSorted()).toEqual(['base.img', 'image.json'])
   })
 
-  test.skipIf(process.getuid?.() !== 0)('a full host is named, and nothing is left behind (needs root)', async () => {
-    await using dir = await testDir()
-    await layout(join(dir.path, 'large'), { Cmd: ['/x'] }, tar => void tar.entry({ name: 'x' }, randomBytes(20 << 20)))
-    const cache = join(dir.path, 'cache')
-    await mkdir(cache)
-    await run('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'none', cache])
-    try {
-      const built = storeIn(dir.path).base('oci:large', context())
-      await expect(built).rejects.toMatchObject({
-        code: 'host_full',
-        message: 'the host has no room to unpack the image',
-      })
-      expect(readdirSync(join(cache, 'bases'))).toEqual([])
-    } finally {
-      await run('umount', [cache])
-    }
-  })
+  test.skipIf(process.getuid?.() !== 0)(
+    'on a full disk, unpacking fails with host_full and leaves no files behind (needs root)',
+    async () => {
+      await using dir = await testDir()
+      await layout(
+        join(dir.path, 'large'),
+        { Cmd: ['/x'] },
+        tar => void tar.entry({ name: 'x' }, randomBytes(20 << 20)),
+      )
+      const cache = join(dir.path, 'cache')
+      await mkdir(cache)
+      await run('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'none', cache])
+      try {
+        const built = storeIn(dir.path).base('oci:large', context())
+        await expect(built).rejects.toMatchObject({
+          code: 'host_full',
+          message: 'the host has no room to unpack the image',
+        })
+        expect(readdirSync(join(cache, 'bases'))).toEqual([])
+      } finally {
+        await run('umount', [cache])
+      }
+    },
+  )
 
   const sparse = (version: string) =>
     Buffer.concat([
@@ -314,7 +321,7 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     ['noise', randomBytes(5000), 'image_unusable'],
     ['names that are a million directories', deepNames(), 'image_too_large'],
   ]
-  test.each(evil)('a layer with %s is refused, compressed or not', async (_, layer, code) => {
+  test.each(evil)('a layer with %s is refused, whether the layer is compressed or not', async (_, layer, code) => {
     await using dir = await testDir()
     for (const [name, blob] of [
       ['plain', layer],
@@ -390,36 +397,39 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     },
   )
 
-  test.skipIf(!isRoot)("a VM's user cannot read the images and bases of others (needs root)", async () => {
-    await using dir = await testDir()
-    await chmod(dir.path, 0o755)
-    const images = join(dir.path, 'images')
-    const bases = join(dir.path, 'cache/bases')
-    for (const made of [images, bases]) {
-      await mkdir(made, { recursive: true, mode: 0o755 })
-      await chmod(made, 0o755) // as an earlier version created it
-    }
-    await writeSampleImage(join(dir.path, 'made'), { tag: builtTag })
-    const reference = await keepBuilt(join(dir.path, 'made'), images, 'one')
-    const { file } = await imageStore({ ...config, cacheDir: join(dir.path, 'cache'), imageDir: images }).base(
-      reference,
-      context(),
-    )
-    const user = { uid: 1_999_999_004, gid: 1_999_999_004 }
-    const asUser = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups']
-    const reads = (path: string) =>
-      run('setpriv', [...asUser, 'head', '-c', '1', path]).then(
-        () => true,
-        () => false,
+  test.skipIf(!isRoot)(
+    'the user of a VM cannot read images and bases on the host, except the base of its own VM (needs root)',
+    async () => {
+      await using dir = await testDir()
+      await chmod(dir.path, 0o755)
+      const images = join(dir.path, 'images')
+      const bases = join(dir.path, 'cache/bases')
+      for (const made of [images, bases]) {
+        await mkdir(made, { recursive: true, mode: 0o755 })
+        await chmod(made, 0o755) // the mode with which earlier versions created it
+      }
+      await writeSampleImage(join(dir.path, 'made'), { tag: builtTag })
+      const reference = await keepBuilt(join(dir.path, 'made'), images, 'one')
+      const { file } = await imageStore({ ...config, cacheDir: join(dir.path, 'cache'), imageDir: images }).base(
+        reference,
+        context(),
       )
-    for (const path of [file, join(images, 'app-one/index.json'), join(file, '../image.json')])
-      expect(await reads(path), path).toBe(false)
-    const own = join(dir.path, 'base')
-    await showFile(file, own, user, 'read')
-    expect(await reads(own), 'the base of its own VM').toBe(true)
-  })
+      const user = { uid: 1_999_999_004, gid: 1_999_999_004 }
+      const asUser = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups']
+      const reads = (path: string) =>
+        run('setpriv', [...asUser, 'head', '-c', '1', path]).then(
+          () => true,
+          () => false,
+        )
+      for (const path of [file, join(images, 'app-one/index.json'), join(file, '../image.json')])
+        expect(await reads(path), path).toBe(false)
+      const own = join(dir.path, 'base')
+      await showFile(file, own, user, 'read')
+      expect(await reads(own), 'the base of its own VM').toBe(true)
+    },
+  )
 
-  test('layers are read two at a time, and too many layers are refused', async () => {
+  test('layers are read two at a time, and an image with more than 256 layers is refused', async () => {
     await using dir = await testDir()
     const sizeMib = 1
     const blobs = Array.from({ length: 24 }, () =>
@@ -431,7 +441,7 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     const base = storeIn(dir.path, 22).base('oci:many', context())
     await expect(base).rejects.toMatchObject({ code: 'image_too_large' })
     clearInterval(watch)
-    // A file may still be open for a moment after its end was read.
+    // A file may remain open for a moment after its end was read, so more than two may be open.
     expect(most).toBeGreaterThan(0)
     expect(most).toBeLessThan(6)
 

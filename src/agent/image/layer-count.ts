@@ -1,5 +1,6 @@
 /**
- * Counts what the layers of an image unpack to, without writing anything. Runs in a worker thread (layer-thread.ts).
+ * Counts the bytes and files to which the layers of an image unpack, without writing anything. Runs in a worker thread
+ * (layer-thread.ts).
  */
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
@@ -15,7 +16,7 @@ export interface LayersJob {
   readonly limits: ArchiveLimits
 }
 
-/** Bytes and entries to which all layers together unpack. */
+/** Number of bytes and of files to which all layers together unpack. */
 export const LayersUse = Type.Object({ bytes: Type.Integer(), entries: Type.Integer() })
 export type LayersUse = Static<typeof LayersUse>
 
@@ -64,7 +65,7 @@ function decompressorOf(head: Buffer): Gunzip | ZstdDecompress | undefined {
   return magic === 0x28b52ffd ? createZstdDecompress({ chunkSize }) : undefined
 }
 
-/** Large, because each chunk costs a round trip to the thread pool. */
+/** The chunks are large, because each one costs a round trip to the thread pool. */
 const chunkSize = 256 * 1024
 
 async function readHead(path: string): Promise<Buffer> {

@@ -26,7 +26,7 @@ export type Manifest = Static<typeof Manifest>
 const Strings = Type.Union([Type.Array(Type.String()), Type.Null()])
 /** An OCI image configuration (image-spec v1.1, config.md). */
 export const ImageConfig = Type.Object({
-  /** When the image was created, in RFC 3339. */
+  /** The time at which the image was created, in the format of RFC 3339. */
   created: Type.Optional(Type.Unknown()),
   config: Type.Optional(
     Type.Object({
@@ -76,7 +76,7 @@ async function resolveManifest(layoutDir: string, entry: Descriptor, depth: numb
   return resolveManifest(layoutDir, next, depth + 1)
 }
 
-/** Returns the entry for this host's platform, or otherwise one that names no platform. */
+/** Returns the manifest for this host's platform; if there is none, the first one that names no platform. */
 function pickPlatform(entries: readonly Descriptor[]): Descriptor | undefined {
   const fits = (entry: Descriptor) =>
     entry.platform?.os === platform.os && entry.platform.architecture === platform.architecture
@@ -94,8 +94,8 @@ export async function readBlob(layoutDir: string, digest: string): Promise<strin
 }
 
 /**
- * Limit on manifests and configurations; registries limit manifests to the same size (distribution-spec v1.1, "Pushing
- * manifests").
+ * Limit on the size of manifests and configurations. Registries limit manifests to the same size (distribution-spec
+ * v1.1, "Pushing manifests").
  */
 const maxDocumentBytes = 4 << 20
 

@@ -9,7 +9,7 @@ import { backoffMs } from '../../lib/backoff.ts'
 import type { AskLogin } from './access.ts'
 
 const answerMs = 5000
-/** With their delays, the retries take two to four seconds in all. */
+/** Together with their delays, these retries take two to four seconds. */
 const mostRetries = 4
 
 /** Requests the credential of a build's project for the registry of an image; undefined if the project has none. */
@@ -21,8 +21,8 @@ export const loginsFrom =
     ask(bus, hostId, { vmId }, signal)
 
 /**
- * Retries while the control plane restarts, which takes seconds. Without a control plane, the image is treated as
- * public: if it is private, its registry refuses the pull.
+ * Returns a function that requests credentials, and retries while the control plane restarts, which takes seconds. If
+ * the control plane does not answer, the image is treated as public: the registry refuses the pull of a private one.
  */
 export const buildLoginsFrom =
   (bus: Bus, hostId: string): AskBuildLogin =>

@@ -2,10 +2,10 @@
 import { run } from '../../lib/exec.ts'
 import { nativeProgram } from '../guest/native.ts'
 
-/** TCP port on the program's own loopback device that leads to the socket. */
+/** TCP port on the isolated program's own loopback device that leads to the unix socket. */
 export const wayOutPort = 3128
 
-/** The compiled starter program, or the reason why this host cannot isolate programs in this way. */
+/** The compiled starter program (oneway.c), or the reason why this host cannot isolate programs with it. */
 export type OneWay = { readonly program: string } | { readonly program: undefined; readonly reason: string }
 
 /**
@@ -22,7 +22,9 @@ export async function findOneWay(cacheDir: string): Promise<OneWay> {
   }
 }
 
-/** Returns a function that finds the starter program once and then returns the same result. */
+/**
+ * Returns a function that compiles and tests the starter program at its first call, and always returns the same result.
+ */
 export function oneWayIn(cacheDir: string): () => Promise<OneWay> {
   let found: Promise<OneWay> | undefined
   return () => (found ??= findOneWay(cacheDir))

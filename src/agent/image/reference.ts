@@ -6,10 +6,10 @@ export type ImageReference =
       readonly kind: 'registry'
       /** The registry as `host[:port]`. */
       readonly registry: string
-      /** Registry and repository as in `registry/repository`, without tag and digest. */
+      /** Registry and repository, such as `registry.example.com/team/app`, without tag and digest. */
       readonly repository: string
       readonly tag: string
-      /** `sha256:...` if the reference is pinned. */
+      /** Digest `sha256:...` if the reference has one. */
       readonly digest: string | null
     }
 

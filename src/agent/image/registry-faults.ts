@@ -9,7 +9,7 @@ type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 interface Fault {
   /** Matches the output of skopeo, which includes the registry's message. */
   readonly pattern: RegExp
-  /** Absent if a retry may help. */
+  /** Code of the ImageError; undefined if a retry may help. */
   readonly code?: ImageError['code']
   readonly says: (
     image: string,
@@ -19,8 +19,8 @@ interface Fault {
 }
 
 /**
- * Known failures; the first match counts. Registries also respond with "denied" for images that do not exist, so that
- * names cannot be guessed.
+ * Known failures of a pull; the first one whose pattern matches is reported. Registries also respond with "denied" for
+ * images that do not exist, so that names cannot be guessed.
  */
 const faults: readonly Fault[] = [
   {

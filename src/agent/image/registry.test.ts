@@ -17,7 +17,7 @@ import { imageStore } from './store.ts'
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 test.skipIf(missing.length > 0)(
-  `images are pulled by tag and digest from a registry with a password, and failures are reported (needs ${missing.join(' ') || 'nothing'})`,
+  `an image is pulled by tag and by digest from a registry with a password, and failures are reported (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()
@@ -57,7 +57,7 @@ test.skipIf(missing.length > 0)(
     const pinned = await store('secret', 'b').base(`${registry.host}/team/hello@${digest}`, context())
     expect(await readFile(pinned.file)).toEqual(await readFile(base.file))
 
-    // The tag now refers to another image, but a snapshot of a VM with the first image still finds the first one.
+    // The tag now refers to another image, but a snapshot of a VM still finds the image with which the VM was created.
     const anew = await writeSampleImage(layoutDir, { greeting: 'Bye' })
     await run('skopeo', [...flags, `oci:${layoutDir}:latest`, target])
     const spec = { image: `${registry.host}/team/hello:v1` }
@@ -85,7 +85,7 @@ test.skipIf(missing.length > 0)(
 )
 
 test.skipIf(!existsSync('/usr/bin/skopeo'))(
-  'skopeo cannot connect to a name that resolves to a private address only after the check (needs skopeo)',
+  "skopeo cannot connect to a registry whose name resolves to a private address only after Mote's check (needs skopeo)",
   { timeout: 60_000 },
   async () => {
     let visitors = 0
@@ -109,7 +109,7 @@ test.skipIf(!existsSync('/usr/bin/skopeo'))(
       code: 'invalid_image',
       message: expect.stringContaining('flips.example has a private address'),
     })
-    // The name was resolved several times: by the check, and by the proxy. skopeo did not resolve it itself.
+    // The name was resolved by the check and by the proxy, never by skopeo itself.
     expect(answers.length).toBeGreaterThan(1)
     expect(visitors).toBe(0)
   },

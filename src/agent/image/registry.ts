@@ -17,7 +17,10 @@ import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
-/** Resolves the tag to the digest for this host's platform. Needs one or two small requests, and stores nothing. */
+/**
+ * Resolves a tag to the digest of the image for this host's platform. Needs one or two small requests, and stores
+ * nothing.
+ */
 export async function manifestDigest(
   reference: RegistryReference,
   registries: readonly UsableRegistry[],
@@ -44,8 +47,8 @@ export async function manifestDigest(
 
 /**
  * Copies the image for this host's platform into an OCI layout at `dir`, tagged `image`. skopeo checks every digest.
- * Uncompressed layers remain so: compressing them would take as long as the rest of the copy, and the agent would have
- * to decompress them again.
+ * Uncompressed layers are not compressed: that would take as long as the rest of the copy, and the agent would have to
+ * decompress them again.
  */
 export async function copyImage(
   reference: RegistryReference,
@@ -67,7 +70,7 @@ export async function copyImage(
 }
 
 /**
- * Copies the tagged image from an OCI layout to `registry/repository:tag` unchanged, which preserves its digest.
+ * Copies the image with this tag from an OCI layout to a registry without changing it, which preserves its digest.
  * @param to a reference that `parseImage` accepts
  */
 export async function pushImage(
@@ -104,7 +107,7 @@ async function refusePrivate({ registry }: RegistryReference, lookup: Lookup | u
   const host = registry.replace(/:\d+$/, '')
   await checkPublicHost(host, internetOnly, lookup).catch((error: unknown) => {
     if (error instanceof PrivateHostError) throw privateRegistry(registry, error)
-    // Behind a proxy, often only the proxy can resolve public names.
+    // On a host behind a proxy, often only the proxy can resolve public names, so an unknown name is no error.
     if (Reflect.get(Object(error), 'code') === 'ENOTFOUND' && !hostProxy()) throw noSuchRegistry(registry, error)
   })
 }
@@ -116,7 +119,7 @@ function privateRegistry(registry: string, cause?: unknown): ImageError {
 
 /**
  * Chooses how skopeo connects: directly to registries that the operator configured, even with a project's credential,
- * and with checked addresses to others.
+ * and to other registries through a proxy that checks addresses.
  */
 async function wayTo(
   reference: RegistryReference,
@@ -177,7 +180,7 @@ async function withSkopeo<T>(
 const userOf = (registries: readonly UsableRegistry[], { registry }: RegistryReference) =>
   registries.find(({ host, username }) => host === registry && username !== undefined)
 
-/** Returns skopeo's auth file with the credential of this one registry only. */
+/** Returns skopeo's auth file with only the credential for the registry of the image. */
 function credential(
   registries: readonly UsableRegistry[],
   reference: RegistryReference,

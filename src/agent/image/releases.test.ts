@@ -13,7 +13,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** Makes a Debian package with one file, these dependencies and no scripts. */
+/** Makes a Debian package with one file, the given dependencies and no scripts. */
 async function makePackage(dir: string, name: string, depends: string): Promise<string> {
   const root = join(dir, name)
   await mkdir(join(root, 'DEBIAN'), { recursive: true })
@@ -30,7 +30,7 @@ async function makePackage(dir: string, name: string, depends: string): Promise<
   return `${entry.join('\n')}\nDescription: a test\n\n`
 }
 
-/** Makes a release like on a mirror: a package index, signed with a key created for the test. */
+/** Makes a Debian release like one on a mirror, with a package index that is signed with a key of this test. */
 async function makeRelease(dir: string): Promise<Release> {
   const home = join(dir, 'gnupg')
   const gpg = (args: readonly string[]) => run('gpg', ['--homedir', home, '--batch', '--yes', ...args])

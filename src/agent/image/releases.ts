@@ -1,6 +1,6 @@
 /**
- * Releases of Debian and Ubuntu as package sources that are independent of the host's own release. Each has its own apt
- * configuration.
+ * Releases of Debian and Ubuntu as package sources that are independent of the host's own release. Each release has its
+ * own apt configuration.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -10,10 +10,13 @@ import { type Apt, unpackPackages } from './debian.ts'
 
 export interface Release {
   readonly name: string
-  /** The archives of the release: `URIs` and `Suites` of sources.list(5). */
+  /** The archives that contain the release: `URIs` and `Suites` of sources.list(5). */
   readonly archives: readonly { readonly uri: string; readonly suites: string }[]
   readonly components: string
-  /** Name of the keyring file. `keyringPackage` contains it; the package is on the host or in Debian trixie. */
+  /**
+   * Name of the keyring file in the package `keyringPackage`, which is installed on the host or comes from Debian
+   * trixie.
+   */
   readonly keyring: string
   readonly keyringPackage: string
 }
@@ -28,7 +31,7 @@ const debian = (name: string): Release => ({
   keyring: '/usr/share/keyrings/debian-archive-keyring.gpg',
   keyringPackage: 'debian-archive-keyring',
 })
-/** Ubuntu for amd64. Packages for other architectures are on other servers. */
+/** Ubuntu's archives for amd64. Packages for other architectures are on other servers. */
 const ubuntu = (name: string): Release => ({
   name: `Ubuntu ${name}`,
   archives: [
@@ -42,7 +45,10 @@ const ubuntu = (name: string): Release => ({
 
 const keyholder = debian('trixie')
 
-/** For each major version of PostgreSQL, the stable release that has it. Their keys are in packages of Debian 12. */
+/**
+ * For each major version of PostgreSQL, the stable release that has it. Debian 12 has packages with the keys of these
+ * releases.
+ */
 export const releaseOfPostgres: Readonly<Record<number, Release>> = {
   14: ubuntu('jammy'),
   15: debian('bookworm'),
@@ -52,7 +58,7 @@ export const releaseOfPostgres: Readonly<Record<number, Release>> = {
 
 /**
  * Fetches the package lists of a release into `dir`. Proxies and similar settings are taken from the host's apt.
- * @throws Error that names the missing keys, or tells why the lists are unavailable
+ * @throws Error that names the missing keys, or the reason why the lists are unavailable
  */
 export async function aptOf(release: Release, dir: string): Promise<Apt> {
   await mkdir(join(dir, 'state/lists/partial'), { recursive: true })
@@ -70,12 +76,12 @@ export async function aptOf(release: Release, dir: string): Promise<Apt> {
     'Dir::Cache': join(dir, 'cache'),
     'Acquire::Languages': 'none',
     'Acquire::Retries': '3',
-    // A missing archive, such as that of security updates, is an error: apt would skip it silently.
+    // Without this option, apt would silently skip a missing archive, such as that of security updates.
     'APT::Update::Error-Mode': 'any',
-    // Ignore the host's preferences, which are for its own packages.
+    // Ignore the host's apt preferences, which are for packages of its own release.
     'Dir::Etc::preferences': '-',
     'Dir::Etc::preferencesparts': '-',
-    // apt's own user `_apt` cannot read directories of root.
+    // Without this option, apt would run as its user `_apt`, which cannot read directories of root.
     'APT::Sandbox::User': 'root',
   }
   const apt = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
@@ -84,8 +90,8 @@ export async function aptOf(release: Release, dir: string): Promise<Apt> {
 }
 
 /**
- * Returns the release's keyring. Debian 12 has no package with Ubuntu's keys; trixie has one, which is signed with keys
- * that Debian 12 has.
+ * Returns the path of the keyring with the release's keys. Debian 12 has no package with Ubuntu's keys. Debian trixie
+ * has one, and its signature can be checked with keys of Debian 12.
  */
 async function keysOf({ name, keyring, keyringPackage }: Release, dir: string): Promise<string> {
   if (existsSync(keyring)) return keyring

@@ -8,19 +8,19 @@ import { sampleImage } from '../../lib/sample.ts'
 import { run } from '../../lib/exec.ts'
 import { platform, refName } from './layout.ts'
 
-/** Name of the OCI layout that the reserved reference of the sample image stands for. */
+/** Name of the OCI layout of the sample image. References with this name are reserved. */
 export const sampleLayout = sampleImage.slice('oci:'.length)
 
 export interface SampleOptions {
-  /** Tag in the layout; default: `latest`. */
+  /** Tag of the image in the layout; default: `latest`. */
   readonly tag?: string
-  /** First word of the greeting, to distinguish versions; default: `Hello`. */
+  /** First word of the app's greeting, which distinguishes versions of the app; default: `Hello`. */
   readonly greeting?: string
   /** User that runs the app; default: `web`. */
   readonly user?: 'web' | 'root'
-  /** Additional programs in /bin, by name. */
+  /** Contents of additional programs in /bin, by name. */
   readonly programs?: Readonly<Record<string, Buffer>>
-  /** CGI scripts, served at `/cgi-bin/<name>`. */
+  /** Contents of CGI scripts, by name; the app serves them at `/cgi-bin/<name>`. */
   readonly scripts?: Readonly<Record<string, string>>
 }
 
@@ -69,7 +69,7 @@ function imageConfig(layerDigest: string, user: string) {
       ExposedPorts: { '8080/tcp': {} },
     },
     rootfs: { type: 'layers', diff_ids: [layerDigest] },
-    // Base images need one history entry per layer; otherwise buildah rejects them.
+    // Base images need one history entry per layer; otherwise buildah rejects the image.
     history: [{ created_by: 'mote' }],
   }
 }
@@ -129,7 +129,7 @@ async function layerTar(
   return buffer(tar)
 }
 
-/** Returns the installed static busybox, or downloads Debian's package and returns the one in it. */
+/** Returns the installed static busybox, or downloads Debian's package and returns the busybox in it. */
 export async function staticBusybox(): Promise<Buffer> {
   for (const path of ['/bin/busybox', '/usr/bin/busybox']) {
     const data = await readFile(path).catch(() => undefined)

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { testDir } from '../../../test/support/agent/agent.ts'
 import { watchSize } from './size-watch.ts'
 
-test('a program is killed when its directory, which it creates later, exceeds the limit', async () => {
+test('a program is killed when the directory that it creates exceeds the limit', async () => {
   await using parent = await testDir()
   const dir = join(parent.path, 'pull')
   const error = new Error('too large')

@@ -1,4 +1,6 @@
-/** Limits what a program writes into a directory while it runs, for programs whose output size is not known before. */
+/**
+ * Limits what a program writes into a directory while it runs, for programs whose output size is not known in advance.
+ */
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -10,11 +12,11 @@ export interface SizeWatch extends AsyncDisposable {
 interface SizeLimit {
   readonly maxBytes: number
   readonly error: () => Error
-  /** How often the directory is measured. A fast program may exceed the limit by what it writes in this time. */
+  /** Interval of the measurements. In this time, a fast program may exceed the limit. */
   readonly everyMs?: number
 }
 
-/** Watches the directory, which need not exist yet, until disposed. */
+/** Watches the size of a directory, which need not exist yet, until disposed. */
 export function watchSize(dir: string, { maxBytes, error, everyMs = 500 }: SizeLimit): SizeWatch {
   const over = new AbortController()
   let measuring = Promise.resolve()

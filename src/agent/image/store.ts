@@ -38,7 +38,7 @@ import { keepsSeed, seedOf } from './seed.ts'
 export interface Base {
   readonly file: string
   readonly config: RunConfig
-  /** Directory with the initial content of new volumes; absent if new volumes start empty. */
+  /** Directory with the initial content of new volumes; undefined if new volumes start empty. */
   readonly seed?: string
 }
 
@@ -48,9 +48,9 @@ export interface ImageStoreConfig {
   readonly registries: readonly RegistryConfig[]
   /** Limit on the unpacked size of one image. */
   readonly maxImageMib: number
-  /** Limit on all bases of this host together (`limitBases`); absent: none. */
+  /** Limit on the size of all bases on this host together (`limitBases`); undefined: no limit. */
   readonly baseMib?: number
-  /** Absent: images are pulled without the credentials of projects. */
+  /** Requests the registry credential of a VM's project; undefined: no project has credentials. */
   readonly askLogin?: AskLogin
 }
 
@@ -66,15 +66,15 @@ interface BaseDeps extends StoreDeps {
 export interface ImageStore {
   /**
    * Returns the image's read-only base, and builds it if this host does not have it.
-   * @param user the tenant; absent for the platform itself, which needs no access check
+   * @param user the tenant who needs the image; undefined: the platform itself, which may use any image
    * @throws ImageError
    */
   base(image: string, context: PrepareContext, user?: ImageUser, form?: BaseForm): Promise<Base>
 }
 
 /**
- * Creates a store with one base per manifest digest, in `<cacheDir>/bases`. Two references to an image share one file,
- * and concurrent requests build it once, even requests from other processes.
+ * Creates an image store with one base per manifest digest, in `<cacheDir>/bases`. Two references to an image share one
+ * file, and concurrent requests build it once, even requests from other processes.
  */
 export function imageStore(config: ImageStoreConfig): ImageStore {
   const { cacheDir } = config
@@ -102,7 +102,10 @@ async function fromLayout(config: BaseDeps, reference: LayoutReference, context:
   )
 }
 
-/** Returns the directory of a layout. The platform's own layouts are made at first use. */
+/**
+ * Returns the directory of an OCI layout. The sample and database images of the platform are created when a VM first
+ * needs them.
+ */
 async function layoutOf(
   { cacheDir, imageDir }: BaseDeps,
   { name, tag }: LayoutReference,
@@ -113,10 +116,10 @@ async function layoutOf(
   return join(imageDir, name)
 }
 
-/** Increase it when the content of the sample image changes. */
+/** Increased whenever the content of the sample image changes. */
 const sampleVersion = 2
 
-/** Makes the layout of the sample image once per host. @throws ImageError without a static busybox */
+/** Creates the layout of the sample image once per host. @throws ImageError without a static busybox */
 function sampleIn(cacheDir: string): Promise<string> {
   const write = async (dir: string) => {
     await writeSampleImage(dir)
@@ -144,7 +147,7 @@ async function fromRegistry(
       const dir = join(partial, 'pull')
       try {
         context.say(`pulling ${reference.repository}@${digest}`)
-        // The manifest states the sizes of its layers, but a registry may send more.
+        // The size is watched, because a registry may send more than the sizes that the manifest states.
         await using watch = watchSize(dir, { maxBytes: config.maxImageMib * 2 ** 20, error: () => tooLarge(config) })
         const signal = AbortSignal.any([context.signal, watch.signal])
         await copyImage({ ...reference, digest }, dir, await usable(), signal, config).catch((cause: unknown) => {
@@ -157,7 +160,7 @@ async function fromRegistry(
         await rm(dir, { recursive: true, force: true })
       }
     })
-  // If this user waited for another tenant's pull and that failed, retry with this user's own access.
+  // If this user waited for another tenant's pull and that pull failed, pull again with this user's own access.
   const again = (cause: unknown) => (isPulledNow ? Promise.reject(cause) : make())
   const base = await context.time('base', () => make().catch(again))
   // Knowing a digest does not give access to the image: if another tenant pulled it, the registry must confirm this
@@ -168,8 +171,8 @@ async function fromRegistry(
 }
 
 /**
- * Returns the registries for the user. Called only if the registry is queried, so that the control plane is not asked
- * for the credential otherwise.
+ * Returns the registries for the user. Only called before a request to the registry, because it may request a
+ * credential from the control plane.
  */
 async function usableRegistries(
   { askLogin, registries }: BaseDeps,
@@ -182,13 +185,13 @@ async function usableRegistries(
 }
 
 /**
- * Returns the directory of a base. Bases with a seed have another name, because an untrusted source may have an image
- * with the same digest, whose seed must not be used.
+ * Returns the directory of a base. A base with a seed has a name of its own: an image with the same digest from an
+ * untrusted source must get a base without a seed.
  */
 const baseDir = ({ cacheDir, form }: Pick<BaseDeps, 'cacheDir' | 'form'>, digest: string, withSeed: boolean) =>
   join(cacheDir, 'bases', `${digest.replace(':', '-')}${withSeed ? '-seed' : ''}${form === 'disk' ? '' : `-${form}`}`)
 
-/** Makes the image's layout available and calls `use`. Temporary files go to `partial`. */
+/** Calls `use` with a directory that contains the image's OCI layout. Temporary files are created in `partial`. */
 type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
 
 async function ensureBase(
@@ -197,7 +200,8 @@ async function ensureBase(
   context: PrepareContext,
   withLayout: WithLayout,
 ): Promise<Base> {
-  // Private, because a base is a tenant's data. Each VMM gets access to the base of its own VM only.
+  // Only the agent may access this directory, because a base is a tenant's data. Each VMM gets access to the base of
+  // its own VM.
   await privateDir(join(config.cacheDir, 'bases'))
   const target = baseDir(config, digest, withSeed)
   const isNew = !existsSync(target)
@@ -206,7 +210,8 @@ async function ensureBase(
   const dir = await cachedDir(target, async partial => {
     const maxBytes = config.maxImageMib * 2 ** 20
     const options = { maxBytes, withSeed, form: config.form, unprivileged: await config.unprivileged() }
-    // Not aborted with the VM that asked first, because others may wait for the same base.
+    // The signal of the VM that needed the base first does not abort the build, because other VMs may wait for the same
+    // base.
     await withLayout(partial, (layoutDir, found) =>
       buildBase({ layoutDir, found, digest }, partial, options, AbortSignal.timeout(buildLimitMs)),
     )
@@ -218,7 +223,7 @@ async function ensureBase(
   return { ...base, ...(seed === undefined ? {} : { seed }) }
 }
 
-/** Marks the base as used. This happens before its use, so that a base that is about to be used is not removed. */
+/** Records the time of use. This happens before a VM uses the base, so that the base is not removed at that moment. */
 async function touch(dir: string): Promise<void> {
   const now = new Date()
   await utimes(dir, now, now).catch((error: unknown) => {
@@ -226,10 +231,12 @@ async function touch(dir: string): Promise<void> {
   })
 }
 
-/** Limits the cache in the background, after a base was built. After a failure, the next build tries again. */
+/**
+ * Removes unused bases in the background, after a base was built. If that fails, the next build of a base tries again.
+ */
 async function limited({ cacheDir, baseMib: maxMib }: BaseDeps, { say }: PrepareContext): Promise<void> {
   if (maxMib === undefined) return
-  await limitBases({ cacheDir, maxMib }).catch((error: unknown) => say(`unused bases stay: ${String(error)}`))
+  await limitBases({ cacheDir, maxMib }).catch((error: unknown) => say(`cannot remove unused bases: ${String(error)}`))
 }
 
 const buildLimitMs = 15 * 60_000

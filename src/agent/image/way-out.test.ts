@@ -20,11 +20,14 @@ import { guardedWay } from './way-out.ts'
 
 const root = process.getuid?.() === 0
 const why = !root ? 'needs root' : existsSync('/usr/bin/skopeo') ? '' : 'needs skopeo'
-/** Counts as a public address, because it is not in a special-purpose range. The test assigns it to this host. */
+/**
+ * The code under test treats this address as public, because it is in no special-purpose range. The test assigns it to
+ * this host.
+ */
 const address = `11.${64 + (process.pid % 64)}.${(process.pid >> 6) % 256}.7`
 const name = 'registry.example'
 
-test('a program started by oneway can only reach its socket, and its exit code is passed on', async () => {
+test('a program started by oneway can only connect to the given socket, and oneway passes its exit code on', async () => {
   await using dir = await testDir()
   const { program = '' } = await findOneWay(dir.path)
   const outside = createHttp((_, response) => response.end('outside')).listen(join(dir.path, 'way.sock'))
@@ -43,7 +46,7 @@ test('a program started by oneway can only reach its socket, and its exit code i
 })
 
 test.skipIf(!root)(
-  'without root, oneway runs its program in a user namespace, if the kernel allows that (needs root)',
+  'if started without root, oneway runs its program in a user namespace, if the kernel allows that (needs root)',
   async ({ skip }) => {
     await using dir = await testDir()
     const { program = '' } = await findOneWay(dir.path)
@@ -102,7 +105,9 @@ describe.skipIf(why !== '')(`a malicious registry ${why}`, () => {
     await stack.disposeAsync()
   })
 
-  /** How the malicious registry makes skopeo connect to another address: a token server, or a redirect. */
+  /**
+   * Ways in which a malicious registry makes skopeo connect to another address: as a token server, or by a redirect.
+   */
   const leads = {
     'for a token': (url: string) => (request: IncomingMessage, response: ServerResponse) =>
       void (request.headers.authorization === undefined
@@ -122,7 +127,7 @@ describe.skipIf(why !== '')(`a malicious registry ${why}`, () => {
       const asked = (ways: Parameters<typeof manifestDigest>[3]) =>
         manifestDigest(reference(), [], AbortSignal.timeout(30_000), { lookup, ...ways })
       if (place === address) {
-        // Counter-check: an allowed address is reached in the same way.
+        // Counter-check: skopeo reaches an allowed address in the same way.
         await asked({ oneWay: oneWayIn(dir) }).catch(() => undefined)
         expect(host.visitors).toBeGreaterThan(0)
         return

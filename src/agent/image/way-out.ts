@@ -10,21 +10,24 @@ import { type OneWay, wayOutPort } from './oneway.ts'
 
 export interface WayOut extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>
-  /** Hostnames that were refused, in the order of the requests. */
+  /** Hostnames to which the proxy refused to connect, in the order of the requests. */
   readonly refused: readonly string[]
-  /** Wraps a command so that the program has no other network access than the proxy. */
+  /** Returns the command wrapped so that the program can connect to the proxy only. */
   command(program: string, args: readonly string[]): { readonly program: string; readonly args: readonly string[] }
 }
 
 export interface Ways {
   readonly lookup?: Lookup
-  /** If absent or unsupported on the host, the program is not isolated and can connect to the host's loopback. */
+  /**
+   * Finds the starter program that isolates skopeo. If undefined or unsupported on the host, skopeo can connect to the
+   * host's loopback.
+   */
   readonly oneWay?: () => Promise<OneWay>
 }
 
 const asIs: WayOut['command'] = (program, args) => ({ program, args })
 
-/** For registries that the operator configured: no restrictions. */
+/** For registries that the operator configured: skopeo connects without restrictions. */
 export const directly: WayOut = {
   environment: {},
   refused: [],
@@ -34,7 +37,7 @@ export const directly: WayOut = {
 
 /**
  * For registries that users name: connects through a proxy that checks each address, or through the host's own proxy.
- * Go's HTTP client bypasses proxies for loopback addresses (`ProxyFromEnvironment` of net/http), so the program gets an
+ * Go's HTTP client bypasses proxies for loopback addresses (`ProxyFromEnvironment` of net/http), so skopeo gets an
  * empty loopback device of its own.
  * @param dir private directory for the socket
  */
@@ -46,7 +49,8 @@ export async function guardedWay(dir: string, { lookup, oneWay }: Ways): Promise
       ? { program, args }
       : { program: starter, args: [socket, String(wayOutPort), program, ...args] }
   const upstream = hostProxy()
-  // A proxy that is reached over TLS presents a certificate for its own name, which does not match the local address.
+  // A proxy that is reached over TLS has a certificate for its own name, which would not match the address on the
+  // loopback device.
   if (upstream && (starter === undefined || upstream.protocol !== 'http:')) return directly
   const inside = { socket, port: wayOutPort }
   if (!upstream) {

@@ -8,7 +8,7 @@ import { type Descriptor, Index, blobPath, platform, refName } from './layout.ts
 
 export interface NewImage {
   readonly tag: string
-  /** Uncompressed tar archives, lowest layer first. They are moved into the layout. */
+  /** Uncompressed tar archives, lowest layer first. The files are moved into the layout. */
   readonly layers: readonly string[]
   /** The member `config` of the image's configuration (image-spec v1.1, config.md). */
   readonly config: Readonly<Record<string, unknown>>
@@ -33,7 +33,7 @@ export async function writeLayout(layoutDir: string, image: NewImage): Promise<s
     ...platform,
     config: image.config,
     rootfs: { type: 'layers', diff_ids: layers.map(layer => layer.digest) },
-    // Base images need one history entry per layer; otherwise buildah rejects them.
+    // Base images need one history entry per layer; otherwise buildah rejects the image.
     history: layers.map(() => ({ created_by: 'mote' })),
   })
   const manifest = await putJson({
@@ -64,7 +64,8 @@ async function takeLayer(layoutDir: string, file: string): Promise<Descriptor> {
   const digest = `sha256:${hash.digest('hex')}`
   const { size } = await stat(file)
   await rename(file, blobPath(layoutDir, digest)).catch(async () => {
-    // On another file system, rename fails: stream the layer, which may not fit in memory.
+    // `rename` fails if the layout is on another file system. Then copy the layer as a stream, because it may not fit
+    // in memory.
     await writeFile(blobPath(layoutDir, digest), createReadStream(file))
     await rm(file)
   })

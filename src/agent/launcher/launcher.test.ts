@@ -23,10 +23,10 @@ describe.each(both)('a command %s', (_, { run }) => {
     expect(await run('printf', ['%s.', 'a b', '', '*'])).toBe('a b..*.')
   })
 
-  test('has the HOME of the agent, and the locale C', async () =>
+  test("has the agent's HOME and the locale C in its environment", async () =>
     expect(await run('sh', ['-c', 'echo $LC_ALL $HOME'])).toBe(`C ${process.env.HOME}\n`))
 
-  test('that fails reports its exit code and errors', async () => {
+  test('that fails reports its exit code and its error output', async () => {
     const failed = run('sh', ['-c', 'echo gone wrong >&2; exit 3'])
     await expect(failed).rejects.toMatchObject({ exitCode: 3, stderr: 'gone wrong\n' })
     await expect(failed).rejects.toBeInstanceOf(CommandError)
@@ -36,11 +36,11 @@ describe.each(both)('a command %s', (_, { run }) => {
   test('that is not installed fails with ENOENT', () =>
     expect(run('no-such-program', [])).rejects.toMatchObject({ code: 'ENOENT' }))
 
-  test('does not wait for other commands', async () => {
+  test('does not wait until other commands have exited', async () => {
     await using dir = await testDir()
     const pipe = join(dir.path, 'pipe')
     await run('mkfifo', [pipe])
-    // `cat` exits only after the test has written to the pipe.
+    // `cat` exits only after the test has written to the pipe, which it does after the other commands.
     const first = run('cat', [pipe])
     await Promise.all(Array.from({ length: 20 }, (_, n) => run('echo', [String(n)])))
     await writeFile(pipe, 'done')
@@ -60,7 +60,7 @@ const made = await mkdir(group, { recursive: true }).then(
 )
 
 describe('a program that outlives the agent', () => {
-  test('starts in its directory and its own session, and its exit is reported', async () => {
+  test('starts in the given directory and in its own session, and its exit is reported', async () => {
     await using dir = await testDir()
     const started = await lasting(dir.path, 'echo here >&2; exec sleep 60')
     expect(await readlink(`/proc/${started?.pid}/cwd`)).toBe(dir.path)
@@ -71,7 +71,7 @@ describe('a program that outlives the agent', () => {
     expect(await started?.ended).toBe('SIGKILL')
   })
 
-  test('fails if it cannot be started', async () => {
+  test('that cannot be started is reported with an error code', async () => {
     await using dir = await testDir()
     const errorFile = join(dir.path, 'errors')
     const start = (program: string, cwd: string) =>
@@ -80,7 +80,7 @@ describe('a program that outlives the agent', () => {
     await expect(start('true', join(dir.path, 'no such directory'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
-  test('reads and writes named pipes, and has a separate file for errors', async () => {
+  test('reads and writes named pipes, and has a separate file for its error output', async () => {
     await using dir = await testDir()
     const [stdin, stdout, errorFile] = ['in', 'out', 'errors'].map(name => join(dir.path, name)) as [
       string,
@@ -90,8 +90,8 @@ describe('a program that outlives the agent', () => {
     await launcher.run('mkfifo', [stdin, stdout])
     const started = await launcher.start?.({
       program: 'sh',
-      // The kernel discards a pipe's content when its last descriptor is closed, so the program must run until its
-      // output is read.
+      // The kernel discards a pipe's content when the pipe's last descriptor is closed, so the program must run until
+      // its output is read.
       args: ['-c', 'read line; echo "$line?"; echo bad >&2; read line'],
       cwd: dir.path,
       env: {},
@@ -107,7 +107,7 @@ describe('a program that outlives the agent', () => {
     expect(await readFile(errorFile, 'utf8')).toBe('bad\n')
   })
 
-  test('outlives the launcher', async () => {
+  test('keeps running when the launcher exits', async () => {
     await using dir = await testDir()
     const other = await openLauncher(cacheDir)
     const errorFile = join(dir.path, 'errors')
@@ -119,7 +119,7 @@ describe('a program that outlives the agent', () => {
   })
 
   test.skipIf(!made)(
-    `starts in its cgroup ${made ? '' : '(skipped: no cgroup2 at /sys/fs/cgroup/unified)'}`,
+    `starts in the given cgroup ${made ? '' : '(skipped: no cgroup2 at /sys/fs/cgroup/unified)'}`,
     async () => {
       await using dir = await testDir()
       const errorFile = join(dir.path, 'errors')
@@ -135,13 +135,13 @@ describe('a program that outlives the agent', () => {
       process.kill(started?.pid ?? 0, 'SIGKILL')
       await started?.ended
       await rmdir(group)
-      // In a container, the path starts with the container's own cgroup.
+      // In a container, the path of a cgroup starts with the container's own cgroup.
       expect(cgroups).toMatch(new RegExp(`^0::(?:/.*)?/${groupName}$`, 'm'))
     },
   )
 })
 
-test('a launcher that has died is restarted', async () => {
+test('a launcher that was killed is started again by the next command', async () => {
   const other = await openLauncher(cacheDir)
   const parent = Number(await other.run('sh', ['-c', 'echo $PPID']))
   const under = other.run('sleep', ['60'])
@@ -151,10 +151,10 @@ test('a launcher that has died is restarted', async () => {
   other.close()
 })
 
-test('an argument with a zero byte is refused', () =>
+test("a program's argument that contains a zero byte is refused", () =>
   expect(() => requestBytes({ id: 1, argv: ['a\0b'], env: {}, input: '' })).toThrow('zero byte'))
 
-test('answers are parsed from partial chunks', () => {
+test('answers of the launcher are parsed from partial chunks', () => {
   const observed: unknown[] = []
   const take = answersOf(answer => observed.push(answer))
   const bytes = Buffer.alloc(42)

@@ -1,7 +1,8 @@
 /**
  * Starts QEMU and the agent's short-lived programs (nft, ip, cp) through a small helper process (launcher.c). Node.js
- * starts a program by fork(2), which copies the page tables of the agent and blocks it meanwhile: 2 ms with 50 MiB, 9
- * ms with 150, 19 ms with 250. Waking a VM took ten such forks. The helper takes 0.2 ms and does not block the agent.
+ * starts a program with fork(2), which copies the agent's page tables and blocks the agent meanwhile: 2 ms with 50 MiB
+ * of memory, 9 ms with 150, 19 ms with 250. Waking a VM took ten such forks. The helper takes 0.2 ms per program and
+ * does not block the agent.
  */
 import { spawn } from 'node:child_process'
 import { Socket } from 'node:net'
@@ -12,31 +13,31 @@ import { CommandError, run } from '../../lib/exec.ts'
 import { nativeProgram } from '../guest/native.ts'
 import { type Answer, answersOf, type Request, requestBytes } from './wire.ts'
 
-/** Runs a program like `run` of src/lib/exec.ts, with the same errors. */
+/** Runs a program and returns its output, as `run` of src/lib/exec.ts does and with the same errors. */
 export type RunCommand = (
   program: string,
   args: readonly string[],
   options?: { readonly input?: string },
 ) => Promise<string>
 
-/** A program that outlives the agent. */
+/** A program to start that outlives the agent. */
 export interface Lasting {
   readonly program: string
   readonly args: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** File for its stderr, and for its stdout unless `stdout` is set. An existing file is replaced. */
+  /** File for the program's stderr, and for its stdout unless `stdout` is set. An existing file is replaced. */
   readonly errorFile: string
   /** Files or named pipes, opened for reading and writing; default: /dev/null and `errorFile`. */
   readonly stdin?: string
   readonly stdout?: string
-  /** Directory of the cgroup to start it in. */
+  /** Directory of the cgroup in which the program starts. */
   readonly cgroup?: string
 }
 
 export interface LastingProcess {
   readonly pid: number
-  /** Resolves with its exit code, or the signal that killed it. Rejects if the launcher exits first. */
+  /** Resolves with the program's exit code, or the signal that killed it. Rejects if the launcher exits first. */
   readonly ended: Promise<number | string>
 }
 
@@ -44,16 +45,16 @@ export interface Launcher {
   readonly run: RunCommand
   /** Starts a program in its own session. @throws Error with a code, such as ENOENT if it is not installed */
   readonly start: ((program: Lasting) => Promise<LastingProcess>) | undefined
-  /** Stops the helper. Programs that it has started keep running. */
+  /** Stops the launcher's helper process. Programs that it has started keep running. */
   close(): void
 }
 
-/** Fallback for hosts without a C compiler. */
+/** Starts programs directly from the agent, on hosts without a C compiler. */
 export const noLauncher: Launcher = { run, start: undefined, close: () => undefined }
 
 /**
- * Compiles the helper. It starts with the first request. If it dies, pending requests fail and the next request
- * restarts it.
+ * Compiles the helper program. Its process starts with the first request. If the process dies, pending requests fail
+ * and the next request starts it again.
  * @throws Error if no C compiler is installed
  */
 export async function openLauncher(cacheDir: string): Promise<Launcher> {
@@ -97,11 +98,11 @@ interface Waiting {
 }
 
 function startHelper(program: string, onGone: () => void): Helper {
-  // Detached, so that a terminal's Ctrl-C does not reach it.
+  // Detached, so that Ctrl-C in a terminal does not end the helper.
   const child = spawn(program, [], { detached: true, stdio: ['pipe', 'pipe', 'ignore'], env: childEnv(program) })
   const waiting = new Map<number, Waiting>()
   let lastId = 0
-  // Pending short-lived programs keep this process alive; running VMMs do not.
+  // Short-lived programs keep the agent's process alive until they end; programs that outlive the agent do not.
   const hold = () => {
     const isWaitedFor = [...waiting.values()].some(({ lasts }) => !lasts)
     for (const part of [child, child.stdin, child.stdout]) {
@@ -119,7 +120,7 @@ function startHelper(program: string, onGone: () => void): Helper {
   child.once('exit', () =>
     gone(new Error('the program launcher has ended: retry the operation, which starts a new one')),
   )
-  child.stdin.on('error', () => undefined) // the exit event reports the end
+  child.stdin.on('error', () => undefined) // ignore errors of stdin: the exit event reports the helper's end
   child.stdout.on(
     'data',
     answersOf(answer => {
@@ -135,7 +136,7 @@ function startHelper(program: string, onGone: () => void): Helper {
     ask(request) {
       const id = ++lastId
       const [started, ended] = [Promise.withResolvers<number>(), Promise.withResolvers<Ended>()]
-      // A caller awaits only one of these promises, so ignore unhandled rejections of the other.
+      // A caller awaits only one of these two promises, so ignore an unhandled rejection of the other.
       for (const { promise } of [started, ended]) promise.catch(() => undefined)
       const bytes = requestBytes({ ...request, id })
       waiting.set(id, { name: request.argv[0] ?? '', lasts: request.errorFile !== undefined, started, ended })

@@ -1,4 +1,4 @@
-/** The requests to launcher.c and its answers. */
+/** The format of requests to launcher.c and of its answers. */
 import { endianness } from 'node:os'
 
 export interface Request {
@@ -7,7 +7,7 @@ export interface Request {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly input: string
   readonly cwd?: string
-  /** Set for a program that outlives the agent: file for its stderr, and for its stdout unless `stdout` is set. */
+  /** Only for a program that outlives the agent: file for its stderr, and for its stdout unless `stdout` is set. */
   readonly errorFile?: string
   readonly stdin?: string
   readonly stdout?: string
@@ -20,7 +20,7 @@ export type Answer =
   | {
       readonly is: 'ended'
       readonly id: number
-      /** Null if a signal killed the program. */
+      /** Exit code of the program; null if a signal killed it. */
       readonly code: number | null
       readonly signal: number
       readonly stdout: string
@@ -39,7 +39,7 @@ function u32(value: number): Buffer {
 export const i32At = (bytes: Buffer, at: number) => (little ? bytes.readInt32LE(at) : bytes.readInt32BE(at))
 const u32At = (bytes: Buffer, at: number) => (little ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at))
 
-/** Encodes a request. @throws Error for a zero byte, which would truncate an argument */
+/** Encodes a request. @throws Error if an argument contains a zero byte, which would truncate it */
 export function requestBytes({ id, argv, env, input, cwd = '', cgroup = '', ...files }: Request): Buffer {
   const { stdin = '', stdout = '', errorFile = '' } = files
   const variables = variablesOf(env)
@@ -51,8 +51,8 @@ export const variablesOf = (env: Request['env']): string[] =>
   Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
 
 /**
- * Encodes a frame: its length, the numbers (u32), the zero-terminated texts, and `rest`.
- * @throws Error for a zero byte in a text
+ * Encodes a frame: its length, the numbers (u32), the texts with a zero byte after each, and `rest`.
+ * @throws Error if a text contains a zero byte
  */
 export function framed(numbers: readonly number[], texts: readonly string[], rest = ''): Buffer {
   if (texts.some(text => text.includes('\0'))) throw new Error('an argument of a program contains a zero byte')
@@ -75,7 +75,7 @@ function parseAnswer(bytes: Buffer): Answer {
   return { is: 'ended', id, code: b === 0 ? a : null, signal: b, stdout, stderr }
 }
 
-/** Parses a stream of chunks into answers. */
+/** Returns a function that takes chunks of the launcher's output and calls `onAnswer` for each answer. */
 export function answersOf(onAnswer: (answer: Answer) => void): (part: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0)
   return part => {

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { readIfExists } from '../../lib/files.ts'
 import { formatLine, parseLine, type StoredLine } from './line.ts'
 
-/** A VM's log lines on disk, in two files. When the newer file is full, one rename discards the older file. */
+/** A VM's log lines on disk, in two files. When the newer file is full, it is renamed and so replaces the older one. */
 export interface LogFile {
   append(lines: readonly StoredLine[]): Promise<void>
   /** Returns all stored lines, oldest first. */
   read(): Promise<StoredLine[]>
-  /** Returns the newest `tail` lines after `afterUs`, oldest first. Parses only those lines. */
+  /** Returns the newest lines after `afterUs`, at most `tail` of them, oldest first. Parses only those lines. */
   newest(tail: number, afterUs: number): Promise<StoredLine[]>
 }
 
@@ -28,7 +28,7 @@ export function logFile(dir: string, maxBytes: number): LogFile {
         ({ size }) => size,
         () => 0,
       )
-      // A crash may have left a partial line, to which the next line must not be appended.
+      // A crash may have left a partial line at the end of the file; a line break keeps the next line separate.
       const data = Buffer.from((first && bytes > 0 ? '\n' : '') + lines.map(formatLine).join(''))
       if (bytes > 0 && bytes + data.length > maxBytes / 2) {
         await rename(current, previous)
@@ -54,7 +54,7 @@ export function logFile(dir: string, maxBytes: number): LogFile {
   }
 }
 
-/** Yields lines from the end of a text. Times only increase from line to line, so a reader may stop early. */
+/** Yields the lines of a text from its end. Times only increase from line to line, so a caller may stop early. */
 function* backwards(text: string): Generator<StoredLine> {
   for (let end = text.length; end > 0; ) {
     const start = text.lastIndexOf('\n', end - 1) + 1

@@ -1,13 +1,13 @@
 export interface LogLimits {
-  /** Disk space for one VM's log. */
+  /** Maximum disk space for one VM's log. */
   readonly maxBytes: number
   readonly linesPerSecond: number
   readonly bytesPerSecond: number
 }
 
 /**
- * Limits lines and bytes with two token buckets that hold two seconds' worth each: bursts pass, sustained floods are
- * dropped.
+ * Limits the lines and bytes per second of a log with two token buckets, which hold the tokens of two seconds. Short
+ * bursts pass; of a sustained flood, lines are dropped.
  */
 export function lineLimit(limits: LogLimits, nowMs: () => number): { take(bytes: number): boolean } {
   const burstSeconds = 2

@@ -2,7 +2,8 @@ import type { LogLine, LogStream, VmLogsAnswer, VmLogsRequest } from '../../cont
 import { encodeLogPage } from '../../contract/log-page.ts'
 
 /**
- * A log line with its position in the guest's numbering. `boot` and `seq` are 0 for lines that the host has written.
+ * A log line with its position in the guest's numbering of lines. `boot` and `seq` are 0 for lines that the host has
+ * written.
  */
 export interface StoredLine extends LogLine {
   readonly boot: number
@@ -24,7 +25,7 @@ export function formatLine({ atUs, stream, boot, seq, line }: StoredLine): strin
 
 const fields = /^(\d+) ([oesb]) (\d+) (\d+) /
 
-/** Returns undefined for a partial line, which a crash may leave. */
+/** Parses a line of the log file. Returns undefined for a partial line, which a crash may leave. */
 export function parseLine(text: string): StoredLine | undefined {
   const match = fields.exec(text)
   const stream = streams.get(match?.[2] ?? '')
@@ -38,12 +39,12 @@ export function toLogLine({ atUs, stream, line }: StoredLine): LogLine {
 }
 
 /**
- * Limit on the lines in one response. A line has at most 16 KiB, and JSON escaping may take six bytes per character, so
- * a response stays far below the 1 MiB of a NATS message.
+ * Limit on the size of the lines in one response. A line has at most 16 KiB, and JSON escaping may take six bytes per
+ * character, so a response stays below the 1 MiB of a NATS message.
  */
 export const answerBytes = 512 * 1024
 
-/** Returns the response to `vm.logs`: as many lines as fit into a message, oldest first. */
+/** Returns the response to a `vm.logs` request: as many lines as fit into a message, oldest first. */
 export const logsAnswer = ({ vmId, events }: VmLogsRequest, lines: readonly StoredLine[]): VmLogsAnswer | Uint8Array =>
   events ? encodeLogPage(lines, { vmId, deploymentId: events.deploymentId }, answerBytes) : firstThatFit(lines)
 

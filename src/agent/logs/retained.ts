@@ -1,6 +1,6 @@
 /**
- * Log files of removed VMs: `<data>/logs/<app>/<vm>/<first us>-<last us>.log`. The oldest files are deleted when they
- * exceed the maximum age, or the disk space for their app or for this host.
+ * Log files of removed VMs: `<data>/logs/<app>/<vm>/<first us>-<last us>.log`. Files are deleted, oldest first, when
+ * they exceed the maximum age, or the maximum disk space of their app or of this host.
  */
 import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,18 +10,18 @@ import type { Segment } from './search.ts'
 
 export interface RetentionLimits {
   readonly maxAgeMs: number
-  /** Limits on the disk space for the removed VMs of one app, and of all apps on this host. */
+  /** Maximum disk space for the logs of removed VMs: of one app, and of all apps on this host. */
   readonly appBytes: number
   readonly hostBytes: number
 }
 
 export interface RetainedLogs {
-  /** Moves the log files of a removed VM to the retained logs. */
+  /** Moves the log files of a removed VM to the directory of retained logs. */
   take(vm: { readonly vmId: string; readonly appId: string }, paths: readonly string[]): Promise<void>
-  /** Oldest first. */
+  /** Returns the retained log files of a VM, oldest first. */
   segments(vmId: string): readonly Segment[]
   forget(appIds: readonly string[]): Promise<void>
-  /** Deletes files beyond the limits. Returns their number. */
+  /** Deletes files that exceed a limit. Returns how many. */
   prune(): Promise<number>
 }
 
@@ -31,7 +31,7 @@ interface Piece extends Segment {
   readonly bytes: number
 }
 
-/** Space that a file counts for at least: one block. */
+/** The least disk space that a file counts for: one block. */
 const leastBytes = 4096
 const fileName = /^(\d{1,16})-(\d{1,16})\.log$/
 
@@ -41,7 +41,7 @@ export async function openRetainedLogs(
   nowMs: () => number,
 ): Promise<RetainedLogs> {
   await mkdir(root, { recursive: true, mode: 0o700 })
-  /** Sorted by the time of the last line, oldest first. */
+  /** The retained files, sorted by the time of their last line, oldest first. */
   let pieces = await load(root)
   const ofVm = new Map<string, Piece[]>()
   for (const piece of pieces) index(piece)
@@ -78,7 +78,7 @@ export async function openRetainedLogs(
         await mkdir(dir, { recursive: true, mode: 0o700 })
         const { firstUs, lastUs, bytes } = found
         const piece = { vmId, appId, firstUs, lastUs, bytes, path: join(dir, `${firstUs}-${lastUs}.log`) }
-        // Added before the files are moved, so that a search always finds the lines in one of the two places.
+        // Added before the file is moved, so that a search finds the lines in either the old or the new place.
         pieces.push(piece)
         index(piece)
         await rename(path, piece.path)
@@ -95,7 +95,8 @@ export async function openRetainedLogs(
 }
 
 /**
- * Returns the files beyond the limits, newest first. @param pieces sorted by the time of the last line, oldest first
+ * Returns the files that exceed a limit, newest first.
+ * @param pieces sorted by the time of the last line, oldest first
  */
 export function excess<P extends { readonly appId: string; readonly bytes: number; readonly lastUs: number }>(
   pieces: readonly P[],

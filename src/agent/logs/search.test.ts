@@ -32,7 +32,7 @@ async function take(logs: RetainedLogs, dir: string, vmId: string, texts: readon
   await logs.take({ vmId, appId }, paths)
 }
 
-/** Searches page by page to the end. Returns time and VM of each line, and the number of pages. */
+/** Searches page by page to the end. Returns time and VM of each line found, and the number of pages. */
 async function pages(search: LogSearch, files: FilesOf, mostScanned?: number) {
   const keys: LogKey[] = []
   let from: LogKey | undefined
@@ -51,7 +51,7 @@ test.each(['oldest', 'newest'] as const)(
   async order => {
     await using dir = await testDir()
     const logs = await retained(dir.path)
-    // Some lines have equal times, VM a has two files, and VM c begins long after the others have ended.
+    // Some lines have equal times, VM a has two files, and the lines of VM c begin long after all other lines.
     await take(logs, dir.path, 'a', [textOf(3000, n => 10 + 2 * n), textOf(2000, n => 6010 + 2 * n)])
     await take(logs, dir.path, 'b', [textOf(4000, n => 10 + 3 * n)])
     await take(logs, dir.path, 'c', [textOf(10, n => 90_000 + n)])
@@ -64,7 +64,7 @@ test.each(['oldest', 'newest'] as const)(
 )
 
 test.each(['oldest', 'newest'] as const)(
-  'a search for rare text in large files is split into several requests, %s first',
+  'a search for rare text in large log files is split into several requests, %s lines first',
   async order => {
     await using dir = await testDir()
     const logs = await retained(dir.path)
@@ -79,7 +79,7 @@ test.each(['oldest', 'newest'] as const)(
 )
 
 test.each(['oldest', 'newest'] as const)(
-  'a search for a time range in the middle of a file does not read all of it, %s first',
+  'a search for a time range in the middle of a log file does not read the whole file, %s first',
   async order => {
     await using dir = await testDir()
     const logs = await retained(dir.path)
@@ -91,7 +91,7 @@ test.each(['oldest', 'newest'] as const)(
   },
 )
 
-test('a search reads each file of a running VM once, even if the file is renamed meanwhile', async () => {
+test('a search reads each log file of a running VM once, even if the file is renamed meanwhile', async () => {
   await using dir = await testDir()
   await writeFile(join(dir.path, 'log.new'), `${textOf(5, n => 10 + n)}99 o 1`)
   const open = [join(dir.path, 'log.new'), join(dir.path, 'log.new')]
@@ -99,7 +99,7 @@ test('a search reads each file of a running VM once, even if the file is renamed
   expect(found.lines).toHaveLength(5)
 })
 
-test('a search finds the lines of a VM that is removed while the search looks for its files', async () => {
+test('a search finds the lines of a VM that is removed while the search lists its files', async () => {
   await using dir = await testDir()
   const logs = await retained(dir.path)
   let looks = 0
@@ -111,7 +111,7 @@ test('a search finds the lines of a VM that is removed while the search looks fo
   expect([found.lines.length, looks]).toEqual([5, 2])
 })
 
-test('a search response stays below the size of a bus message, and the next page continues after its last line', async () => {
+test('a search response is smaller than a bus message, and the next page continues after the last line of the response', async () => {
   await using dir = await testDir()
   const logs = await retained(dir.path)
   await take(logs, dir.path, 'a', [textOf(200, n => 10 + n, 16_000)])
@@ -122,7 +122,7 @@ test('a search response stays below the size of a bus message, and the next page
   expect(keys).toHaveLength(200)
 })
 
-test('a search filters lines by stream and by text, ignoring case', async () => {
+test('a search filters log lines by stream and by text, ignoring case', async () => {
   await using dir = await testDir()
   const logs = await retained(dir.path)
   const text = [
@@ -152,14 +152,14 @@ test('retained logs survive a restart, and are deleted with their app', async ()
   expect([third.segments('a').length, third.segments('b').length]).toEqual([0, 1])
 })
 
-test('the oldest retained logs are deleted beyond the maximum age, or the disk space for their app or host', async () => {
+test('the oldest retained logs are deleted when they exceed the maximum age, or the disk space for their app or host', async () => {
   const piece = (appId: string, lastUs: number, bytes = 10_000) => ({ appId, lastUs, bytes })
   const pieces = [piece('a', 1e6), piece('b', 2e6), piece('a', 3e6), piece('a', 4e6, 1)]
   const gone = (given: Partial<typeof limits>) =>
     excess(pieces, { ...limits, ...given }, 5_000).map(({ lastUs }) => lastUs / 1e6)
   expect(gone({})).toEqual([])
   expect(gone({ maxAgeMs: 2_500 })).toEqual([2, 1])
-  // A small file counts as one block.
+  // A file smaller than one block counts as one block.
   expect(gone({ appBytes: 14_096 })).toEqual([1])
   expect(gone({ appBytes: 14_095 })).toEqual([3, 1])
   expect(gone({ hostBytes: 24_100 })).toEqual([1])

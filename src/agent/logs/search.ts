@@ -14,7 +14,7 @@ export interface Segment {
 
 /** All log files of one VM. */
 export interface LogFiles {
-  /** Files that may still grow or be renamed, newest first. */
+  /** Paths of files that may still grow or be renamed, newest first. */
   readonly open: readonly string[]
   readonly closed: readonly Segment[]
 }
@@ -24,24 +24,23 @@ export type FilesOf = (vmId: string) => Promise<LogFiles>
 interface Source {
   readonly vmId: string
   readonly path: string
-  /** Undefined until the search reaches the time of the file's first line, and opens it. */
+  /** Undefined until the search reaches the time of the file's first line; then the file is opened. */
   file: FileHandle | undefined
   blocks?: AsyncGenerator<Block>
-  /** Matching lines that were read but not returned yet, in order. */
+  /** Matching lines that were read from the file and not returned yet, in the order of the search. */
   lines: StoredLine[]
-  /** The search has read all lines of the file up to this time. */
+  /** All lines of the file up to this time, in the order of the search, have been read. */
   readUs: number
 }
 
-/** `waiting` holds the files that were not read yet; the one that is needed first is the last element. */
+/** The log files of a search. `waiting` holds those that were not read yet; its last element is the next to read. */
 interface Sources {
   readonly active: Source[]
   readonly waiting: Source[]
 }
 
 /**
- * Limit on the bytes that one request reads, which takes about 0.1 s. A search for rare text continues with the next
- * request.
+ * Limit on the bytes that one request reads, which takes about 0.1 s. A search for rare text needs several requests.
  */
 const mostBytes = 32 * 1024 * 1024
 
@@ -74,11 +73,11 @@ export async function searchLogs(
   }
 }
 
-/** Opens each file once, even if it is renamed between two listings of its directory. */
+/** Opens each file only once, even if the file is renamed between two listings of its directory. */
 function openFiles() {
   const opened = new Map<string, FileHandle>()
   return {
-    /** Returns undefined if the file does not exist, or is already open. */
+    /** Opens the file. Returns undefined if it does not exist or is already open. */
     async open(path: string): Promise<FileHandle | undefined> {
       const file = await openIfExists(path)
       if (!file) return undefined
@@ -113,14 +112,14 @@ async function sourcesOf(search: LogSearch, filesOf: FilesOf, files: OpenFiles):
       if (file) waiting.push({ ...source(vmId, path, 0, range.beforeUs), file })
       isOpen ||= file !== undefined
     }
-    // If the VM was removed since the first listing, its files are among the closed ones now.
+    // If the VM was removed after its files were listed, the files are now closed ones: list them again.
     for (const { path, firstUs, lastUs } of isOpen || open.length === 0 ? closed : (await filesOf(vmId)).closed)
       if (lastUs > range.afterUs && firstUs < range.beforeUs) waiting.push(source(vmId, path, firstUs, lastUs))
   }
   return { active: [], waiting: waiting.sort((a, b) => compareKeys(search.order, position(b), position(a))) }
 }
 
-/** Returns the requested time range, starting where the previous page ended. */
+/** Returns the requested time range; it starts where the previous page has ended. */
 function rangeOf({ order, afterUs, beforeUs, from }: LogSearch) {
   if (!from) return { order, afterUs, beforeUs }
   return order === 'newest'
@@ -130,7 +129,7 @@ function rangeOf({ order, afterUs, beforeUs, from }: LogSearch) {
 
 const position = ({ vmId, lines, readUs }: Source): LogKey => ({ vmId, atUs: lines[0]?.atUs ?? readUs })
 
-/** Returns the source with the next line in the order of the search. */
+/** Returns the file that has the next line in the order of the search. */
 function first({ order }: LogSearch, { active, waiting }: Sources): Source | undefined {
   let best = waiting.at(-1)
   for (const source of active) if (!best || compareKeys(order, position(source), position(best)) <= 0) best = source

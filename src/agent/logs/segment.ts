@@ -1,28 +1,28 @@
 /**
- * Reads a log file in either direction, one block at a time, which limits memory use and does not block the event loop.
+ * Reads a log file in either direction, one block at a time. This limits memory use and does not block the event loop.
  */
 import { type FileHandle, open } from 'node:fs/promises'
 import type { LogOrder } from '../../contract/agent.ts'
 import { parseLine, type StoredLine } from './line.ts'
 
-/** Larger than the longest line: 16,384 characters of up to three bytes. */
+/** Size of a block: larger than the longest line, which has 16,384 characters of up to three bytes. */
 const blockBytes = 64 * 1024
 const newline = 0x0a
 
 export interface LogRange {
   readonly order: LogOrder
-  /** Only lines after this time and before `beforeUs` are read. */
+  /** Reads only lines after this time and before `beforeUs`. */
   readonly afterUs: number
   readonly beforeUs: number
 }
 
 export interface Block {
-  /** In the order of the range (oldest or newest first). */
+  /** Lines of the block in the order of the range (oldest or newest first). */
   readonly lines: readonly StoredLine[]
   readonly bytes: number
 }
 
-/** Yields the lines of a file in the range. Times in a file only increase. */
+/** Yields the file's lines in the range, block by block. Times in a file only increase. */
 export async function* blocks(file: FileHandle, range: LogRange): AsyncGenerator<Block> {
   const { size } = await file.stat()
   if (range.order === 'oldest') yield* forwards(file, size, range)
@@ -49,7 +49,7 @@ export async function boundsOf(file: FileHandle): Promise<{ firstUs: number; las
   return firstUs === undefined || lastUs === undefined ? undefined : { firstUs, lastUs }
 }
 
-/** Returns the newest `tail` lines after `afterUs`, oldest first. @param segments oldest first */
+/** Returns the newest lines after `afterUs`, at most `tail` of them, oldest first. @param segments oldest first */
 export async function newestOf(
   segments: ReadonlyArray<{ readonly path: string }>,
   tail: number,
@@ -84,13 +84,13 @@ async function* backwards(file: FileHandle, size: number, range: LogRange): Asyn
     const start = Math.max(0, end - blockBytes)
     const block = await read(file, start, end)
     if (block.length === 0) return
-    // The block's first line began in the block before, so it is read with that one.
+    // The first line of this block began in the block before it, and is read with that block.
     const from = start === 0 ? 0 : block.indexOf(newline) + 1
     const to = block.lastIndexOf(newline) + 1
     const lines = linesOf(block.subarray(from, to))
     yield { lines: within(lines, range).reverse(), bytes: block.length }
     if ((lines[0]?.atUs ?? Number.POSITIVE_INFINITY) <= range.afterUs) return
-    // A block without a line break is damaged. Continue with the block before it.
+    // A block without a line break is damaged; continue with the block before it.
     end = start === 0 ? 0 : from === 0 || start + from >= end ? start : start + from
   }
 }
@@ -109,9 +109,9 @@ const within = (lines: readonly StoredLine[], { afterUs, beforeUs }: LogRange) =
   lines.filter(({ atUs }) => atUs > afterUs && atUs < beforeUs)
 
 /**
- * Finds the offset of a time in the file by binary search, with an accuracy of two blocks. `before`: an offset that no
- * later line precedes; `after`: one that no earlier line follows. The offset is the start of a line or an end of the
- * file.
+ * Finds the offset of a time in the file by binary search, with an accuracy of two blocks. `before`: all lines before
+ * the offset are at or before the time; `after`: all lines from the offset on are at or after the time. The offset is
+ * the start of a line, or the start or end of the file.
  */
 async function seek(file: FileHandle, size: number, timeUs: number, side: 'before' | 'after'): Promise<number> {
   let low = 0
@@ -119,7 +119,7 @@ async function seek(file: FileHandle, size: number, timeUs: number, side: 'befor
   for (let left = 40; left > 0 && high - low > 2 * blockBytes; left--) {
     const middle = Math.floor((low + high) / 2)
     const line = await lineAfter(file, middle)
-    // The file is damaged at this position. The bounds found so far are valid nevertheless.
+    // The file is damaged at this offset. The bounds found so far are still correct.
     if (!line || line.start >= high) break
     const isEarly = side === 'before' ? line.atUs <= timeUs : line.atUs < timeUs
     if (isEarly) low = line.start

@@ -39,7 +39,7 @@ test('times of lines strictly increase, batches have at most 256 lines, and line
   expect(times.every((at, i) => i === 0 || at > (times[i - 1] ?? 0))).toBe(true)
 })
 
-test("the position in the guest's numbering survives a restart and a partial last line", async () => {
+test("after a restart and a partial last line, a log continues at its position in the guest's numbering", async () => {
   await using dir = await testDir()
   const first = open(dir.path)
   first.log.frames(1, frames(1, 9), () => undefined)
@@ -52,13 +52,13 @@ test("the position in the guest's numbering survives a restart and a partial las
   await log.lastSeq(2)
   log.frames(2, frames(8, 8), () => undefined)
   await log.flush()
-  expect(batches[0]?.dropped).toBe(3) // 5, 6 and 7 were lost in the guest
+  expect(batches[0]?.dropped).toBe(3) // The guest has lost the lines 5, 6 and 7.
   const stored = await log.read({ tail: 100, afterUs: 0 })
   expect(stored.at(-1)).toMatchObject({ boot: 2, seq: 8 })
   expect(batches[0]?.lines[0]?.atUs).toBeGreaterThan(stored.at(-2)?.atUs ?? Number.POSITIVE_INFINITY)
 })
 
-test("a log's disk space is limited, and the newest lines are retained", async () => {
+test("the disk space of a VM's log is limited, and the newest lines are retained", async () => {
   await using dir = await testDir()
   const { log } = open(dir.path, { ...wide, maxBytes: 8192 })
   for (let n = 0; n < 200; n++) {
@@ -74,7 +74,7 @@ test("a log's disk space is limited, and the newest lines are retained", async (
   expect(await log.read({ tail: 9, afterUs: kept.at(-2)?.atUs ?? 0 })).toEqual(kept.slice(-1))
 })
 
-test('lines beyond the rate limit are dropped and counted, and later lines are stored again', async () => {
+test('log lines beyond the rate limit are dropped and counted, and later lines are stored again', async () => {
   await using dir = await testDir()
   let now = 1_000
   const { log, batches } = open(dir.path, { ...wide, linesPerSecond: 10 }, () => now)
@@ -88,7 +88,7 @@ test('lines beyond the rate limit are dropped and counted, and later lines are s
   expect([batches[1]?.lines.length, batches[1]?.dropped]).toEqual([10, 40])
 })
 
-test('the newest lines after a given time are read from both log files, without partial lines', async () => {
+test('the newest lines after a given time are read from both log files of a VM, without partial lines', async () => {
   await using dir = await testDir()
   const { log } = open(dir.path, { ...wide, maxBytes: 8192 })
   for (let n = 1; n <= 100; n++) {
@@ -105,7 +105,7 @@ test('the newest lines after a given time are read from both log files, without 
   expect(await log.read({ tail: 0, afterUs: 0 })).toEqual([])
 })
 
-test('a response with log lines stays below the 1 MiB of a bus message, and indicates whether there are more lines', () => {
+test('a response with log lines is smaller than the 1 MiB of a bus message, and says whether there are more lines', () => {
   const lines = Array.from({ length: 200 }, (_, n) => ({
     ...({ atUs: n, stream: 'stdout', boot: 1, seq: n } as const),
     line: '\u0001'.repeat(16_384),

@@ -9,38 +9,39 @@ export interface VmLogDeps {
   readonly vmId: string
   readonly dir: string
   readonly limits: LogLimits
-  /** Stream for all lines of the log; default: the stream that each line came from. */
+  /** Stream that all lines of the log get; default: the stream that each line came from. */
   readonly stream?: LogStream
   readonly publish: (batch: Omit<LogBatch, 'deploymentId'>) => Promise<void>
   readonly onError: (error: unknown) => void
   readonly nowMs: () => number
 }
 
-/** One VM's log: limited in disk space and rate, published in batches. */
+/** The log of one VM: limited in disk space and rate, and published in batches. */
 export interface VmLog {
   /** Adds a line of the host to the VM's log. */
   say(line: string): void
   /**
-   * Adds lines of the guest. Calls `ack` with the last frame's seq once this frame and all earlier ones are on disk.
+   * Adds lines of the guest. Calls `ack` with the number of the last frame once this frame and all earlier ones are on
+   * disk.
    */
   frames(boot: number, frames: readonly Frame[], ack: (seq: number) => void): void
   /**
-   * Accepts any number for the guest's next line in this boot, because the VM was restored from a snapshot or came from
-   * another host.
+   * Accepts any number for the guest's next line in this boot, because the guest was restored from a snapshot or came
+   * from another host.
    */
   join(boot: number): void
-  /** Returns the seq of the last frame of this boot that is on disk; 0 if there is none. */
+  /** Returns the number of the last frame of this boot that is on disk; 0 if none is. */
   lastSeq(boot: number): Promise<number>
   read(request: Pick<VmLogsRequest, 'tail' | 'afterUs'>): Promise<StoredLine[]>
-  /** Resolves once all lines added so far are on disk and published. */
+  /** Resolves once all lines added so far are on disk and published on the bus. */
   flush(): Promise<void>
 }
 
 const batchLines = 256
-/** Delay of a batch: long enough to batch a busy log, short enough for live viewing. */
+/** How long lines wait for others in their batch: long enough to batch a busy log, short enough for live viewing. */
 const batchMs = 40
 const maxLineChars = 16_384
-/** Limit on the lines that one gap counts as lost, because the guest chooses the sequence numbers. */
+/** Limit on the lines that one gap in the numbering counts as lost, because the guest chooses the numbers. */
 const mostLost = 1_000_000
 
 export function vmLog(deps: VmLogDeps): VmLog {
@@ -90,7 +91,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
     say: line => add('system', line, 0, 0, 0),
     frames(boot, frames, ack) {
       for (const frame of frames) {
-        // A gap in the guest's numbering means that its ring buffer overflowed before the agent read it.
+        // A gap in the guest's numbering means that the guest's ring buffer overflowed before the agent read it.
         const expected = nextSeq?.boot === boot ? nextSeq.seq : joined === boot ? frame.seq : 1
         dropped += Math.min(mostLost, Math.max(0, frame.seq - expected))
         nextSeq = { boot, seq: frame.seq + 1 }
@@ -126,8 +127,8 @@ interface Work {
 }
 
 /**
- * Writes lines to disk, lets the guest discard them, and then publishes them. A crash in between neither loses nor
- * repeats a line on disk.
+ * Writes lines to disk, lets the guest discard them, and then publishes them. A crash at any point neither loses a line
+ * nor stores it twice.
  */
 async function store(deps: VmLogDeps, file: LogFile, { lines, acks, dropped }: Work): Promise<void> {
   if (lines.length > 0) await file.append(lines)

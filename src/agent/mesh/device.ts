@@ -10,14 +10,14 @@ import { writeFileAtomic } from '../../lib/files.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import type { MeshKey } from './keys.ts'
 
-/** Bytes of the IPv6, UDP and WireGuard headers and of the authentication tag in each packet. */
+/** Size of the headers (IPv6, UDP, WireGuard) and of the authentication tag of each packet. */
 const overheadBytes = 80
 const defaultMtu = 1500
-/** Interval of keepalive packets, which keep NAT mappings on the path alive. */
+/** Interval of keepalive packets, which keep NAT mappings between the hosts alive. */
 const keepaliveSeconds = 25
 /**
- * Route metric. It is high, so that other routes to the same network, such as those to this host's VMs, take
- * precedence.
+ * Metric of the mesh's routes. It is high, so that other routes to the same network, such as those to this host's VMs,
+ * take precedence.
  */
 const routeMetric = 4096
 
@@ -42,14 +42,14 @@ export interface PeerCounters {
   readonly txBytes: number
 }
 
-/** Creates the device unless it exists. @throws Error that names the missing program */
+/** Creates the WireGuard device unless it exists. @throws Error that names the missing program */
 export async function openDevice(name: string, endpointHost: string): Promise<void> {
   if (!(await hasProgram('wg'))) throw new Error('the mesh needs the wg program: apt-get install wireguard-tools')
   if (!(await exists(name))) await makeDevice(name)
   await run('ip', ['link', 'set', name, 'mtu', String(underlayMtu(endpointHost) - overheadBytes), 'up'])
 }
 
-/** Removes the device. Unless this is called, the device outlives the agent, as VMs do. */
+/** Removes the device. Without this call, the device outlives the agent, as VMs do. */
 export const removeDevice = (name: string) => run('ip', ['link', 'del', name]).catch(() => undefined)
 
 async function makeDevice(name: string): Promise<void> {
@@ -59,16 +59,14 @@ async function makeDevice(name: string): Promise<void> {
     if (!(error instanceof CommandError)) throw error
     if (!(await hasProgram('wireguard-go')))
       throw new Error('this kernel has no WireGuard: apt-get install wireguard-go', { cause: error })
-    // wireguard-go becomes a daemon once the device exists. The variable suppresses its advice to use the kernel
-    // module.
+    // wireguard-go becomes a daemon once the device exists. The variable disables its advice to use the kernel module.
     await run('wireguard-go', [name], { env: { WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD: '1' } })
   }
 }
 
 /**
  * Sets exactly these peers, addresses and routes. Sessions with unchanged peers continue.
- * @param file where the configuration is written (0600). It contains the private key, which must not appear in
- * arguments.
+ * @param file path for the configuration (mode 0600): it contains the private key, which must not appear in arguments
  */
 export async function configureDevice(name: string, file: string, state: DeviceState): Promise<void> {
   await writeFileAtomic(file, configuration(state), { mode: 0o600, durable: false })
@@ -109,8 +107,8 @@ async function setAddress(name: string, address: string): Promise<void> {
 const Routes = Type.Array(Type.Object({ dst: Type.String(), metric: Type.Optional(Type.Integer()) }))
 
 /**
- * Routes three kinds of networks to the device: the /64s of hosts, the /64s of projects with VMs elsewhere, and the
- * guest networks of other hosts. WireGuard then chooses the peer.
+ * Routes three kinds of networks to the device: the /64s of hosts, the /64s of projects that have VMs on other hosts,
+ * and the guest networks of other hosts. WireGuard then chooses the peer.
  */
 async function setRoutes(name: string, { address, gateway4, peers }: DeviceState): Promise<void> {
   const ipv6 = [address, ...peers.flatMap(peer => peer.vmAddresses)].map(subnetOf)
@@ -144,9 +142,9 @@ function subnetOf(address: string): string {
   return formatCidr(network)
 }
 
-/** Returns the state of each peer by its public key. */
+/** Returns what the device reports about each peer, by the peer's public key. */
 export async function peerCounters(name: string): Promise<ReadonlyMap<string, PeerCounters>> {
-  // The first line describes the device itself, including its private key, and is ignored.
+  // The first line describes the device itself, including its private key; ignore it.
   const [, ...lines] = (await run('wg', ['show', name, 'dump'])).trim().split('\n')
   return new Map(
     lines.map(line => {
@@ -158,7 +156,7 @@ export async function peerCounters(name: string): Promise<ReadonlyMap<string, Pe
   )
 }
 
-/** Returns the MTU of the network device that has the address. */
+/** Returns the MTU of the network device that has this address. */
 function underlayMtu(host: string): number {
   const found = Object.entries(networkInterfaces()).find(([, all]) => all?.some(one => one.address === host))
   return found ? Number(readFileSync(`/sys/class/net/${found[0]}/mtu`, 'utf8')) : defaultMtu

@@ -2,13 +2,13 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { stat } from 'node:fs/promises'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 
-/** A WireGuard key pair (Curve25519) in base64, like WireGuard's tools write it. */
+/** A WireGuard key pair (Curve25519) in base64, as WireGuard's tools write it. */
 export interface MeshKey {
   readonly privateKey: string
   readonly publicKey: string
 }
 
-/** DER bytes that precede the 32 bytes of a raw private key in PKCS #8 (RFC 8410 7). */
+/** The DER bytes before the 32 bytes of a raw private key in PKCS #8 (RFC 8410 7). */
 const pkcs8Head = Buffer.from('302e020100300506032b656e04220420', 'hex')
 const rawBytes = 32
 
@@ -18,7 +18,7 @@ export async function openKey(file: string): Promise<MeshKey> {
   return text ? keyOf(text) : newKey(file)
 }
 
-/** Replaces the host's key pair. */
+/** Creates a new key pair for the host and stores it in the file. */
 export async function newKey(file: string): Promise<MeshKey> {
   const { privateKey } = generateKeyPairSync('x25519')
   const raw = privateKey.export({ type: 'pkcs8', format: 'der' }).subarray(-rawBytes).toString('base64')
@@ -26,12 +26,12 @@ export async function newKey(file: string): Promise<MeshKey> {
   return keyOf(raw)
 }
 
-/** Returns the age of the key. */
+/** Returns the age of the key in the file. */
 export async function keyAgeMs(file: string, nowMs: number): Promise<number> {
   return nowMs - (await stat(file)).mtimeMs
 }
 
-/** Derives the public key. @throws Error when the text is not a key; the message does not contain the text */
+/** Derives the public key from the private key. @throws Error when the text is no key; the message omits the text */
 function keyOf(privateKey: string): MeshKey {
   const raw = Buffer.from(privateKey, 'base64')
   if (raw.length !== rawBytes)

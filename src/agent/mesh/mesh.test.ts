@@ -1,4 +1,4 @@
-/** Two hosts in network namespaces with a guest behind each, and a real WireGuard tunnel between them. */
+/** Tests the mesh: two hosts in network namespaces, a guest behind each, and a real WireGuard tunnel between them. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -86,7 +86,7 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     const vmAddresses = [of.nic.guest.ip6 ?? '']
     return { hostId: of.id, publicKey, endpoint, address: of.address, vmAddresses, ...(ipv4 ? { ipv4 } : {}) }
   }
-  /** Sends each host its peers, as the control plane does when a key or a VM changes. */
+  /** Sends each host its peers, as the control plane does when a key or a VM has changed. */
   const introduce = async () => {
     await one.ask('apply', { address: one.address, peers: [await peer(two)] })
     await two.ask('apply', { address: two.address, peers: [await peer(one)] })
@@ -103,7 +103,7 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
   }, 120_000)
   afterAll(() => stack.disposeAsync())
 
-  it('carries a TCP stream between VMs, with packets of maximum size', async () => {
+  it('carries a TCP stream between VMs on two hosts, with packets of maximum size', async () => {
     const bytes = 8 << 20
     const to = { host: two.nic.guest.ip6 ?? '', port: 8080 }
     expect(await one.guest.stream(to, bytes)).toBe(`got ${bytes}`)
@@ -113,7 +113,7 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     expect(observed?.latencyMs).toBeLessThan(1_000)
   })
 
-  it("encrypts a VM's traffic, which is only readable inside the tunnel", async () => {
+  it("encrypts a VM's traffic, which is readable only inside the tunnel", async () => {
     const said = Buffer.alloc(64, 'x')
     const captured = async (device: string) => {
       const options = ['-i', device, '-U', '-s', '0', '-w', '-']
@@ -122,7 +122,7 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
       })
       const chunks: Buffer[] = []
       capture.stdout.on('data', chunk => chunks.push(chunk))
-      await until(() => chunks.length > 0, { what: 'tcpdump listens' }) // the header of its file
+      await until(() => chunks.length > 0, { what: 'tcpdump listens' }) // tcpdump prints the header of its file first
       await one.guest.stream({ host: two.nic.guest.ip6 ?? '', port: 8080 }, 100_000)
       await until(() => Buffer.concat(chunks).length > 100_000, { what: 'the packets were seen' })
       capture.kill()
@@ -132,7 +132,7 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     expect((await captured('eth0')).includes(said)).toBe(false)
   })
 
-  it('reports a peer as unreachable within five seconds of a partition, and as reachable afterwards', async () => {
+  it('reports a peer as unreachable within five seconds of a partition, and later as reachable again', async () => {
     await one.place.ip('link', 'set', 'eth0', 'down')
     const startedMs = performance.now()
     await until(async () => (await latency(one)) === null && (await latency(two)) === null, {
@@ -144,7 +144,7 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     expect(await two.guest.reaches({ host: one.nic.guest.ip6 ?? '', port: 8080 })).toBe(true)
   })
 
-  it("replaces a host's key without breaking a stream", async () => {
+  it("replaces a host's key without breaking a TCP stream", async () => {
     const before = await one.observed()
     const bytes = 64 << 20
     const streaming = one.guest.stream({ host: two.nic.guest.ip6 ?? '', port: 8080 }, bytes)
@@ -164,7 +164,7 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     expect(await run('ps', ['-eo', 'args'])).not.toContain(key)
   })
 
-  it("lets the gateway of another host connect to the app's port only", async () => {
+  it("lets the gateway of another host connect to the app's port, and to no other port of a guest", async () => {
     const to = { host: two.nic.guest.ip6 ?? '', from: one.address }
     await two.guest.listen(9090)
     await one.place.listen(1)
@@ -173,7 +173,8 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     expect(await one.place.reaches({ ...to, port: 8080 })).toBe(true)
     expect(await one.place.blocked({ ...to, port: 9090 })).toBe(true)
 
-    // The same over IPv4, on which most programs listen. The kernel chooses the source address, as for a real gateway.
+    // The same test over IPv4, on which most programs listen. The kernel chooses the source address, as for a real
+    // gateway.
     const to4 = { host: two.nic.guest.ip, port: 8080 }
     expect(await one.place.blocked(to4)).toBe(true)
     await two.ask('gateways', [one.address, (await one.observed()).ipv4?.gateway])
@@ -192,10 +193,10 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
 })
 
 it.each(['192.0.2.1', '192.0.2.1:0', ':51820', '2001:db8::1:51820', '192.0.2.1:70000'])(
-  '%s is not a valid endpoint',
+  'parseEndpoint refuses %s',
   text => expect(() => parseEndpoint(text)).toThrow('is not an address and UDP port'),
 )
-it('an endpoint may have an IPv6 address', () =>
+it('parseEndpoint accepts an IPv6 address in brackets', () =>
   expect(parseEndpoint('[2001:db8::1]:51820')).toEqual({ host: '2001:db8::1', port: 51_820 }))
 
 function requests(running: ChildProcess): (verb: string, data?: unknown) => Promise<unknown> {

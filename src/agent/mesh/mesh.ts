@@ -11,11 +11,11 @@ import { type Prober, startProber } from './prober.ts'
 export interface MeshOptions {
   readonly dataDir: string
   readonly device: string
-  /** `host:port` (UDP) under which other hosts reach this one. */
+  /** `host:port` (UDP) at which other hosts reach this one. */
   readonly endpoint: string
-  /** Returns this host's guest network, for gateways on other hosts. It may change, so `apply` calls this each time. */
+  /** Returns this host's guest network, for gateways on other hosts. Each `apply` calls this, because it may change. */
   readonly ipv4: () => HostIpv4 | undefined
-  /** Maximum age of a key before it is replaced. */
+  /** Maximum age of the mesh key; after it, the key is replaced. */
   readonly rotateAfterMs: number
   readonly onError: (error: unknown) => void
 }
@@ -24,7 +24,7 @@ export interface Mesh {
   /** Configures the peers that the control plane sends. Idempotent. */
   apply(view: Pick<HostNetwork, 'address' | 'peers'>): Promise<void>
   observed(): Promise<NonNullable<NetworkObserved['mesh']>>
-  /** Replaces the key. Other hosts get the new public key after this host's next heartbeat. */
+  /** Replaces the host's mesh key. Other hosts get the new public key after this host's next heartbeat. */
   rotate(): Promise<void>
   /** Stops probes and key rotation. The device and its tunnels outlive the agent, as VMs do, unless `remove` is set. */
   stop(options?: { readonly remove?: boolean }): Promise<void>
@@ -34,7 +34,7 @@ const rotationCheckMs = 60_000
 
 /**
  * Opens this host's end of the mesh. The key pair is generated on this host, and only the public key is reported.
- * @throws Error that names what the host lacks
+ * @throws Error that names what is missing on the host
  */
 export async function openMesh(options: MeshOptions): Promise<Mesh> {
   const { device, endpoint } = options
@@ -96,13 +96,13 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
 
 const unknown: PeerCounters = { lastHandshakeAtMs: null, rxBytes: 0, txBytes: 0 }
 
-/** Returns the address in the notation that sockets use for a sender. */
+/** Returns the address in the notation in which sockets report a sender's address. */
 function canonical(address: string): string {
   const ip = parseIp(address)
   return ip ? formatIp(ip) : address
 }
 
-/** Parses an endpoint such as `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
+/** Parses an endpoint such as `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error if it is invalid */
 export function parseEndpoint(text: string): { readonly host: string; readonly port: number } {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)

@@ -4,14 +4,14 @@ import { once } from 'node:events'
 /** UDP port on which hosts answer probes from other hosts, on their mesh addresses. */
 const probePort = 51_821
 const everyMs = 500
-/** A peer that did not answer a probe for this long counts as unreachable. */
+/** A peer that has not answered a probe for this long counts as unreachable. */
 export const silentMs = 2_500
 const headBytes = 17
 
 /** Measures the round-trip time to each peer through the tunnel, and answers the peers' probes. */
 export interface Prober {
   setPeers(addresses: readonly string[]): void
-  /** Latest round-trip time, ms; null if the peer is unreachable. */
+  /** Returns the latest round-trip time to the peer in ms; null if the peer is unreachable. */
   latencyMs(address: string): number | null
   stop(): void
 }
@@ -74,14 +74,15 @@ function heard(link: Link | undefined, message: Buffer): void {
   if (!link) return
   const nowMs = performance.now()
   const latencyMs = nowMs - message.readDoubleBE(9)
-  // Reject forged replies: the clock is monotonic, and only this process knows its value.
+  // Refuse forged replies. The clock is monotonic, and only this process knows its value.
   if (latencyMs < 0 || latencyMs > silentMs || message.readDoubleBE(1) > link.sent) return
   link.answeredAtMs = nowMs
   link.latencyMs = Math.round(latencyMs * 100) / 100
 }
 
 /**
- * Sends a message. Ignores errors such as a missing route or device, because the missing reply shows in the latency.
+ * Sends a message. Ignores errors such as a missing route or device: the reply is then missing, and the peer becomes
+ * unreachable.
  */
 function send(socket: Socket, message: Buffer, to: string): void {
   socket.send(message, probePort, to, () => undefined)

@@ -5,17 +5,17 @@
 import { type AgentAddresses, agentAddresses, usablePairs } from './addresses.ts'
 
 export interface AddressBook {
-  /** The address range in use now. */
+  /** The address range from which pairs are allocated now. */
   readonly addresses: AgentAddresses
   /**
-   * Allocates a pair for the tap, or returns the pair that it already has (`isNew` false). Synchronous, so that VMs
-   * that start at the same time cannot choose the same pair.
+   * Allocates an address pair for the tap, or returns the pair that the tap has already (`isNew` false). Synchronous,
+   * so that VMs that start at the same time cannot get the same pair.
    */
   take(tap: string): { readonly index: number; readonly isNew: boolean }
   free(tap: string): void
-  /** The tap of the guest with this address. */
+  /** Returns the tap of the guest that has this address. */
   tapAt(guest: string): string | undefined
-  /** Records an address found on an existing tap. Returns false if the address is outside the range. */
+  /** Records the address of a tap that already exists. Returns false if the address is outside the range. */
   restore(tap: string, host: string): boolean
   /** Switches to another range (a /20 as CIDR). Returns false while a guest still has an address of the old range. */
   change(guests: string): boolean

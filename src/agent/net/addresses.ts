@@ -1,39 +1,40 @@
-/** Computes the addresses of an agent's guests, and the agent's own addresses that guests can reach. Pure. */
+/** Computes the addresses of an agent's guests, and the agent's own addresses that guests can reach. Pure functions. */
 import type { VmSpec } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { contains, formatCidr, formatIp, parseCidr, parseIp } from '../../lib/cidr.ts'
 
-/** Number of point-to-point address pairs in an agent's /20. The last pair is for the agent itself. */
+/** Number of address pairs, for point-to-point links, in an agent's /20. The last pair is for the agent itself. */
 const pairCount = 2048
 export const usablePairs = pairCount - 1
 
-/** The host's end of every tap. It is link-local, so every tap can have the same one and no packet to it is routed. */
+/** IPv6 address of the host's end of every tap. Link-local, so all taps can have it, and no packet to it is routed. */
 export const gateway6 = 'fe80::1'
 
 export interface AgentAddresses {
-  /** The whole range, as CIDR. */
+  /** The agent's whole address range, as CIDR. */
   readonly guests: string
   /**
-   * Source address of health checks, so that firewall rules that shut out the gateway do not make a VM look unhealthy.
+   * Source address of health checks. It differs from the gateway's, so that a rule that shuts out the gateway does not
+   * make a VM unhealthy.
    */
   readonly probe: string
   /** Address on which the agent answers DNS queries of guests. */
   readonly resolver: string
-  /** The pair with this index: even on the host, odd in the guest. */
+  /** Returns the address pair with this index: the host has the even address, the guest the odd one. */
   pair(index: number): { readonly host: string; readonly guest: string }
-  /** The host's end of the pair that a guest's address belongs to. */
+  /** Returns the host's address of the pair that contains this address of a guest. */
   hostOf(guest: string): string
-  /** Inverse of `pair`: returns undefined for an address that is not the host's end of a pair in this network. */
+  /** Returns the index of the pair with this host address (inverse of `pair`); undefined for any other address. */
   indexOf(host: string): number | undefined
 }
 
-/** @param subnet an IPv4 /16 that the agents of one host share. @returns the /20 of the agent with this slot */
+/** Returns the /20 of the agent with this slot. @param subnet an IPv4 /16 that the agents of one host share */
 export function sliceOf(subnet: string, slot: number): string {
   const [a, b] = subnet.split('.')
   return `${a}.${b}.${(slot * pairCount * 2) >> 8}.0/20`
 }
 
-/** @param guests an IPv4 /20. @throws Error when it is not an IPv4 /20 */
+/** Computes an agent's addresses. @param guests the agent's IPv4 /20 @throws Error when it is not an IPv4 /20 */
 export function agentAddresses(guests: string): AgentAddresses {
   const network = parseCidr(guests)
   if (network?.family !== 4 || network.prefix !== 20) throw new Error(`"${guests}" is not an IPv4 /20`)
@@ -80,9 +81,9 @@ const uniqueLocalText = 'fc00::/7'
 const uniqueLocal = parseCidr(uniqueLocalText)
 
 /**
- * Returns the guest's IPv6 route. A guest with a unique local address (RFC 4193) gets a route only to other unique
- * local addresses, so that its programs use IPv4 for the internet without waiting for a timeout. A guest with a public
- * address gets a default route. The firewall decides which destinations are allowed.
+ * Returns the destination of the guest's IPv6 route. For a guest with a unique local address (RFC 4193), these are only
+ * other unique local addresses, so that its programs use IPv4 for the internet without waiting for a timeout. A guest
+ * with a public address gets a default route. The firewall decides which destinations are allowed.
  */
 export function guestRoute6({ address }: NonNullable<NetworkPlan['ipv6']>): string {
   const ip = parseIp(address)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { createDepartures } from './departures.ts'
 
-/** Records calls of `remove`, and lets the test complete each of them. */
+/** Records the calls of `remove`, and lets the test decide when and how each of them ends. */
 function removals() {
   const calls: Array<{ readonly names: readonly string[]; end: (error?: Error) => void }> = []
   const remove = (names: readonly string[]) =>
@@ -13,7 +13,7 @@ function removals() {
   return { calls, remove, call }
 }
 
-test('names queued during a removal are removed together in the next batch, and each waiter resolves once its name is removed', async () => {
+test('tap names queued during a removal are removed together in the next batch, and each waiter resolves once its tap is removed', async () => {
   const { calls, remove, call } = removals()
   const gone: string[] = []
   const departures = createDepartures({ remove, onGone: name => gone.push(name), onError: () => undefined })
@@ -36,7 +36,7 @@ test('names queued during a removal are removed together in the next batch, and 
   ])
 })
 
-test('a failed removal is retried, and its waiter receives the error', async () => {
+test('a failed removal of a tap is retried, and its waiter receives the error', async () => {
   const { remove, call } = removals()
   const errors: unknown[] = []
   const gone: string[] = []
@@ -60,7 +60,7 @@ test('a failed removal is retried, and its waiter receives the error', async () 
   expect(gone).toEqual(['a'])
 })
 
-test('a removal that fails delays no other removal and rejects only its own waiter', async () => {
+test('a removal that fails delays no other removal, and rejects only its own waiter', async () => {
   const errors: unknown[] = []
   const gone: string[] = []
   let isBroken = true

@@ -1,23 +1,23 @@
 /**
- * Removes taps and their rules that no VM uses any more. The kernel waits for a grace period at each removal (20 to 29
- * ms for a device, as long for a chain of rules, no CPU time), but only once for a batch. So the names that are queued
+ * Removes taps, with their rules, that no VM uses any more. At each removal, the kernel waits for a grace period (20 to
+ * 29 ms for a device, as long for a chain of rules, no CPU time), but only once for a batch. So taps that are queued
  * during a removal are removed together in the next one (decision 55).
  */
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 
 export interface Departures {
-  /** Queues the name for removal and returns immediately. */
+  /** Queues the tap with this name for removal and returns immediately. */
   begin(name: string): void
-  /** Resolves when nothing with this name is left to remove. @throws the error of its removal, which will be retried */
+  /** Resolves when nothing of the tap is left to remove. @throws the error of its removal, which will be retried */
   gone(name: string): Promise<void>
-  /** Resolves when no removal is in progress. Names that remain then could not be removed. */
+  /** Resolves when no removal is in progress. The taps that are still queued then could not be removed. */
   settled(): Promise<void>
-  /** Like `settled`, and stops the retries. */
+  /** Waits like `settled`, and stops the retries. */
   close(): Promise<void>
 }
 
 interface DeparturesOptions {
-  /** Removes all of these, or throws if one of them remains. Idempotent. */
+  /** Removes all of these taps, or throws if one of them remains. Idempotent. */
   readonly remove: (names: readonly string[]) => Promise<void>
   readonly onGone: (name: string) => void
   readonly onError: (error: unknown) => void
@@ -26,7 +26,7 @@ interface DeparturesOptions {
 
 export function createDepartures({ remove, onGone, onError, retryMs = 1_000 }: DeparturesOptions): Departures {
   const leaving = new Set<string>()
-  /** Names whose removal failed, with the error. They are retried one by one, so that none delays the others. */
+  /** Taps whose removal failed, with the error. They are retried one by one, so that none of them delays the others. */
   const stuck = new Map<string, unknown>()
   const mutex = createKeyedMutex()
   let retry: NodeJS.Timeout | undefined
@@ -46,7 +46,7 @@ export function createDepartures({ remove, onGone, onError, retryMs = 1_000 }: D
       onGone(name)
     }
   }
-  /** @param again selects the failed names to retry */
+  /** Removes all queued taps. @param again selects the taps to retry from those whose removal failed */
   const removeAll = (again: (name: string) => boolean) =>
     mutex.take('all', async () => {
       const names = [...leaving].filter(name => !stuck.has(name))

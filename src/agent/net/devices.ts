@@ -11,26 +11,26 @@ import { gateway6 } from './addresses.ts'
 
 export interface Tap {
   readonly tap: string
-  /** The `ip` command that creates the device. */
+  /** Command of `ip` that creates the device. */
   readonly make: string
   readonly host: string
   readonly guest: string
   readonly mac: string
   readonly gatewayMac: string
   readonly ipv6: string | null
-  /** The route to the project's network; used inside a namespace only. */
+  /** Destination of the guest's IPv6 route; used inside a network namespace only. */
   readonly route6?: string | null
 }
 
-/** Creates the tap and sets its addresses with one `ip` process: 2 ms. */
+/** Creates the tap and sets its addresses. All of it takes one `ip` process, and 2 ms. */
 export async function makeTap(device: Tap, runs: RunCommand): Promise<void> {
   await ipBatch([device.make, linkUp(device), ...addressesOf(device)], { runs })
 }
 
 /**
- * Creates a network namespace with the tap's name and a veth pair into it: the host's end replaces the tap, the other
- * end is `eth0` with the guest's addresses. A sandbox takes over the addresses of its namespace and removes them, so
- * each start needs a new namespace.
+ * Creates a network namespace with the tap's name, and a veth pair into it. The host's end of the pair takes the place
+ * of the tap; the other end is `eth0`, with the guest's addresses. A sandbox takes over the addresses of its namespace
+ * and removes them from `eth0`, so each start needs a new namespace.
  */
 export async function makeNamespace(device: Tap, runs: RunCommand): Promise<void> {
   const { tap, host, guest, mac, gatewayMac, ipv6 } = device
@@ -53,26 +53,27 @@ export async function makeNamespace(device: Tap, runs: RunCommand): Promise<void
   await runs('ip', ['-n', tap, '-batch', '-'], { input: `${lines.join('\n')}\n` })
 }
 
-/** Removes the namespace and its veth pair, if it exists. */
+/** Removes the network namespace and its veth pair, if the namespace exists. */
 export async function removeNamespace(name: string, runs: RunCommand): Promise<void> {
   if (!existsSync(join(namespaceDir, name))) return
-  // While its sandbox is still exiting, the namespace and the pair would continue to exist. Remove the pair here.
+  // As long as its sandbox is still exiting, the namespace and the veth pair would remain. So remove the pair
+  // explicitly.
   if (tapNames(name).includes(name)) await removeTap(name, runs)
   const { program, args } = inHostMounts(dirname(namespaceDir), { program: 'ip', args: ['netns', 'del', name] })
   await runs(program, args)
 }
 
-/** Names of the namespaces that belong to the VMs of one agent. */
+/** Returns the names of the network namespaces that belong to the VMs of one agent. */
 export const namespaceNames = (prefix: string): string[] =>
   existsSync(namespaceDir) ? readdirSync(namespaceDir).filter(name => name.startsWith(prefix)) : []
 
-/** Names of the namespaces in which a process runs. */
+/** Returns the names of the network namespaces in which a process runs. */
 export function livingNamespaces(): string[] {
   const names = namespaceNames('')
   if (names.length === 0) return []
   const living = new Set(readdirSync('/proc').flatMap(pid => namespaceOf(pid) ?? []))
   return names.filter(name => {
-    // The namespace of another VM may have been removed since the list was read.
+    // Another VM's namespace may have been removed since the names were listed.
     const inode = statSync(join(namespaceDir, name), { throwIfNoEntry: false })?.ino
     return inode !== undefined && living.has(inode)
   })
@@ -82,21 +83,21 @@ function namespaceOf(pid: string): number | undefined {
   try {
     return statSync(`/proc/${pid}/ns/net`).ino
   } catch {
-    return undefined // not a process, or one that has exited
+    return undefined // the entry of /proc is not a process, or the process has exited
   }
 }
 
-/** Where ip-netns(8) mounts namespaces. */
+/** The directory in which ip-netns(8) mounts network namespaces. */
 export const namespaceDir = '/run/netns'
 
-/** Creates the tap in the network namespace of this process, without an address. It is removed with the namespace. */
+/** Creates the tap without an address in the network namespace of this process. It is removed with the namespace. */
 export async function makeTapIn(pid: number, device: Tap): Promise<void> {
   await ipBatch([device.make, linkUp(device)], { pid })
 }
 
 /**
- * Moves the tap from the network namespace of this process to the host; file descriptors on it stay open. Takes one
- * kernel grace period: 20 ms, almost no CPU time.
+ * Moves the tap from the network namespace of this process to the host's. Open file descriptors of it stay valid. Takes
+ * one kernel grace period: 20 ms, almost no CPU time.
  */
 export async function bringTap(pid: number, device: Tap): Promise<void> {
   await ipBatch([`link set dev ${device.tap} netns ${process.pid}`], { pid })
@@ -123,8 +124,8 @@ export async function removeTap(tap: string, runs: RunCommand = run): Promise<vo
 }
 
 /**
- * Removes several taps as one group, so that they share one kernel grace period instead of waiting for one each.
- * @param group a number that no other device on the host uses
+ * Removes several taps as one device group, so that all of them wait for a single kernel grace period.
+ * @param group a group number that no other device on the host has
  */
 export async function removeTaps(taps: readonly string[], group: number, runs: RunCommand): Promise<void> {
   const present = new Set(tapNames(''))
@@ -164,11 +165,12 @@ export const addLoopback = (addresses: readonly string[], runs: RunCommand) =>
   )
 
 export async function removeLoopback(addresses: readonly string[]): Promise<void> {
-  for (const address of addresses) await run('ip', ['addr', 'del', `${address}/32`, 'dev', 'lo']).catch(() => undefined) // already removed by another process
+  // another process may have removed the address already
+  for (const address of addresses) await run('ip', ['addr', 'del', `${address}/32`, 'dev', 'lo']).catch(() => undefined)
 }
 
 /**
- * Enables IP forwarding for guests. It is never disabled again, because other programs may have come to rely on it.
+ * Enables IP forwarding for guests. The agent never disables it again, because other programs may rely on it by then.
  * @returns whether the host has IPv6
  */
 export async function enableForwarding(): Promise<boolean> {
@@ -176,7 +178,7 @@ export async function enableForwarding(): Promise<boolean> {
   const conf = '/proc/sys/net/ipv6/conf'
   if (!existsSync(conf) || readFileSync(join(conf, 'all/disable_ipv6'), 'utf8').trim() === '1') return false
   if (readFileSync(join(conf, 'all/forwarding'), 'utf8').trim() === '1') return true
-  // A router ignores router advertisements unless accept_ra is 2: the host must not lose its own address.
+  // A host that forwards packets ignores router advertisements unless accept_ra is 2, and would lose its own address.
   for (const device of readdirSync(conf)) {
     const file = join(conf, device, 'accept_ra')
     if (readFileSync(file, 'utf8').trim() === '1') await writeFile(file, '2')
@@ -189,7 +191,7 @@ async function setSysctl(file: string, value: string): Promise<void> {
   if (readFileSync(file, 'utf8').trim() !== value) await writeFile(file, value)
 }
 
-/** @param pid a process whose network namespace to use; default: the agent's own */
+/** Runs `ip` commands in one process. @param pid a process whose network namespace to use; default: the agent's own */
 async function ipBatch(
   lines: readonly string[],
   {

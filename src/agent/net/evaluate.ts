@@ -5,14 +5,14 @@ import { everyPort } from './rules.ts'
 export interface Packet {
   readonly direction: FirewallRule['direction']
   readonly protocol: 'tcp' | 'udp' | 'icmp'
-  /** Destination port; 0 for icmp. */
+  /** Destination port; 0 for ICMP. */
   readonly port: number
-  /** The other side's address. */
+  /** Address of the other side: the destination of an outbound packet, the source of an inbound one. */
   readonly remote: string
 }
 
 /**
- * Returns the action of the first rule that matches the packet, as the kernel would; undefined if no rule matches.
+ * Returns the action of the first rule that matches the packet, as the kernel applies it; undefined if no rule matches.
  * Pure.
  */
 export function evaluate({ rules }: FirewallSpec, packet: Packet): FirewallRule['action'] | undefined {

@@ -1,7 +1,7 @@
 import type { Network } from './net.ts'
 import { withoutFirewall } from './user.ts'
 
-/** The network of simulated VMs: their processes listen on the host's loopback, so no device is needed. */
+/** The network of simulated VMs. Their servers listen on the host's loopback, so no network device is needed. */
 export function fakeNetwork(): Network {
   return {
     mode: 'fake',

@@ -21,19 +21,19 @@ import {
 } from './rules.ts'
 
 /**
- * The agent's nft table: loads it, replaces the rules of one VM in one transaction, and repairs changes made by other
- * programs. Calls run one after the other, because each one starts a process (4 ms).
+ * Manages the agent's nft table: loads it, replaces the rules of one VM in one transaction, and repairs changes made by
+ * other programs. Calls run one after the other, because each one starts a process (4 ms).
  */
 export class Firewall {
   #input: TableInput
-  /** Refused packets by tap, as of the last `heal`. */
+  /** Counts of refused packets by tap, as read by the last `heal`. */
   #refused: readonly Refused[] = []
   readonly #vms = new Map<string, GuardedVm>()
-  /** The rules of each chain, as the kernel listed them after they were loaded. */
+  /** The rules of each chain, as the kernel listed them after the agent had loaded them. */
   readonly #loaded = new Map<string, string>()
   readonly #mutex = createKeyedMutex()
   readonly #run: RunCommand
-  /** Undefined until `setGateways`: the addresses that an earlier agent loaded are unknown. */
+  /** The addresses that `setGateways` has loaded. Undefined before: those that an earlier agent loaded are unknown. */
   #gateways: readonly string[] | undefined
 
   constructor(input: TableInput, run: RunCommand) {
@@ -42,8 +42,8 @@ export class Firewall {
   }
 
   /**
-   * Loads the rules that all VMs share. Chains of VMs that an earlier agent connected are left as they are.
-   * @returns why guests have no limits, if the kernel does not support them
+   * Loads the rules that all VMs share. The chains of VMs that an earlier agent connected stay unchanged.
+   * @returns the error if the kernel does not support limits; guests then have none
    * @throws CommandError if nft cannot load the rules
    */
   open(): Promise<CommandError | undefined> {
@@ -62,7 +62,7 @@ export class Firewall {
     })
   }
 
-  /** Reloads the shared rules with other addresses of the agent. The chains of VMs are kept. */
+  /** Loads the shared rules again, with other addresses of the agent. The chains of VMs are kept. */
   change(input: TableInput): Promise<void> {
     return this.#inTurn(async () => {
       this.#input = { ...input, limits: this.#input.limits && input.limits }
@@ -72,7 +72,7 @@ export class Firewall {
   }
 
   /**
-   * Loads the rules of one VM. Does nothing if the same rules were loaded before, because `heal` checks those.
+   * Loads the rules of one VM. Does nothing if the agent has loaded the same rules before, because `heal` checks those.
    * @param until `hold` resolves once the rules are loaded; `known` also waits until they are read back, so that later
    * changes by other programs are detected (8 ms more)
    */
@@ -85,7 +85,7 @@ export class Firewall {
       try {
         await this.#load(vmChains(this.#input.slot, vm))
       } catch (error) {
-        // The old rules still apply, and `heal` keeps checking them.
+        // The VM's old rules still apply, so `heal` must keep checking them.
         if (before) this.#vms.set(vm.tap, before)
         throw error
       }
@@ -97,8 +97,8 @@ export class Firewall {
   }
 
   /**
-   * Removes the rules of these taps, which blocks all their packets. Idempotent. @throws CommandError; rules that
-   * remain are still tracked
+   * Removes the rules of these taps, which blocks all their packets. Idempotent.
+   * @throws CommandError; rules that could not be removed are still tracked
    */
   remove(taps: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
@@ -110,13 +110,14 @@ export class Firewall {
   }
 
   /**
-   * Removes the rules that an earlier agent left for other taps than these. @param owners uids of the VMMs of `taps`
+   * Removes all rules that an earlier agent left for taps that are not in `taps`.
+   * @param owners uids of the VMMs of `taps`
    */
   keepOnly(taps: ReadonlySet<string>, owners: ReadonlySet<number>): Promise<void> {
     return this.#inTurn(() => this.#dropFound({ tap: tap => !taps.has(tap), owner: uid => !owners.has(uid) }))
   }
 
-  /** Lists the table and removes the matching rules in one transaction. */
+  /** Lists the table, and removes the rules that match in one transaction. */
   async #dropFound(which: Which): Promise<void> {
     const there = await this.#list()
     if (there) await this.#dropListed(there, which)
@@ -151,8 +152,8 @@ export class Firewall {
   }
 
   /**
-   * Compares the kernel's rules with the loaded rules, and reloads those that differ. @returns the taps whose rules
-   * were reloaded
+   * Compares the kernel's rules with those that the agent has loaded, and reloads those that differ.
+   * @returns the taps whose rules were reloaded
    */
   heal(): Promise<string[]> {
     return this.#inTurn(async () => {
@@ -179,7 +180,7 @@ export class Firewall {
     })
   }
 
-  /** Packets that guests were refused since the table was loaded, as of the last `heal`. */
+  /** Returns how many packets of guests were refused since the table was loaded, as read by the last `heal`. */
   refused(): readonly Refused[] {
     return this.#refused
   }
@@ -188,7 +189,7 @@ export class Firewall {
     return this.#inTurn(() => this.#load(deleteTables(this.#input)))
   }
 
-  /** Reloads everything in one transaction, so that no packet meets a table without rules. */
+  /** Reloads the whole table in one transaction, so that no packet meets a table without rules. */
   async #rebuild(): Promise<void> {
     const vms = [...this.#vms.values()].map(vm => vmChains(this.#input.slot, vm))
     const gateways = gatewaySets(this.#input.slot, this.#gateways ?? [])
@@ -213,8 +214,8 @@ export class Firewall {
   }
 
   /**
-   * Removes the tracked rules in one transaction. Returns false, with nothing removed, if another program has changed
-   * some of them.
+   * Removes the rules that the agent has loaded for these VMs, in one transaction. Returns false, with nothing removed,
+   * if another program has changed some of them.
    */
   async #dropLoaded(vms: readonly GuardedVm[]): Promise<boolean> {
     if (vms.length === 0) return true
@@ -230,14 +231,14 @@ export class Firewall {
     return dropped
   }
 
-  /** Runs the statements as one nft transaction. */
+  /** Runs all statements as one nft transaction. */
   async #load(statements: string): Promise<void> {
     await this.#run('nft', ['-f', '-'], { input: statements })
   }
 
   /**
-   * Reads back the rules as the kernel stores them. A separate listing, because nft 1.0.6 crashes when it echoes (`-e
-   * -j`) a flushed chain.
+   * Reads back the rules as the kernel stores them. This takes a separate listing, because nft 1.0.6 crashes when it
+   * echoes (`-e -j`) a flushed chain.
    */
   async #remember(): Promise<void> {
     const there = await this.#list()
@@ -259,7 +260,7 @@ export class Firewall {
   }
 }
 
-/** A count of refused packets. */
+/** How many packets of one tap were refused for exceeding one limit. */
 export interface Refused {
   readonly tap: string
   readonly kind: RefusalKind
@@ -272,7 +273,7 @@ const refusedIn = ({ counts }: TableListing): Refused[] =>
     return kind ? [...taps].map(([tap, count]) => ({ tap, kind, count })) : []
   })
 
-/** Returns whether the table has a chain that is neither a base chain nor a VM's chain. */
+/** True if the table has a chain that is neither a base chain nor a chain of a VM. */
 function hasStrangers({ chains }: TableListing): boolean {
   const ours: ReadonlySet<string> = new Set(baseChains)
   return [...chains.keys()].some(name => !ours.has(name) && tapOfChain(name) === undefined)

@@ -1,7 +1,8 @@
 /**
  * Tests with real packets which guests can reach each other. Network namespaces stand in for guests, and the agent's
  * code connects them: some with a tap on the host, one with a tap from the namespace of its VMM, one like a gVisor
- * sandbox. Every pair is tried in both directions. Each refused packet has a control, which passes on the same path.
+ * sandbox. Every pair of guests is tried in both directions. Each refused packet has a control: a packet that passes on
+ * the same path.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -50,7 +51,7 @@ const rule = (change: Partial<FirewallRule>, at: number): FirewallRule => ({
   ...change,
 })
 
-describe.skipIf(why !== '')(`isolation ${why}`, () => {
+describe.skipIf(why !== '')(`isolation of guests ${why}`, () => {
   const stack = new AsyncDisposableStack()
   let host: Place
   let outside: Place
@@ -74,7 +75,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     const nic = await network.connect(vmId, appPort, networkPlan(spec), device)
     stack.defer(() => network.release(vmId))
     if (device === 'apart') await passThrough(network, vmId)
-    // For a sandbox, the agent itself creates and configures the namespace.
+    // For a sandbox, the agent itself has created and configured the network namespace.
     const made = own ?? stack.use(await existingPlace(nic.tap ?? ''))
     if (own) await becomeGuest(own, nic)
     await made.listen(appPort)
@@ -87,7 +88,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
         network.guard(vmId, networkPlan({ ...spec, firewall: { version: ++version, rules: rules.map(rule) } })),
     }
   }
-  /** Creates the tap as for a VMM that has its own network namespace. */
+  /** Creates a tap in the way that is used for a VMM in its own network namespace. */
   const passThrough = async (network: Network, vmId: string) => {
     const vmm = spawn('unshare', ['--net', '--', 'sh', '-c', 'echo; exec sleep 600'])
     stack.defer(() => void vmm.kill('SIGKILL'))
@@ -133,8 +134,8 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
   const v6 = (to: Guest, port = appPort) => ({ host: to.nic.guest.ip6 ?? '', port })
   const v4 = (to: Guest, port = appPort) => ({ host: to.nic.guest.ip, port })
 
-  describe('same project', () => {
-    it('guests reach one another on every port, also across agents of one host', async () => {
+  describe('guests of one project', () => {
+    it('reach one another on every port, also across agents of one host', async () => {
       const pairs = [one, sibling, cousin].flatMap(from => [one, sibling, cousin].map(to => ({ from, to })))
       for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
         expect(await from.reaches(v6(to)), `${from.name} -> ${to.name}`).toBe(true)
@@ -143,7 +144,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       }
     })
 
-    it('an inbound rule blocks one port of one guest', async () => {
+    it('can block one of their ports by an inbound rule; other ports and other guests are not affected', async () => {
       await sibling.rules({ portStart: otherPort, portEnd: otherPort })
       expect(await one.blocked(v6(sibling, otherPort))).toBe(true)
       expect(await one.reaches(v6(sibling))).toBe(true)
@@ -152,7 +153,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       expect(await one.reaches(v6(sibling, otherPort))).toBe(true)
     })
 
-    it('an outbound rule blocks one port of the other guests', async () => {
+    it('can block one port of all other guests by an outbound rule', async () => {
       await one.rules({ direction: 'outbound', portStart: otherPort, portEnd: otherPort })
       expect(await one.blocked(v6(cousin, otherPort))).toBe(true)
       expect(await one.reaches(v6(cousin))).toBe(true)
@@ -160,14 +161,14 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     })
   })
 
-  describe('other project', () => {
+  describe('guests of two projects', () => {
     const everything = [
       { action: 'allow', protocol: 'any' },
       { action: 'allow', protocol: 'any', direction: 'outbound' },
     ] as const
 
     it.each(['no rules', 'rules that allow everything'])(
-      'guests of another project are unreachable in both directions, with %s',
+      'cannot reach each other in either direction, with %s',
       async kind => {
         if (kind !== 'no rules') for (const each of [one, stranger]) await each.rules(...everything)
         for (const [from, to] of [
@@ -185,7 +186,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     )
   })
 
-  describe('host', () => {
+  describe('guests and their host', () => {
     it('guests reach no address of the host except DNS', async () => {
       await one.rules({ action: 'allow', protocol: 'any', direction: 'outbound' })
       for (const address of [toHost, '203.0.113.1', '2001:db8:ffff::1', 'fe80::1%eth0', one.network.probeFrom ?? ''])
@@ -209,7 +210,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     })
   })
 
-  describe('internet', () => {
+  describe('guests and the internet', () => {
     it('guests reach the internet unless a rule denies it, and never link-local metadata', async () => {
       const web = { host: internet, port: appPort }
       expect(await one.reaches(web)).toBe(true)
@@ -234,7 +235,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     })
   })
 
-  it('the kernel and evaluate() make the same decisions', async () => {
+  it('the kernel and evaluate() decide the same way about a packet', async () => {
     const ports = [appPort, otherPort]
     const edges = fc.constantFrom(0, appPort, otherPort, 65_535)
     const anyRule = fc.record({
@@ -282,7 +283,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     await one.ip('neigh', 'replace', internet, 'lladdr', mine.gatewayMac ?? '', 'dev', 'eth0')
     await one.ip('addr', 'add', `${theirs.ip6}/128`, 'dev', 'eth0', 'nodad')
     const arrives = async (to: Place, where: Reach, text: string) => {
-      // Only packets from the guest's own address are answered, so the others are not awaited.
+      // Only packets from the guest's own address get an answer; for the others, waiting for one makes no sense.
       await (text === 'mine' ? one.reaches : one.blocked)({ ...where, protocol: 'udp', text })
       return to.heard(text)
     }
@@ -304,18 +305,18 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     const startedMs = performance.now()
     await sibling.rules({ protocol: 'udp' })
     const tookMs = performance.now() - startedMs
-    // The documented limit is one second; a busy host may take longer.
+    // The documented limit is one second; a busy test host may take longer.
     expect(tookMs).toBeLessThan(promisedMs(1_000))
     expect(await one.blocked(flow)).toBe(true)
     await sibling.rules()
   })
 
   it.each([
-    ['a chain of a VM emptied', (tap: string, table: string) => ['flush', 'chain', 'inet', table, `in_${tap}`]],
-    ['the base emptied', (_tap: string, table: string) => ['flush', 'chain', 'inet', table, 'routed']],
-    ['a rule added', (tap: string, table: string) => ['insert', 'rule', 'inet', table, `in_${tap}`, 'return']],
-    ['the whole table gone', (_tap: string, table: string) => ['delete', 'table', 'inet', table]],
-  ])('rules that another program changed are repaired and reported: %s', async (_what, command) => {
+    ['a chain of a VM flushed', (tap: string, table: string) => ['flush', 'chain', 'inet', table, `in_${tap}`]],
+    ['a base chain flushed', (_tap: string, table: string) => ['flush', 'chain', 'inet', table, 'routed']],
+    ['a rule inserted', (tap: string, table: string) => ['insert', 'rule', 'inet', table, `in_${tap}`, 'return']],
+    ['the table deleted', (_tap: string, table: string) => ['delete', 'table', 'inet', table]],
+  ])('firewall rules that another program changed are repaired and reported: %s', async (_what, command) => {
     const { tap } = sibling.nic
     const before = sibling.network.guarded('sibling')?.healed ?? 0
     await sibling.rules({ portStart: otherPort, portEnd: otherPort })

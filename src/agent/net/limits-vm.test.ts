@@ -1,4 +1,4 @@
-/** Tests that a real VM that reaches a limit gets a line in its log and is counted, and that its neighbor gets none. */
+/** Tests that a real VM that exceeds a limit gets a line in its log and is counted, and that another VM gets none. */
 import { expect, it } from 'vitest'
 import { existsSync } from 'node:fs'
 import { until } from '../../../test/support/wait.ts'
@@ -17,7 +17,7 @@ it.skipIf(why !== '')(
       await host.put({ vmId, generation: 1, want: 'running', spec: testSpec({ hostname: vmId }) })
       await host.until(vmId, 'healthy', vm => vm.healthy)
     }
-    // The queries go to the host's resolver, so no packet leaves the host.
+    // The DNS queries go to the host's resolver, so no packet leaves the host.
     const script =
       'read _ dns < /etc/resolv.conf; for n in 1 2 3 4 5 6 7 8 9; do nc -w 1 $dns 53 < /dev/null & done; wait'
     await host.exec('loud', ['sh', '-c', script], 30_000)

@@ -35,7 +35,7 @@ interface Guest extends Place {
   readonly nic: Nic
 }
 
-describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
+describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
   const stack = new AsyncDisposableStack()
   const refused = new Map<string, number>()
   let network: Network
@@ -71,14 +71,14 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     return { ...made, vmId, nic }
   }
   const refusedOf = (vm: Guest, kind: RefusalKind) => refused.get(`${vm.vmId} ${kind}`) ?? 0
-  /** Asserts that the guest is at this limit and its neighbor at none. */
+  /** Asserts that the guest has exceeded this limit, and its neighbor none. */
   const isAtLimit = async (vm: Guest, kind: RefusalKind) => {
     expect(await quiet.reaches({ host: internet, port: appPort, protocol: 'udp' })).toBe(true)
     expect(await quiet.reaches({ host: internet, port: appPort })).toBe(true)
     await until(() => refusedOf(vm, kind) > 0, { what: `${kind} counted` })
     expect([...refused.keys()].filter(key => key.startsWith(`${quiet.vmId} `))).toEqual([])
   }
-  /** Repeats the flood: on a busy host one flood may be slow enough to stay below the limit. */
+  /** Floods repeatedly: on a busy host a single flood may be slow enough to stay below the limit. */
   const floodUntil = (vm: Guest, kind: RefusalKind, flood: () => Promise<number>) =>
     until(async () => (await flood()) >= 0 && refusedOf(vm, kind) > 0, { what: `${kind} counted` })
   const web = { host: internet, port: appPort }
@@ -140,7 +140,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     await isAtLimit(busy, kind)
   })
 
-  it('fragments and multicasts per second are limited', async () => {
+  it('the rate of fragments and the rate of multicasts are limited', async () => {
     const [loud, busy] = [await guest(), await guest()]
     const message = Buffer.alloc(4_000, 'x')
     await floodUntil(loud, 'packets', () => loud.flood(web, { times: 130, message }))
@@ -149,7 +149,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     await isAtLimit(busy, 'packets')
   })
 
-  it('DNS queries above the limit are dropped, and the others are answered', async () => {
+  it('DNS queries above the limit are dropped, and all others are answered', async () => {
     const loud = await guest()
     const address = network.resolver ?? ''
     const client = () => ({ names: new Map(), mayAskOthers: false })
@@ -172,7 +172,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     await isAtLimit(loud, 'names')
   })
 
-  it('neighbor requests per second are limited for ARP and IPv6', async () => {
+  it('the rate of neighbor requests is limited for ARP and IPv6', async () => {
     const loud = await guest()
     const asksAgain = async (gateway: string, host: string) => {
       const floods: Promise<number>[] = []
@@ -182,7 +182,8 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
           floods.push(loud.flood({ host, port: appPort }, {}))
         }
       }
-      // Run six loops at once: on a busy machine one stays below the limit, because each request starts a program.
+      // Run six loops at once. On a busy machine, a single loop stays below the limit, because each request starts a
+      // program.
       await Promise.all(Array.from({ length: 6 }, ask))
       await Promise.all(floods)
     }
@@ -196,7 +197,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   })
 
   const tracked = '/proc/net/nf_conntrack'
-  it.skipIf(!existsSync(tracked))('closed connections leave the tracking table within 10 s', async () => {
+  it.skipIf(!existsSync(tracked))('a closed connection leaves the tracking table within 10 s', async () => {
     const vm = await guest()
     await vm.reaches(web)
     const lines = async () =>
@@ -208,7 +209,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   })
 })
 
-it('on a kernel that cannot count connections the rules are loaded without limits', async () => {
+it('on a kernel that cannot count connections, the firewall rules are loaded without limits', async () => {
   const loaded: string[] = []
   const nft = async (_program: string, args: readonly string[], { input = '' } = {}) => {
     if (args.includes('list')) return '{"nftables": []}'
@@ -227,14 +228,14 @@ it('on a kernel that cannot count connections the rules are loaded without limit
   expect(loaded.join('')).not.toMatch(/limit rate|arp/)
 })
 
-describe('refusals reported to a VM', () => {
-  it('reports only the growth of a counter, and starts over after the counter was reset', () => {
+describe('refused packets of a guest', () => {
+  it('only the growth of a counter is reported, and all of it after the counter was reset', () => {
     const growth = growthOf()
     const read = (count: number) => growth([{ tap: 'a', kind: 'packets', count }]).map(one => one.count)
     expect([read(5), read(5), read(9), read(2), read(0)]).toEqual([[5], [], [4], [2], []])
   })
 
-  it('each kind is logged at most once a minute with the total since then, and counted immediately', () => {
+  it('each kind of refusal is counted immediately, and logged at most once a minute with the total since then', () => {
     let nowMs = 0
     const said: string[] = []
     const counted: number[] = []
@@ -261,7 +262,7 @@ describe('refusals reported to a VM', () => {
     expect(counted).toEqual([3, 4, 1, 2, 5, 6])
   })
 
-  it.each(refusalKinds)('the log line for %s is one sentence with the number of refusals', kind => {
+  it.each(refusalKinds)('the log line for the kind %s is one sentence with the number of refusals', kind => {
     expect(refusalText(kind, 4711, limits)).toMatch(/^[A-Z].*4711 [A-Za-z ]+$/)
   })
 })

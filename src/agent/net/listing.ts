@@ -1,4 +1,4 @@
-/** Parses the JSON that `nft -j` prints for a table into a form in which two readings of the same rules are equal. */
+/** Parses the JSON that `nft -j` prints for a table. Two readings of the same rules have equal results. */
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 
@@ -15,15 +15,15 @@ const CountedElement = Type.Object({
 const Listing = Type.Object({ nftables: Type.Array(Type.Record(Type.String(), Type.Unknown())) })
 
 export interface TableListing {
-  /** The rules of each chain, including empty chains. */
+  /** The rules of each chain as text, by chain; a chain without rules has an empty text. */
   readonly chains: ReadonlyMap<string, string>
   /** Elements of each map and set, as `JSON(key)` or `JSON([key, value])`. */
   readonly elements: ReadonlyMap<string, ReadonlySet<string>>
-  /** Packet counts of set elements: by set, then by element. */
+  /** Packet counts in the elements of sets: by set, then by element. */
   readonly counts: ReadonlyMap<string, ReadonlyMap<string, number>>
 }
 
-/** @param text output of `nft -j list table` or `nft -j list chain` */
+/** Parses a listing. @param text output of `nft -j list table` or `nft -j list chain` */
 export function parseListing(text: string): TableListing {
   const chains = new Map<string, string[]>()
   const elements = new Map<string, Set<string>>()
@@ -48,9 +48,9 @@ const countsOf = (elements: readonly unknown[]): ReadonlyMap<string, number> =>
     ),
   )
 
-/** Returns the element of a verdict map that sends packets of a tap to a chain, as JSON. */
+/** Returns, as JSON, the element of a verdict map that sends the packets of a tap to a chain. */
 export const gotoElement = (tap: string, chain: string) => JSON.stringify([tap, { goto: { target: chain } }])
 
-/** Returns the taps that a verdict map has elements for. */
+/** Returns the taps for which a verdict map has an element. */
 export const keysOf = ({ elements }: TableListing, map: string): string[] =>
   [...(elements.get(map) ?? [])].flatMap(element => /^\["([^"]+)",/.exec(element)?.[1] ?? [])

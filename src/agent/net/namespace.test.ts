@@ -18,7 +18,7 @@ const plan: NetworkPlan = {
 
 const inside = (name: string, ...args: string[]) => run('ip', ['-n', name, ...args])
 
-test.skipIf(skip)('a namespace has the addresses of its VM, is new at each start, and is removed with it', async () => {
+test.skipIf(skip)("a VM's network namespace has its addresses, is new at each start, and goes with it", async () => {
   await using dir = await testDir()
   const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
   const nic = await network.connect('a', 80, undefined, 'namespace')
@@ -27,7 +27,7 @@ test.skipIf(skip)('a namespace has the addresses of its VM, is new at each start
   expect(address).toContain(`${nic.guest.ip}/31`)
   expect(await inside(name, 'route')).toContain(`default via ${nic.guest.gateway}`)
   expect(await inside(name, 'link', 'show', 'dev', 'eth0')).toContain(nic.mac)
-  // Do what a sandbox does: it removes the address of its device.
+  // Do what a sandbox does: remove the address of the device.
   await inside(name, 'addr', 'flush', 'dev', 'eth0')
   const again = await network.connect('a', 80, undefined, 'namespace')
   expect(again.guest.ip).toBe(nic.guest.ip)
@@ -37,7 +37,7 @@ test.skipIf(skip)('a namespace has the addresses of its VM, is new at each start
   await network.close()
 })
 
-test.skipIf(skip)('a namespace has the address of the private network, and the route to it', async () => {
+test.skipIf(skip)("a network namespace has the VM's private address and the route to its network", async () => {
   await using dir = await testDir()
   const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
   const nic = await network.connect('a', 80, plan, 'namespace')
@@ -50,11 +50,11 @@ test.skipIf(skip)('a namespace has the address of the private network, and the r
   await network.close()
 })
 
-test.skipIf(skip)('a slot is in use while a process runs in one of its namespaces', async () => {
+test.skipIf(skip)("a slot is in use while a process runs in one of the slot's network namespaces", async () => {
   const open = (dir: string) => tapNetwork({ dataDir: dir, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
   await using kept = await testDir()
   const gone = await testDir()
-  // This agent is never closed, as after kill -9.
+  // This agent is never closed, like an agent after kill -9.
   const nic = await (await open(gone.path)).connect('a', 80, undefined, 'namespace')
   const name = String(nic.tap)
   const sandbox = spawn('ip', ['netns', 'exec', name, 'sleep', '60'], { stdio: 'ignore' })

@@ -13,11 +13,11 @@ type NetworkConfig = Pick<
 
 interface NetworkEvents
   extends Pick<TapOptions, 'onHealed' | 'onRefused' | 'onUnlimited' | 'onError' | 'ownerOf' | 'runs'> {
-  /** Called when the agent is root, the mode is `auto` and taps do not work: user networking is used instead. */
+  /** Called if the agent is root, the mode is `auto`, and taps do not work: user networking is used instead. */
   readonly onNoTaps?: (reason: string) => void
 }
 
-/** Opens the network: taps if they work (root, /dev/net/tun, ip and nft), QEMU's user networking otherwise. */
+/** Opens the network of VMs: taps if they work (root, /dev/net/tun, ip and nft), otherwise QEMU's user networking. */
 export async function openNetwork(
   config: NetworkConfig,
   { onNoTaps, ...events }: NetworkEvents = {},
@@ -40,6 +40,6 @@ export async function openNetwork(
     return userNetwork()
   }
   if (!existsSync('/dev/net/tun')) return noTaps('there is no /dev/net/tun')
-  // A container may withhold the capability from root, and a kernel may lack nftables: only an attempt shows it.
+  // Root in a container may lack the capability, and a kernel may lack nftables; only trying shows whether taps work.
   return taps().catch((error: unknown) => noTaps(error instanceof Error ? error.message : String(error)))
 }

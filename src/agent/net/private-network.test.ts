@@ -43,7 +43,7 @@ async function open(dataDir: string) {
   return { opened, gateways }
 }
 
-it('applies the network of the control plane, refuses older versions, and restores it after a restart', async () => {
+it("a host applies the control plane's network, refuses older versions, and restores it after a restart", async () => {
   await using dir = await testDir()
   const first = await open(dir.path)
   expect((await first.opened.observed()).hash).toBe('')
@@ -60,7 +60,7 @@ it('applies the network of the control plane, refuses older versions, and restor
   await second.opened.stop({ stopVms: false })
 })
 
-it('starts empty when the stored network cannot be read', async () => {
+it('without a readable stored network, the host starts with an empty network', async () => {
   await using dir = await testDir()
   await writeFile(join(dir.path, 'network.json'), '{"version": 5, "hash"')
   const { opened } = await open(dir.path)
@@ -69,7 +69,7 @@ it('starts empty when the stored network cannot be read', async () => {
   await opened.stop({ stopVms: false })
 })
 
-it('reports why the mesh does not start, and still answers requests', async () => {
+it('the host reports why the mesh does not start, and still answers requests', async () => {
   await using dir = await testDir()
   const mesh = { device: 'wg-mote', endpoint: 'nowhere', rotateAfterMs: 1e9 }
   const log = pino({ level: 'silent' })

@@ -1,4 +1,4 @@
-/** This host's part of the private networks: applies and stores the network that the control plane sends. */
+/** This host's part of the projects' private networks: applies and stores the network that the control plane sends. */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { Value } from 'typebox/value'
@@ -16,13 +16,13 @@ import type { Network } from './net.ts'
 export interface PrivateNetworkOptions {
   readonly dataDir: string
   readonly network: Network
-  /** Undefined if this host is in no mesh. */
+  /** Settings of the mesh; undefined if this host is in no mesh. */
   readonly mesh: Pick<MeshOptions, 'device' | 'endpoint' | 'rotateAfterMs'> | undefined
-  /** Returns the project and firewall of a VM. */
+  /** Returns the project and the firewall rules of a VM; undefined for a VM of no project, such as a build. */
   readonly desiredOf: (
     vmId: string,
   ) => { readonly projectId: string; readonly firewall?: NetworkPlan['firewall'] } | undefined
-  /** Limit on the DNS queries of each guest. */
+  /** Maximum number of DNS queries per second from one guest. */
   readonly queriesPerSecond: number
   /** Called when a guest exceeds `queriesPerSecond`. */
   readonly onRefused: (vmId: string) => void
@@ -30,15 +30,15 @@ export interface PrivateNetworkOptions {
 }
 
 export interface PrivateNetwork {
-  /** @throws StepError `stale_version` */
+  /** Applies and stores the network that the control plane sends. @throws StepError `stale_version` */
   put(view: HostNetwork): Promise<NetworkObserved>
   observed(): Promise<NetworkObserved>
   stop(options: { readonly stopVms: boolean }): Promise<void>
 }
 
 /**
- * Restores the stored network, so that names and tunnels work before the control plane connects. Heartbeats report a
- * part that cannot start.
+ * Opens the private networks with the stored network, so that names and tunnels work before the control plane connects.
+ * If a part cannot start, heartbeats report the reason.
  */
 export async function openPrivateNetwork(options: PrivateNetworkOptions): Promise<PrivateNetwork> {
   const { dataDir, network, log } = options
@@ -57,13 +57,13 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
     })
   const openNamesHere = () =>
     openNames(options, zones, onError).catch((cause: unknown) => {
-      error ??= `names cannot be answered: ${messageOf(cause)}`
+      error ??= `DNS queries of guests cannot be answered: ${messageOf(cause)}`
       log.error({ err: cause }, "the guests' DNS resolver cannot start")
       return undefined
     })
   let names = await openNamesHere()
 
-  /** Switches to the guest addresses that the control plane assigned, if no guest has an older one. */
+  /** Switches to the guest addresses that the control plane assigned, if no guest has older ones. */
   const adopt = async ({ guests }: HostNetwork) => {
     if (guests === undefined || guests === network.ipv4?.guests) return
     try {
@@ -107,7 +107,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   return {
     put: next => mutex.take('network', () => put(next)),
     async observed() {
-      // Retried with each heartbeat: the switch may have waited for the last guest with an older address.
+      // Each heartbeat tries to switch again: the switch waits while a guest still has an older address.
       const now = view
       if (now) await mutex.take('network', () => adopt(now))
       return observed()
@@ -128,7 +128,7 @@ function parseStored(text: string | undefined): HostNetwork | undefined {
     const stored: unknown = JSON.parse(text)
     return Value.Check(HostNetwork, stored) ? stored : undefined
   } catch {
-    return undefined // incomplete after a power failure: the control plane sends it again
+    return undefined // a power failure left an incomplete file: the control plane sends the network again
   }
 }
 
@@ -145,7 +145,7 @@ async function openNames(
     const vmId = network.vmAt(address)
     if (vmId === undefined) return undefined
     const desired = desiredOf(vmId)
-    if (!desired) return { names: nothing, mayAskOthers: true } // a build: not in a project's network
+    if (!desired) return { names: nothing, mayAskOthers: true } // a build is in no project's network
     const toResolver = { direction: 'outbound', protocol: 'udp', port: 53, remote: resolver } as const
     const mayAskOthers = evaluate(desired.firewall ?? { version: 0, rules: [] }, toResolver) !== 'deny'
     return { names: zones.get(desired.projectId) ?? nothing, mayAskOthers }

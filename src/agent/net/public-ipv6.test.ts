@@ -1,5 +1,6 @@
 /**
- * A project with public IPv6 addresses (`MOTE_IPV6_PREFIX`): outbound without NAT, inbound only if a rule allows it.
+ * Tests a project with public IPv6 addresses (`MOTE_IPV6_PREFIX`): its guests reach the internet without NAT, and are
+ * reached only if a rule allows it.
  */
 import { expect, it } from 'vitest'
 import type { FirewallRule } from '../../contract/network.ts'
@@ -13,7 +14,7 @@ const internet = { host: '2001:db8:fffe::2', port: 8080 }
 const address = '2001:db8:77:1::5'
 
 it.skipIf(process.getuid?.() !== 0)(
-  'with a public prefix, the internet reaches a VM as far as its rules allow (needs root)',
+  'a VM with a public IPv6 address is reached from the internet as far as its rules allow (needs root)',
   { timeout: 60_000 },
   async () => {
     await using stack = new AsyncDisposableStack()
@@ -42,7 +43,7 @@ it.skipIf(process.getuid?.() !== 0)(
 
     expect(nic.guest.route6).toBe('::/0')
     expect(await guest.reaches(internet)).toBe(true)
-    // The peer sees the VM's own address: there is no NAT.
+    // The other side sees the VM's own address: there is no NAT.
     expect(await guest.reaches({ ...internet, from: address })).toBe(true)
     expect(await run('ip', ['-6', 'route', 'get', address])).toContain(nic.tap ?? '')
     const inward = (port: number) => ({ host: address, port })

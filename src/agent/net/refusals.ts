@@ -1,12 +1,12 @@
-/** Reports refused packets of guests: from the kernel's counters to lines in the VMs' logs. */
+/** Reports refused packets of guests: reads the kernel's counters, and writes lines to the logs of VMs. */
 import { minutes } from '../../lib/duration.ts'
 import type { Refused } from './firewall.ts'
 import { type GuestLimits, type RefusalKind, refusalText } from '../base/network-limits.ts'
 import type { OnRefused } from './net.ts'
 
 /**
- * Returns a function that computes the growth of each count since the previous reading. A smaller count means that the
- * counter was reset.
+ * Returns a function that computes how much each count has grown since the previous reading. If a count is smaller than
+ * before, its counter was reset.
  */
 export function growthOf(): (reading: readonly Refused[]) => Refused[] {
   let before: ReadonlyMap<string, number> = new Map()
@@ -22,18 +22,18 @@ export function growthOf(): (reading: readonly Refused[]) => Refused[] {
 
 const keyOf = (owner: string, kind: RefusalKind) => `${owner} ${kind}`
 
-/** Minimum time between two log lines of one kind for a VM. */
+/** Minimum time between two log lines about the same kind of refusal for one VM. */
 const sayEveryMs = minutes(1)
 
 export interface RefusalOptions {
   readonly limits: GuestLimits
   readonly nowMs: () => number
   readonly say: (vmId: string, line: string) => void
-  /** Updates the metrics of the host. */
+  /** Adds refusals to the metrics of the host. */
   readonly onCount: (kind: RefusalKind, count: number) => void
 }
 
-/** Counts every refusal, and writes a line to the VM's log at most once a minute. */
+/** Returns a function that counts every refusal, and writes a line to the VM's log at most once a minute. */
 export function refusalReporter({ limits, nowMs, say, onCount }: RefusalOptions): OnRefused {
   const unsaid = new Map<string, { count: number; saidAtMs: number }>()
   return (vmId, kind, count) => {
@@ -44,7 +44,7 @@ export function refusalReporter({ limits, nowMs, say, onCount }: RefusalOptions)
     unsaid.set(keyOf(vmId, kind), entry)
     if (atMs - entry.saidAtMs < sayEveryMs) return
     say(vmId, refusalText(kind, entry.count, limits))
-    // Drop old entries: those of removed VMs would stay forever.
+    // Delete old entries: entries of removed VMs would otherwise stay forever.
     for (const [key, { saidAtMs }] of unsaid) if (atMs - saidAtMs >= 2 * sayEveryMs) unsaid.delete(key)
     unsaid.set(keyOf(vmId, kind), { count: 0, saidAtMs: atMs })
   }

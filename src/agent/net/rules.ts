@@ -13,14 +13,14 @@ import {
   trackedRules,
 } from '../base/network-limits.ts'
 
-/** Matches all interfaces of all agents on the host. `tapPrefix` is the prefix of one agent. */
+/** Matches the taps of all agents on the host; `tapPrefix` returns the prefix of one agent's taps. */
 const anyTap = '"mote*"'
 export const tapPrefix = (slot: number) => `mote${slot.toString(16)}`
 export const tableName = (slot: number) => `mote_${slot.toString(16)}`
-/** Does not match "mote*": packets from the mesh come from another host, not from a guest. */
+/** The WireGuard device. "mote*" must not match it: packets from the mesh come from another host, not from a guest. */
 export const meshDevice = 'wg-mote'
 
-/** The base chains of this version. A table with other chains was made by another version or another program. */
+/** The base chains of this version of Mote. A table with other chains is from another version or another program. */
 export const baseChains = [
   'arriving',
   'antispoof',
@@ -34,8 +34,8 @@ export const baseChains = [
 ] as const
 
 /**
- * Networks that are not on the internet: RFC 6890 without its public ranges. Guests reach them only if the operator
- * allows it.
+ * Networks that are not on the internet: RFC 6890 without its public ranges. Guests reach these networks only if the
+ * operator allows it.
  */
 const privateV4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
@@ -45,7 +45,7 @@ const privateV6 = ['::/127', '64:ff9b::/96', 'fc00::/7', 'fe80::/10', 'ff00::/8'
 
 export interface TableInput {
   readonly slot: number
-  /** The address range of the slot's guests, as CIDR. */
+  /** The address range of this agent's guests, as CIDR. */
   readonly guests: string
   readonly probe: string
   readonly resolver: string
@@ -59,8 +59,8 @@ export interface TableInput {
 
 /**
  * Returns the rules that all VMs share, as statements that can be loaded repeatedly: the chains of VMs are kept. A tap
- * without chains of its own passes nothing. Replies pass; packets of the original direction are checked one by one, so
- * that a deny rule also ends open connections.
+ * without chains of its own passes no packet. Replies pass; every packet in the connection's original direction is
+ * checked, so that a deny rule also ends open connections.
  */
 export function baseTable(input: TableInput): string {
   const { guests, probe, resolver } = input
@@ -99,7 +99,7 @@ export function baseTable(input: TableInput): string {
     ...chain('to_host', 'filter hook input priority filter', [
       `iifname ${tap} ct direction reply ct state established,related accept`,
       ...limit(neighborRules),
-      // Neighbor solicitations for the gateway. Other neighbor discovery messages and router advertisements are
+      // Guests may solicit the gateway as a neighbor. Other neighbor discovery messages and router advertisements are
       // dropped.
       `iifname ${tap} icmpv6 type nd-neighbor-solicit accept`,
       `iifname ${tap} ip daddr ${resolver} meta l4proto { tcp, udp } th dport 53 accept`,
@@ -114,7 +114,7 @@ export function baseTable(input: TableInput): string {
       ...limit(openedRules),
     ]),
     ...chain('from_host', 'filter hook output priority filter', [
-      // Blocks a compromised VMM that has no network namespace of its own.
+      // Drops the packets of a compromised VMM that has no network namespace of its own.
       'meta skuid @vmms drop',
       `oifname != ${tap} accept`,
       `icmpv6 type { ${hostIcmp6.join(', ')} } accept`,
@@ -133,7 +133,7 @@ export function deleteTables({ slot, limits }: TableInput): string {
   return lines(tables.flatMap(table => [`add table ${table}`, `delete table ${table}`]))
 }
 
-/** ICMPv6 messages that the host itself sends to guests. They are untracked or belong to connections of the guests. */
+/** ICMPv6 messages that the host sends to guests. They are untracked or belong to connections that guests opened. */
 const hostIcmp6 = [
   ...['nd-neighbor-solicit', 'nd-neighbor-advert', 'destination-unreachable', 'packet-too-big', 'time-exceeded'],
   'parameter-problem',
@@ -142,19 +142,19 @@ const hostIcmp6 = [
 export interface GuardedVm {
   readonly tap: string
   readonly plan: NetworkPlan
-  /** The uid of the VM's VMM; undefined: the agent's own. */
+  /** The uid of the VM's VMM; undefined: the VMM runs as the agent's user. */
   readonly owner: number | undefined
 }
 
 export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in_${tap}` })
-/** Returns the tap of the VM to which a chain belongs; undefined for another chain. */
+/** Returns the tap of the VM to which this chain belongs; undefined if it belongs to no VM. */
 export const tapOfChain = (chain: string): string | undefined => /^(?:in|out)_(mote.*)/.exec(chain)?.[1]
-/** Maps from a VM's tap to its chains. */
+/** Names of the nft maps that send the packets of a VM's tap to the VM's chains. */
 export const vmMaps = ['leaving_vms', 'entering_vms'] as const
 
 /**
- * Returns the VM's two chains and their elements in the maps, as statements of one transaction. `return` lets a packet
- * pass this chain; a packet from one guest to another passes the chains of both.
+ * Returns statements of one transaction that create the VM's two chains and their elements in the maps. In a chain,
+ * `return` lets a packet pass; a packet between two guests must pass the chains of both.
  */
 export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string {
   const table = `inet ${tableName(slot)}`
@@ -170,7 +170,8 @@ export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string 
     ...rulesOf(rules, 'outbound').map(rule => `add rule ${table} ${leaving} ${rule}`),
     `add chain ${table} ${entering}`,
     `flush chain ${table} ${entering}`,
-    // Packets of other tenants come only from taps and the mesh; no rule can allow them.
+    // Drop packets from the taps of other projects before the rules, so that no rule can allow them. For packets from
+    // the mesh, the sending host does this (`foreign`).
     ...(project ? [`add rule ${table} ${entering} iifname ${anyTap} ip6 saddr != ${project} drop`] : []),
     ...rulesOf(rules, 'inbound').map(rule => `add rule ${table} ${entering} ${rule}`),
     ...[
@@ -186,7 +187,7 @@ export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string 
   ])
 }
 
-/** Rules that drop packets from a guest of `project` to networks of other tenants. */
+/** Returns rules that drop packets from a guest of `project` to the networks of other projects. */
 function foreign(project: string): string[] {
   return [
     `ip6 daddr != ${project} ip6 daddr { ${privateV6.join(', ')} } drop`,
@@ -204,7 +205,7 @@ export function dropVm(slot: number, tap: string, maps: readonly string[], chain
   ])
 }
 
-/** Returns the statement that removes the VMM's uid from the blocked users. */
+/** Returns the statement that removes the uid of a VMM from the set of blocked users. */
 export const dropOwner = (slot: number, owner: number | undefined): string =>
   owner === undefined ? '' : lines([`delete element inet ${tableName(slot)} vmms { ${owner} }`])
 

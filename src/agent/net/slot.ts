@@ -10,11 +10,11 @@ export const slotCount = 16
 const slotDir = '/run/mote/slots'
 
 /**
- * Claims a small number that is unique among the agents of this host: the agent's addresses, taps and firewall table
- * contain it. The slot belongs to the data directory, not to the process, because VMs outlive their agent. A slot is
- * free once its data directory is deleted.
+ * Claims a slot: a small number that is unique among the agents of this host. The agent's addresses, taps and firewall
+ * table contain it. The slot belongs to the data directory, not to the process, because VMs outlive their agent. A slot
+ * is free once its data directory is deleted.
  * @returns `isNew`: the slot was free; an earlier agent may have left taps and rules in it
- * @throws Error when all slots are taken.
+ * @throws Error when all slots are taken
  */
 export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew: boolean }> {
   const lock = await hostLock('network slots')
@@ -38,8 +38,8 @@ export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew:
 }
 
 /**
- * Returns whether a VMM has a tap of the slot open, or a sandbox runs in one of the slot's namespaces. Needed in
- * addition to the check of the data directory, which this agent cannot see if the slot's agent runs in a container.
+ * True if a VMM has a tap of the slot open, or a sandbox runs in one of the slot's namespaces. Checked in addition to
+ * the slot's data directory, which this agent does not see if the slot's agent runs in a container.
  */
 function isInUse(slot: number): boolean {
   const prefix = tapPrefix(slot)
@@ -49,7 +49,7 @@ function isInUse(slot: number): boolean {
     try {
       return existsSync(join(device, 'tun_flags')) && readFileSync(join(device, 'carrier'), 'utf8').trim() === '1'
     } catch {
-      return false // down (EINVAL), or just removed
+      return false // the tap is down (EINVAL), or was just removed
     }
   })
 }

@@ -19,17 +19,17 @@ export interface TapGuests {
   readonly departures: Departures
   readonly hasIpv6: boolean
   readonly runs: RunCommand
-  /** Returns the uid of the VM's VMM; undefined: the agent's own. */
+  /** Returns the uid of the VM's VMM; undefined: the VMM runs as the agent's user. */
   readonly ownerOf: (vmId: string) => number | undefined
-  /** Returns the `ip` command that creates a guest's device; undefined: a tap. */
+  /** Returns the `ip` command that creates a guest's device; undefined: the device is a tap. */
   readonly makeDevice: ((name: string) => string) | undefined
-  /** The rules in force, by VM. */
+  /** The rules that apply now, by VM. */
   readonly guarded: Map<string, FirewallObserved>
-  /** By tap: the VMs connected or guarded since the agent started. */
+  /** The VMs that were connected or guarded since the agent started, by tap. */
   readonly vms: Map<string, string>
   /** The taps of connected VMs, by VM. */
   readonly connected: Map<string, Tap>
-  /** The rules of the last `connect`, by VM. */
+  /** Promises that resolve once the rules of a VM's last `connect` are loaded, by VM. */
   readonly holding: Map<string, Promise<void>>
 }
 
@@ -69,7 +69,7 @@ interface ConnectOptions {
   readonly where: DevicePlace | undefined
 }
 
-/** See `Network.connect`. */
+/** Implements `Network.connect`. */
 export async function connectVm(guests: TapGuests, options: ConnectOptions): Promise<Nic> {
   const { book } = guests
   const { vmId, appPort, where = 'here' } = options
@@ -84,10 +84,10 @@ export async function connectVm(guests: TapGuests, options: ConnectOptions): Pro
   return nicOf(device, { resolver, appPort, ipv6 })
 }
 
-/** See `Network.release`. */
+/** Implements `Network.release`. */
 export async function releaseVm(guests: TapGuests, vmId: string): Promise<void> {
   const tap = tapOf(guests, vmId)
-  // The VM's rules may still be loading.
+  // The VM's rules may still be loading; wait for that.
   await guests.holding.get(vmId)?.catch(() => undefined)
   guests.holding.delete(vmId)
   guests.guarded.delete(vmId)
@@ -101,16 +101,16 @@ interface Connection {
   readonly device: Tap
   readonly plan: NetworkPlan
   readonly where: DevicePlace
-  /** Whether the VM had no addresses before. */
+  /** True if the VM had no addresses before this connection. */
   readonly isNew: boolean
 }
 
-/** Loads the rules and creates the tap. If one of them fails, neither the tap nor its addresses remain. */
+/** Loads the VM's rules and creates its tap. If one of them fails, neither the tap nor its addresses remain. */
 async function makeConnection(guests: TapGuests, { vmId, device, plan, where, isNew }: Connection): Promise<void> {
   const { book, runs } = guests
   // A tap without rules of its own passes no packet, so its VMM can start before the rules are loaded.
   const rules = guardVm(guests, vmId, plan, 'hold')
-  rules.catch(() => undefined) // reported by `held`
+  rules.catch(() => undefined) // `held` reports the error
   guests.holding.set(vmId, rules)
   const made = makeDevice(device, { where, isNew, runs })
   try {
@@ -168,10 +168,10 @@ function nicOf(
   }
 }
 
-/** Always sets an owner: any user may open a tap without one (drivers/net/tun.c, tun_not_capable). */
+/** Always sets an owner, because any user may open a tap without one (drivers/net/tun.c, tun_not_capable). */
 const makeTapOf = (tap: string, owner: number | undefined) => `tuntap add dev ${tap} mode tap user ${owner ?? 0}`
 
-/** Waits for both, so that error handling never runs concurrently with one of them. @throws the first failure */
+/** Waits until both have settled, so that no error is handled while the other still runs. @throws the first error */
 export async function bothDone(one: Promise<void>, other: Promise<void>): Promise<void> {
   await Promise.allSettled([one, other])
   await one

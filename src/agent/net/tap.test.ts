@@ -15,12 +15,12 @@ import { tapNetwork } from './tap.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 
-/** Requests a page from each address and port, and prints which ones answered. */
+/** Shell script that requests a page from each address and port, and prints which of them answered. */
 const tryAll = (places: readonly string[]) =>
   `for p in ${places.join(' ')}; do if [ -n "$(printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 \${p%:*} \${p#*:})" ]; then echo "open $p"; else echo "shut $p"; fi; done; echo done; exec sleep 600`
 
 test.skipIf(why !== '')(
-  `a guest reaches the outside, but neither the host nor another guest ${why}`,
+  `a guest reaches the outside world, but neither the host nor another guest ${why}`,
   { timeout: 120_000 },
   async () => {
     await using outside = await outsideWorld()
@@ -55,11 +55,11 @@ test.skipIf(why !== '')(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'two agents share nothing, and taps without a VM are reclaimed (needs root)',
+  'two agents of one host share no address and no tap, and taps without a VM are reclaimed (needs root)',
   async () => {
     await using one = await testDir()
     await using two = await testDir()
-    // This agent is never closed, as after kill -9, and must not repair its rules any more.
+    // This agent is never closed, like an agent after kill -9, and must not repair its rules any more.
     const first = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     const second = await tapNetwork({ dataDir: two.path, subnet: '10.213.0.0/16' })
     const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
@@ -67,7 +67,8 @@ test.skipIf(process.getuid?.() !== 0)(
     expect(new Set(nics.map(nic => nic.tap)).size).toBe(3)
     expect(await first.connect('a', 80)).toEqual(nics[0])
 
-    const again = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16' }) // as after kill -9
+    // a new agent starts, as after kill -9
+    const again = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16' })
     await again.reclaim(new Set(['b']))
     expect(await again.connect('b', 80)).toEqual(nics[1])
     const taps = readdirSync('/sys/class/net')
@@ -84,12 +85,12 @@ test.skipIf(process.getuid?.() !== 0)(
 )
 
 test.skipIf(why !== '')(
-  `a slot whose data directory is gone is cleaned and reused, unless a VM of it still runs ${why}`,
+  `the slot of a deleted data directory is cleaned and reused, unless one of its VMs still runs ${why}`,
   async () => {
     const open = (dir: string) => tapNetwork({ dataDir: dir, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     await using kept = await testDir()
     const [unused, used] = [await testDir(), await testDir()]
-    // Neither agent is ever closed, as after kill -9.
+    // Neither of the two agents is ever closed, like agents after kill -9.
     const nics = [
       await (await open(unused.path)).connect('a', 80),
       await (await open(used.path)).connect('a', 80),
@@ -103,7 +104,7 @@ test.skipIf(why !== '')(
     await unused[Symbol.asyncDispose]()
     await used[Symbol.asyncDispose]()
 
-    // Other tests claim slots too, so any agent may get this one.
+    // Other tests claim slots, too. So this agent, or an agent of another test, gets the free slot.
     const next = await open(kept.path)
     const nic = await next.connect('b', 80)
     await until(() => tapNames(left).length === 0, { what: 'its tap is removed' })
@@ -125,14 +126,14 @@ test.skipIf(why !== '')(
   },
 )
 
-/** Uids that no user has, outside the range that agents allocate. */
+/** Uids outside the range that agents allocate, which no user on the host has. */
 const owners: ReadonlyMap<string, number> = new Map([
   ['a', 1_899_000_001],
   ['b', 1_899_000_002],
 ])
 const ownerOf = (vmId: string) => owners.get(vmId)
 
-/** Returns the VM chains and elements in the table of this tap's agent. */
+/** Returns the chains of VMs and the elements of maps in the nft table of this tap's agent. */
 async function guarded(tap: string | null | undefined) {
   const listing = parseListing(await run('nft', ['-j', 'list', 'table', 'inet', `mote_${slotOf(tap)}`]))
   return {
@@ -143,11 +144,11 @@ async function guarded(tap: string | null | undefined) {
 }
 
 test.skipIf(process.getuid?.() !== 0)(
-  'rules without a tap and the uid of a VM that was being removed are reclaimed after a crash (needs root)',
+  'after a crash, rules without a tap and the uid of a VM that was being removed are reclaimed (needs root)',
   async () => {
     await using dir = await testDir()
     const open = () => tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9, ownerOf })
-    const first = await open() // never closed, as after kill -9
+    const first = await open() // never closed, like an agent after kill -9
     const [gone, kept] = [await first.connect('a', 80), await first.connect('b', 80)]
     await run('ip', ['link', 'del', 'dev', String(gone.tap)])
     expect((await guarded(gone.tap)).owners).toHaveLength(2)
@@ -165,7 +166,7 @@ test.skipIf(process.getuid?.() !== 0)(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'rules that cannot be removed block no other VM, and are removed with their uid once possible (needs root)',
+  "a VM's rules that cannot be removed block no other VM, and are removed with the VM's uid once possible (needs root)",
   async () => {
     await using dir = await testDir()
     let stuck = 'nothing'
@@ -201,7 +202,7 @@ test.skipIf(process.getuid?.() !== 0)(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a tap may exist before its rules, and held() resolves or rejects with their outcome (needs root)',
+  'a tap may exist before its rules, and held() resolves or rejects when loading the rules has ended (needs root)',
   async () => {
     await using dir = await testDir()
     let load = Promise.withResolvers<void>()
@@ -226,7 +227,7 @@ test.skipIf(process.getuid?.() !== 0)(
     await network.held('a')
     expect((await guarded(nic.tap)).taps).toEqual([nic.tap])
 
-    // A VM released while its rules are being loaded leaves none behind.
+    // A VM that is released while its rules are being loaded leaves no rules behind.
     load = Promise.withResolvers()
     const other = await network.connect('b', 80, undefined, 'ahead')
     const released = Promise.all(['a', 'b'].map(id => network.release(id)))
@@ -248,7 +249,7 @@ const ifindex = async (tap: string | null | undefined) =>
 
 const slotOf = (tap: string | null | undefined) => tap?.at('mote'.length) ?? ''
 
-/** A network namespace behind a veth pair with a web server in it; it stands for the internet. */
+/** Creates a network namespace with a web server behind a veth pair; it stands for the internet. */
 async function outsideWorld() {
   const name = `moteout${process.pid}`
   const ip = (...args: string[]) => run('ip', args)
@@ -276,14 +277,14 @@ async function outsideWorld() {
   }
 }
 
-test.skipIf(process.getuid?.() !== 0)('VMs that start at the same time share no address (needs root)', async () => {
+test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (needs root)', async () => {
   await using dir = await testDir()
   const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16' })
   const ids = Array.from({ length: 12 }, (_, n) => `vm-${n}`)
   const nics = await Promise.all(ids.map(id => network.connect(id, 80)))
   const before = await ifindex(nics[0]?.tap)
   await Promise.all(ids.map(id => network.release(id)))
-  // A VM that starts again during its removal waits for the removal: its device and rules are new.
+  // A VM that starts again while it is removed waits for the removal, so its device and rules are new.
   const anew = await network.connect('vm-0', 80)
   expect(await ifindex(anew.tap)).toBeGreaterThan(before)
   expect(await run('nft', ['list', 'chain', 'inet', `mote_${slotOf(anew.tap)}`, `in_${anew.tap}`])).toContain('chain')
@@ -299,7 +300,7 @@ test.skipIf(process.getuid?.() !== 0)(
   async () => {
     await using dir = await testDir()
     const open = () => tapNetwork({ dataDir: dir.path, subnet: null, healEveryMs: 1e9 })
-    // A pair that no other test on this host uses.
+    // Two address ranges that no other test on this host uses.
     const given = [1, 2].map(n => `10.${192 + (process.pid % 16)}.${((process.pid >> 4) % 7) * 32 + (n - 1) * 16}.0/20`)
     const [one = '', two = ''] = given
     const first = await open()
@@ -311,7 +312,7 @@ test.skipIf(process.getuid?.() !== 0)(
     expect([nic.guest.dns, first.probeFrom]).toEqual([first.resolver, first.ipv4?.gateway.replace(/\d+$/, '254')])
     expect(await first.adopt(two), 'a guest has an address of the old').toBe(false)
 
-    const again = await open() // as after kill -9
+    const again = await open() // a new agent starts, as after kill -9
     expect(again.ipv4?.guests).toBe(one)
     await again.reclaim(new Set(['a']))
     expect((await again.connect('a', 80)).endpoint).toEqual(nic.endpoint)

@@ -27,45 +27,45 @@ import { claimSlot, releaseSlot } from './slot.ts'
 import { bothDone, connectVm, guardVm, releaseVm, type TapGuests, tapOf } from './tap-guests.ts'
 import { tapsApart } from './taps-apart.ts'
 
-/** Device group for taps that are being removed, plus the slot. `ip` assigns this group to no other device. */
+/** Number of the device group for taps that are being removed, plus the slot. No other device is in this group. */
 const leavingGroup = 6_740_000
 
-/** Interval between checks of the rules, and so the longest time that a foreign change lasts. */
+/** Interval between checks of the rules; changes by other programs last at most this long. */
 const healEveryMs = 10_000
 
 export interface TapOptions {
   readonly dataDir: string
   /**
-   * IPv4 /16 for guests, which the agents of one host share; null: `firstGuests`, until the control plane assigns
-   * others (`adopt`).
+   * IPv4 /16 for guests, which the agents of one host share. Null: `firstGuests`, until the control plane assigns other
+   * addresses (`adopt`).
    */
   readonly subnet: string | null
-  /** See `TableInput`. */
+  /** Private networks that guests may reach, and networks that no guest may reach (see `TableInput`). */
   readonly allowed?: readonly string[]
   readonly denied?: readonly string[]
-  /** Limits of each guest. */
+  /** Limits of each guest's network use. */
   readonly limits?: GuestLimits
   readonly onHealed?: OnHealed
   readonly onRefused?: OnRefused
-  /** Called when the kernel does not support `limits`; guests then run without them. */
+  /** Called when the kernel does not support `limits`; guests then have none. */
   readonly onUnlimited?: (reason: unknown) => void
   readonly onError?: (error: unknown) => void
   readonly healEveryMs?: number
-  /** Returns the uid of the VM's VMM: only that user may open its tap. Undefined: the agent's own. */
+  /** Returns the uid of the VM's VMM: only this user may open the VM's tap. Undefined: the agent's own user. */
   readonly ownerOf?: (vmId: string) => number | undefined
   /**
-   * Returns the `ip` command that creates a guest's device; default: a tap. Tests use network namespaces instead of
-   * guests.
+   * Returns the `ip` command that creates a guest's device; default: a tap. Tests create veth pairs into network
+   * namespaces, which stand in for guests.
    */
   readonly makeDevice?: (name: string) => string
-  /** Runs nft and ip for single VMs. */
+  /** Runs the nft and ip commands for single VMs. */
   readonly runs?: RunCommand
 }
 
 /**
- * Connects each VM through its own tap with a routed IPv4 /31 and its IPv6 /128. There is no bridge, so guests share no
- * link. The kernel stores each VM's IPv4 address on its tap.
- * @throws Error without root, or if nft cannot load the rules.
+ * Opens the network with taps. Each VM has its own tap, with a routed IPv4 /31 and the VM's IPv6 /128. There is no
+ * bridge, so guests share no link. The kernel stores each VM's IPv4 address on its tap.
+ * @throws Error without root, or if nft cannot load the rules
  */
 export async function tapNetwork(options: TapOptions): Promise<Network> {
   const { runs = run } = options
@@ -98,7 +98,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     release: vmId => releaseVm(guests, vmId),
     reclaim: keep => reclaimTaps(guests, keep),
     allowGateways: addresses => firewall.setGateways(addresses),
-    /** Removes rules, addresses and slot only if no guest is left. */
+    /** Removes the rules, addresses and slot of the agent, but only if it has no guest left. */
     async close() {
       stopHealing()
       await departures.close()
@@ -112,23 +112,23 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
 
 interface OpenOptions extends TapOptions {
   readonly runs: RunCommand
-  /** The number of this agent among the agents of the host. */
+  /** Number of this agent among all agents of the host. */
   readonly slot: number
   /**
-   * True if the agent had no slot yet and has claimed a free one. An earlier owner of the slot may have left taps and
-   * rules behind.
+   * True if the agent had no slot before and has claimed a free one. An earlier owner of the slot may have left taps
+   * and rules behind.
    */
   readonly isNewSlot: boolean
 }
 
 /**
- * Loads the rules that all guests share. Guests from before a restart of the agent keep their taps,
+ * Loads the rules that all guests share. Guests that were connected before a restart of the agent keep their taps,
  * addresses and rules.
  */
 async function openGuests(options: OpenOptions): Promise<TapGuests> {
   const { runs, slot, isNewSlot } = options
   const prefix = tapPrefix(slot)
-  // The slot's previous agent is gone: remove its taps, which have addresses that this agent will use.
+  // The slot's previous agent is gone. Remove its taps, whose addresses this agent will use.
   if (isNewSlot) {
     await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
     for (const name of namespaceNames(prefix)) await removeNamespace(name, runs)
@@ -174,12 +174,12 @@ const tableOf = ({ allowed, denied, limits }: TapOptions, slot: number, book: Ad
 
 type HealingOptions = Pick<TapOptions, 'healEveryMs' | 'onError' | 'onHealed' | 'onRefused'>
 
-/** Repairs the rules and reports refused packets at a fixed interval. Returns a function that stops this. */
+/** Repairs rules and reports refused packets at a fixed interval. Returns a function that stops this. */
 function startHealing(guests: TapGuests, options: HealingOptions): () => void {
   const growth = growthOf()
   let isHealing = false
   const timer = setInterval(() => {
-    if (isHealing) return // the previous round is still running
+    if (isHealing) return // the previous check is still running
     isHealing = true
     heal(guests, growth, options)
       .catch((error: unknown) => options.onError?.(error))
@@ -207,7 +207,7 @@ async function heal(
     }
 }
 
-/** See `Network.adopt`. */
+/** Implements `Network.adopt`. */
 async function adopt(guests: TapGuests, range: string, options: TapOptions, slot: number): Promise<boolean> {
   const { book, runs } = guests
   const before = book.addresses
@@ -221,23 +221,23 @@ async function adopt(guests: TapGuests, range: string, options: TapOptions, slot
   return true
 }
 
-/** See `Network.reclaim`. */
+/** Implements `Network.reclaim`. */
 async function reclaimTaps(guests: TapGuests, keep: ReadonlySet<string>): Promise<void> {
   const { book, prefix } = guests
   const kept = new Set([...keep].map(vmId => tapOf(guests, vmId)))
   for (const tap of tapNames(prefix)) if (!kept.has(tap)) await removeTap(tap)
   for (const name of namespaceNames(prefix)) if (!kept.has(name)) await removeNamespace(name, guests.runs)
-  // After a crash some VMs have rules but no tap.
+  // After a crash, a VM may have rules but no tap.
   await guests.firewall.keepOnly(kept, new Set([...keep].flatMap(vmId => guests.ownerOf(vmId) ?? [])))
   for (const { tap, address } of await tapAddresses(prefix, guests.runs))
-    if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
+    if (!book.restore(tap, address)) await removeTap(tap) // the tap is half-made, or has an address of another range
 }
 
 const ownAddresses = ({ probe, resolver }: { readonly probe: string; readonly resolver: string }) => [probe, resolver]
 
 /**
- * Returns the range of the guests that still run, which keep their addresses even if the control plane has assigned
- * another range since.
+ * Returns the address range of the guests that still run: they keep their addresses, even if the control plane has
+ * assigned another range since.
  */
 async function guestsAtStart(subnet: string | null, slot: number, runs: RunCommand): Promise<string> {
   if (subnet !== null) return sliceOf(subnet, slot)
@@ -245,7 +245,7 @@ async function guestsAtStart(subnet: string | null, slot: number, runs: RunComma
   return addresses.find(network => network !== undefined) ?? sliceOf(firstGuests, slot)
 }
 
-/** Checks that no device of the host is in this network, in which it would become unreachable. @throws Error */
+/** Checks that no device of the host has an address in this network: it could no longer be reached. @throws Error */
 function refuseTaken(guests: string): void {
   const network = parseCidr(guests)
   for (const [name, addresses] of Object.entries(networkInterfaces()))

@@ -1,7 +1,7 @@
 import { bringTap, makeTapIn, removeTap, type Tap, tapNames } from './devices.ts'
 import type { TapsApart } from './net.ts'
 
-/** @param connected the connected VMs, by id */
+/** Creates the `apart` of a network. @param connected the taps of connected VMs, by VM */
 export function tapsApart(connected: ReadonlyMap<string, Tap>): TapsApart {
   const deviceOf = (vmId: string): Tap => {
     const device = connected.get(vmId)

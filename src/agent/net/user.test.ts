@@ -6,7 +6,7 @@ import { userNetwork } from './user.ts'
 it.each([
   ['without root', userNetwork(), /without root.*nothing leaves the VM/],
   ['on a simulated host', fakeNetwork(), /simulates/],
-])('%s rules are acknowledged and reported as not enforced', async (_where, network, why) => {
+])('%s, firewall rules are acknowledged and reported as not enforced', async (_where, network, why) => {
   expect(network.guarded('vm')).toBeUndefined()
   const firewall = { version: 7, rules: [] }
   await network.guard('vm', networkPlan({ port: 80, ipv6Address: 'fd00::1', firewall }))
@@ -18,20 +18,20 @@ it.each([
   })
 })
 
-it('a guest of user networking is restricted to the port of its app, on loopback', async () => {
+it("with user networking, only the port of the app is forwarded to a guest, from the host's loopback", async () => {
   const network = userNetwork()
   const nic = await network.connect('vm', 8080, networkPlan({ port: 8080, ipv6Address: '' }))
-  // QEMU's `restrict=on` keeps a guest from the host and from the internet.
+  // QEMU's `restrict=on` keeps a guest from reaching the host and the internet.
   expect(nic.netdev).toMatch(/^user,id=n0,restrict=on,hostfwd=tcp:127\.0\.0\.1:\d+-[\d.]+:8080$/)
 })
 
-it('a plan without a usable address has no IPv6', () => {
+it('a plan without a valid IPv6 address gives the VM no IPv6', () => {
   expect(networkPlan({ port: 80, ipv6Address: '' }).ipv6).toBeNull()
   expect(networkPlan({ port: 80, ipv6Address: '10.0.0.1' }).ipv6).toBeNull()
   expect(networkPlan({ port: 80, ipv6Address: 'fd00:1:2:3:4::9' }).ipv6?.project).toBe('fd00:1:2:3::/64')
 })
 
-it('each address maps back to its own slot', () => {
+it("a pair's host address maps back to the pair in its own slot only", () => {
   const slot = agentAddresses(sliceOf('10.213.0.0/16', 3))
   const { host, guest } = slot.pair(1000)
   expect([host, guest]).toEqual(['10.213.55.208', '10.213.55.209'])

@@ -4,8 +4,8 @@ import type { FirewallObserved } from '../../contract/network.ts'
 import type { Network, Nic } from './net.ts'
 
 /**
- * QEMU user networking, for agents without root: a free port of 127.0.0.1 is forwarded to the app's port.
- * `restrict=on`, because without it a guest reaches the host's loopback at 10.0.2.2; it also blocks egress.
+ * QEMU's user networking, for agents without root. A free port of 127.0.0.1 is forwarded to the app's port.
+ * `restrict=on` also blocks egress; without it, a guest reaches the host's loopback at 10.0.2.2.
  */
 export function userNetwork(): Network {
   return {
@@ -30,8 +30,8 @@ export function userNetwork(): Network {
 }
 
 /**
- * Implements the firewall for hosts without packets to filter. Acknowledges every version, with the reason why it is
- * not enforced.
+ * Implements the firewall for networks in which the agent cannot filter packets. Acknowledges every version of the
+ * rules, with the reason why they are not enforced.
  */
 export function withoutFirewall(
   reason: string,
@@ -56,15 +56,15 @@ export function withoutFirewall(
   }
 }
 
-/** A stable, locally administered MAC address. */
+/** Returns a locally administered MAC address, which is always the same for this VM. */
 export function macOf(vmId: string): string {
   const hash = createHash('sha256').update(vmId).digest()
   return ['52', '54', ...[...hash.subarray(0, 4)].map(byte => byte.toString(16).padStart(2, '0'))].join(':')
 }
 
 /**
- * Returns a port that is free now. If another process takes it first, QEMU refuses to start and the boot is retried
- * with another port.
+ * Returns a port that is free now. If another process takes the port first, QEMU refuses to start, and the boot is
+ * retried with another port.
  */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -6,8 +6,8 @@ import { imageStore } from '../image/store.ts'
 import type { ReceiveDeps } from './move.ts'
 
 /**
- * Returns a function that fetches the base of a snapshot from another host. If the snapshot has no image reference, the
- * base is only fetched when a VM starts from it.
+ * Returns a function that provides the base of a snapshot that arrives from another host. If the snapshot has no image
+ * reference, the base is only provided when a VM starts from the snapshot.
  */
 export function basesOfSnapshots(config: AgentConfig, say: (line: string) => void): ReceiveDeps['makeBase'] {
   if (config.hypervisor === 'fake') return async () => undefined

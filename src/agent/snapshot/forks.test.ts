@@ -59,7 +59,7 @@ test.skipIf(!hasQemu)(
     const [one, two] = [await fork(1), await fork(2)]
     for (const { vmId, volumeId } of [one, two]) {
       expect(await sh(host, vmId, 'cat /data/file /proc/sys/kernel/random/boot_id')).toBe(`then\n${boot}`)
-      // The fork's kernel identifies the disk by the clone's id.
+      // The kernel of the fork reports the clone's id as serial number of the disk.
       expect(await sh(host, vmId, 'cat /sys/block/sda/device/vpd_pg80 | tr -cd "a-z0-9-"')).toContain(volumeId)
       await until(async () => (await sh(host, vmId, 'tail -n 1 /data/ticks')) === vmId, {
         what: `the program of ${vmId} goes on writing`,
@@ -71,8 +71,8 @@ test.skipIf(!hasQemu)(
     expect(await sh(host, 'parent', 'grep fork /data/ticks || echo none')).toBe('none')
     expect(await sh(host, one.vmId, 'grep fork-2 /data/ticks || echo none')).toBe('none')
 
-    // Attach another clone of the snapshot's volume copy to the first fork: the copy must not contain what the forks
-    // wrote. Then detach it again.
+    // Attach another clone of the snapshot's volume copy to the first fork, to check that the copy lacks what the forks
+    // wrote. Then detach the clone again.
     await host.volume({ volumeId: 'look', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
     const looking = disk('look', 1)
     const mounted = { ...looking, mountPoint: '/srv/look' }
@@ -82,7 +82,7 @@ test.skipIf(!hasQemu)(
     await host.put(desired(one.vmId, 3, { command, disks: [disk(one.volumeId, 1)], from: one.from }))
     await host.until(one.vmId, 'it has let go', vm => vm.generation === 3 && vm.disks?.length === 1)
 
-    // When a fork restarts, it boots with its own volume instead of being restored again.
+    // A fork that restarts boots with its own volume instead of being restored again.
     await host.put(desired(two.vmId, 2, { command, disks: [disk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
     await host.until(two.vmId, 'booted', vm => vm.healthy && !vm.steps.some(step => step.name === 'resume'))
     expect(await sh(host, two.vmId, 'cat /data/file')).toBe('fork-2')

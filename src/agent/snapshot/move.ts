@@ -15,30 +15,31 @@ import { StepError } from '../base/step-error.ts'
 import { chunksOf, dataIn, hashOf } from '../volume/move/content.ts'
 import { digestOf, type SnapshotStore, Taken } from './store.ts'
 
-/** Protocol version in `hello`, which must be the same on both hosts. */
+/** Protocol version in the message `hello`; source and target must have the same one. */
 const protocol = 'mote snapshot 1'
-/** Disk space that must remain free on the host, because other data grows during the transfer. */
+/** Disk space that a transfer leaves free on the target, because other data grows meanwhile. */
 const [spareBytes, spareShare] = [64 << 20, 0.05]
 const fileName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 export interface ReceiveDeps {
   readonly store: Pick<SnapshotStore, 'make' | 'root'>
   /**
-   * Returns the values of `madeBy` (VMM and CPU) with which this host takes snapshots. It only accepts snapshots with
-   * one of these.
+   * Returns the values of `madeBy` (VMM and CPU) of this host's own snapshots. The host only accepts snapshots with one
+   * of these values.
    */
   readonly kinds: () => Promise<readonly string[]>
   readonly room: Room
-  /** Fetches the base that the snapshot's guest has mounted. @throws StepError `snapshot_base_missing` */
+  /** Provides the base that the snapshot's guest has mounted. @throws StepError `snapshot_base_missing` */
   readonly makeBase: (made: SnapshotMade, signal: AbortSignal) => Promise<void>
   /** The address on which this host receives snapshots from other hosts. */
   readonly migrationHost: () => string
-  /** Records the complete snapshot durably. */
+  /** Records durably that the snapshot is complete. */
   readonly keep: (taken: Taken) => Promise<void>
 }
 
 /**
- * Receives a snapshot from another host. It is complete when the hash of its files, read back from disk, matches.
+ * Receives a snapshot from another host. The snapshot is complete if its files, read back from disk, have the expected
+ * hash.
  * @throws StepError `snapshot_mismatch` (made by another VMM or CPU), `no_space`, `snapshot_damaged`
  */
 export async function receiveSnapshot(
@@ -60,7 +61,7 @@ export async function receiveSnapshot(
   try {
     const taken = await store.make(snapshotId, async dir => {
       const come = await takeFiles(wire, dir, reserved.took)
-      // Fetch the base while the source still has the snapshot, because the transfer must fail if the base is
+      // The base is fetched while the source still has the snapshot, because the transfer must fail if the base is
       // unavailable.
       await makeBase(come.made, signal)
       signal.throwIfAborted()
@@ -76,13 +77,13 @@ export async function receiveSnapshot(
   report({ phase: 'complete', percent: 100 })
 }
 
-/** Free disk space for all transfers in progress together. */
+/** Shares the free disk space between all transfers to this host. */
 export interface Room {
-  /** Reserves space until disposed. @throws StepError `no_space` */
+  /** Reserves disk space until disposed. @throws StepError `no_space` */
   reserve(dir: string, sizeBytes: number): Promise<Reserved>
 }
 export interface Reserved extends Disposable {
-  /** Reduces the reservation by bytes that are on disk now. */
+  /** Reduces the reservation by the number of bytes that have been written to disk. */
   took(bytes: number): void
 }
 
@@ -137,7 +138,10 @@ async function takeFiles(wire: Wire, dir: string, took: Reserved['took']): Promi
   return { made: taken.made, ...arrived }
 }
 
-/** Sends the snapshot. @throws StepError with the target's reason, Error if the connection closes */
+/**
+ * Sends the snapshot.
+ * @throws StepError with the reason for which the target refused it, Error if the connection closes
+ */
 export async function sendSnapshot(
   dir: string,
   taken: Taken,

@@ -27,7 +27,7 @@ const disk = (volumeId: string, generation: number): DiskSpec => ({
   readOnly: false,
 })
 const filesOf = (host: TestAgent) => join(host.config.dataDir, 'snapshots/snap-1/files')
-/** Creates a VM with a volume, and takes a snapshot of both. */
+/** Creates a VM with a volume, and takes a snapshot that includes the volume. */
 async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promise<Kept> {
   await source.volume({ volumeId: 'vol-1' })
   const spec = testSpec({ hypervisor, disks: [disk('vol-1', 1)] })
@@ -65,7 +65,7 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
     expect(await readdir(join(source.config.dataDir, 'snapshots'))).toEqual([])
   })
 
-  test('is only usable if the control plane confirms the transfer that brought it', { timeout: 60_000 }, async () => {
+  test('is only usable after the control plane has confirmed the transfer by its id', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await put(target, 2, { arrived: { transferId: 't1' } })
@@ -84,7 +84,7 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
     await until(async () => (await observedOf(target)).state === 'absent', { what: 'nothing of it is there' })
   })
 
-  test('is not taken again if its host has lost it', { timeout: 60_000 }, async () => {
+  test('is not taken again by a host that has lost it', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await kept(source, 'fake')
     const lost = { snapshotId: 'snap-2', vmId: 'parent', generation: 2, want: 'present', taken: true } as const
@@ -101,7 +101,7 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
     expect(existsSync(join(source.config.dataDir, 'snapshots/snap-2/files'))).toBe(false)
   })
 
-  test('is refused if it is damaged, and the target keeps no files', { timeout: 60_000 }, async () => {
+  test('is refused by the target if it is damaged, and the target keeps no files', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     const one = await kept(source, 'fake')
@@ -130,13 +130,13 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
     expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('MiB free') })
   })
 
-  test('reduces the free space during the transfer, and 5 % remain for the host', async () => {
+  test('reserves disk space on the target during the transfer, and leaves 5 % of the disk free', async () => {
     const mib = 2 ** 20
     const disk = { blocks: 10_000, bavail: 2_500, bsize: mib }
     const room = createRoom(async () => disk)
     const first = await room.reserve('/', 1_500 * mib)
     await expect(room.reserve('/', 501 * mib)).rejects.toThrow('501 MiB, and this host has 500 MiB free')
-    // Received bytes are on disk now and must not be counted twice.
+    // Bytes that were received are on disk, and must not be counted as reserved as well.
     disk.bavail -= 1_000
     first.took(1_000 * mib)
     using _second = await room.reserve('/', 500 * mib)
@@ -145,7 +145,7 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
   })
 
   test.each(['before', 'after'] as const)(
-    'leaves nothing on the target if it is removed %s its copy of a volume has arrived',
+    'leaves no files on the target if it is removed %s the arrival of its volume copy',
     { timeout: 60_000 },
     async when => {
       await using source = await testAgent(fake)
@@ -190,7 +190,9 @@ describe('a snapshot of a simulated VM that is sent to another agent', () => {
   })
 })
 
-/** Drivers whose snapshots can be moved. `marker` is a command that prints data from the parent VM's memory. */
+/**
+ * Hypervisors whose snapshots can be transferred. `marker` is a command that prints data from the parent VM's memory.
+ */
 const cases = (await driverCases())
   .filter(
     ({ config }) => config.hypervisor === 'gvisor' || (config.hypervisor === 'qemu' && config.network === network),
@@ -210,7 +212,7 @@ describe.each(cases)('a VM snapshot with $name', ({ skip, config, spec: own, mar
       const usual = join(homedir(), '.cache', 'mote')
       const cacheDir = await cacheWithoutImages(usual, cache.path)
       await using source = await testAgent({ ...config, cacheDir })
-      // On the target, the base has another path than in the snapshot, and must be made first.
+      // The target's cache has another path than the source's and no base yet, so the target must build the base.
       const elsewhere = await cacheWithoutImages(usual, otherCache.path)
       await using target = await testAgent({ ...config, cacheDir: elsewhere })
       const sh = async (host: TestAgent, vmId: string, script: string) => {
@@ -230,7 +232,7 @@ describe.each(cases)('a VM snapshot with $name', ({ skip, config, spec: own, mar
       await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
       await source.until('parent', 'gone', vm => vm.state === 'absent')
 
-      // Without its image, the snapshot would be unusable, so the transfer fails.
+      // If the target has neither image nor base, the snapshot would be unusable, so the transfer fails.
       await rename(join(cacheDir, 'bases'), join(cacheDir, 'bases.away'))
       const image = join(target.config.imageDir, 'hello')
       await rename(image, `${image}.away`)
@@ -254,7 +256,7 @@ describe.each(cases)('a VM snapshot with $name', ({ skip, config, spec: own, mar
       await target.until('fork', 'healthy', vm => vm.healthy)
       const found = await sh(target, 'fork', `sha256sum < /data/file; ${marker}; cat /tmp/state`)
       expect(found).toBe(`${known}\nmemory`)
-      // The data on the disk is the same when the fork boots instead of restoring memory.
+      // A fork that boots instead of restoring memory reads the same data from its disk.
       await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
       await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
       expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])

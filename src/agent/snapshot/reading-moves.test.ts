@@ -33,7 +33,7 @@ const runs = async (host: TestAgent, vmId: string, change: Parameters<typeof tes
 }
 
 test.skipIf(!hasQemu)(
-  'a fork with a read-only volume reads the same data on the target host, and boots if the volume was written since',
+  'a fork on the target host reads the data of a read-only volume, and boots if the volume changed since the snapshot',
   { timeout: 240_000 },
   async () => {
     await using source = await testAgent({ hypervisor: 'qemu', network })
@@ -44,7 +44,7 @@ test.skipIf(!hasQemu)(
     await gone(source, 'writer')
 
     await runs(source, 'reader', { disks: [disk(true)] })
-    // A part of the volume is in the guest's page cache, and its program has a file open.
+    // The guest's page cache contains a part of the volume, and the guest's program has a file of the volume open.
     const known = await sh(
       source,
       'reader',
@@ -66,7 +66,7 @@ test.skipIf(!hasQemu)(
     await runs(target, 'fork', { disks: [disk(true)], from })
     const again = 'head -c 1000000 /data/file | sha256sum; cat /proc/sys/kernel/random/boot_id'
     expect(await sh(target, 'fork', again)).toBe(known)
-    // Data that was not in memory is read from the transferred disk.
+    // Data of the volume that is not in the guest's memory is read from the transferred disk.
     expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(whole)
     await gone(target, 'fork')
 

@@ -11,13 +11,13 @@ export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 
   readonly store: SnapshotStore
   /** Checks that the VM's hypervisor supports snapshots. @throws StepError `unsupported_by_hypervisor` */
   readonly check: (vmId: string) => void
-  /** Writes a snapshot of the running VM into the directory. */
+  /** Takes a snapshot of the running VM, and writes its files into `dir`. */
   readonly take: (desired: SnapshotPut, dir: string) => Promise<SnapshotMade>
-  /** Returns the ids of the VM's volumes; empty if the VM is not on this host. */
+  /** Returns the ids of the VM's volumes; empty if this host does not have the VM. */
   readonly disksOf: (vmId: string) => readonly string[]
   /** Removes the snapshot's copy of a volume. Idempotent. */
   readonly dropCopy: (volumeId: string, snapshotId: string) => Promise<void>
-  /** Removes the snapshot's copies of all volumes on this host. Idempotent. */
+  /** Removes the snapshot's copies of any volume on this host. Idempotent. */
   readonly dropCopies: (snapshotId: string) => Promise<void>
   /** Whether a VM of this host was started from the snapshot and may need its files. */
   readonly inUse: (snapshotId: string) => boolean
@@ -29,13 +29,13 @@ export interface Entry {
   desired: SnapshotPut
   outcome: Outcome | undefined
   busy: Promise<void> | undefined
-  /** The verification of the files' hash, which this agent does once. */
+  /** Resolves when the files' hash has been verified, which happens once while the agent runs. Undefined before. */
   verified: Promise<void> | undefined
-  /** Whether the files are being removed. */
+  /** Whether the snapshot's files are being removed. */
   leaving?: boolean
 }
 
-/** The VM snapshots of this host, and what their reconciliation needs. */
+/** The VM snapshots of this host, with the dependencies and state that reconciliation needs. */
 export interface SnapshotTable {
   readonly deps: SnapshotsDeps
   /** Snapshots by their ids. */
@@ -68,7 +68,7 @@ export function follow(table: SnapshotTable, entry: Entry): void {
     })
 }
 
-/** Verifies the files' hash once per agent. @throws StepError `snapshot_damaged` */
+/** Verifies the hash of the snapshot's files, once while the agent runs. @throws StepError `snapshot_damaged` */
 export function verify({ store }: SnapshotsDeps, entry: Entry, sha256: string): Promise<void> {
   entry.verified ??= digestOf(store.filesDir(entry.desired.snapshotId)).then(found => {
     if (found.sha256 === sha256) return
@@ -98,7 +98,7 @@ const publishObserved = ({ deps, moves }: SnapshotTable, entry: Entry): void => 
 export const takenOf = ({ outcome }: Pick<Entry, 'outcome'>): Taken | undefined =>
   outcome && 'made' in outcome ? outcome : undefined
 
-/** Transfers of snapshots from and to other hosts. */
+/** Creates the transfers of VM snapshots to and from other hosts. */
 function snapshotMoves(
   { store, kinds, makeBase, migrationHost, log }: SnapshotsDeps,
   find: (snapshotId: string) => Entry | undefined,
@@ -141,7 +141,7 @@ function snapshotMoves(
 /** Whether the snapshot arrives from another host or was already taken, so that this host must not take it. */
 export const isElsewhere = ({ incoming, arrived, taken }: SnapshotPut) => Boolean(incoming ?? arrived ?? taken)
 
-/** Whether the snapshot has to be taken. A failed one is only taken again for a newer generation. */
+/** Whether this host has to take the snapshot. A failed snapshot is only taken again for a newer generation. */
 function isDue({ outcome, desired }: Entry): boolean {
   if (isElsewhere(desired)) return false
   return outcome === undefined || ('error' in outcome && outcome.generation < desired.generation)
@@ -152,7 +152,7 @@ async function take(table: SnapshotTable, entry: Entry): Promise<void> {
   entry.outcome = undefined
   publishObserved(table, entry)
   const outcome = await outcomeOf(deps, entry.desired)
-  // Stored before it is reported, so that a ready snapshot stays ready after a restart.
+  // The outcome is stored before it is reported, so that a ready snapshot stays ready after a restart of the agent.
   await deps.store.saveOutcome(entry.desired.snapshotId, outcome)
   entry.outcome = outcome
   entry.verified = 'error' in outcome ? undefined : Promise.resolve()
@@ -188,7 +188,10 @@ export function observe(
   return { ...base, state: 'ready', sha256, sizeBytes, madeBy: made.madeBy, pauseMs: made.pauseMs, ...disks }
 }
 
-/** Whether the snapshot arrived with the transfer that its desired state names. True if that names none. */
+/**
+ * Whether this host received the snapshot with the transfer that the desired state names. True if the desired state
+ * names none.
+ */
 export const isCome = ({ desired, outcome }: Pick<Entry, 'desired' | 'outcome'>) =>
   desired.arrived === undefined || takenOf({ outcome })?.received === desired.arrived.transferId
 const notHere = 'this host does not have the snapshot, or has another one than the transfer was for'

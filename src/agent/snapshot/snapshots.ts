@@ -17,9 +17,9 @@ import {
 
 /** All VM snapshots of this host. */
 export interface Snapshots {
-  /** Loads the stored snapshots, so that VMs can start from them. */
+  /** Loads the stored snapshots when the agent starts, so that VMs can start from them. */
   load(): Promise<void>
-  /** Takes incomplete snapshots again, and removes those that are not wanted. Called once the VMs are known. */
+  /** Takes incomplete snapshots again, and removes unwanted ones. Called after the agent has loaded its VMs. */
   resume(): void
   /** Sets the desired state of a snapshot. @throws StepError `stale_generation`, `invalid_snapshot` */
   put(desired: SnapshotPut): Promise<SnapshotObserved>
@@ -30,11 +30,11 @@ export interface Snapshots {
   source(snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>>
   /** Whether this host has the snapshot or is taking it. */
   has(snapshotId: string): boolean
-  /** Whether the snapshot was on this host and has been removed, or is about to be. */
+  /** Whether this host had the snapshot, and has removed it or is about to. */
   isGone(snapshotId: string): Promise<boolean>
-  /** Tries again to remove snapshots that VMs used. Called when a VM has stopped. */
+  /** Retries to remove snapshots that a VM was using. Called when a VM has stopped. */
   poke(): void
-  /** Resolves once all work has stopped. */
+  /** Stops to work on snapshots. Resolves when no operation is in progress. */
   stop(): Promise<void>
 }
 
@@ -109,8 +109,8 @@ async function put(table: SnapshotTable, desired: SnapshotPut): Promise<Snapshot
 async function source({ deps, entries }: SnapshotTable, snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>> {
   const entry = entries.get(snapshotId)
   const outcome = entry && takenOf(entry)
-  // A received snapshot is usable once the control plane has confirmed it. One that is to be removed remains usable for
-  // a VM that was requested to start from it earlier.
+  // A snapshot from another host is usable once the control plane has confirmed its transfer. A snapshot that is to be
+  // removed remains usable for a VM that was requested to start from it before.
   if (!entry || !outcome || entry.leaving || entry.desired.incoming || !isCome(entry)) {
     throw new StepError('snapshot_missing', `this host has no snapshot ${snapshotId}`)
   }

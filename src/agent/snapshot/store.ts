@@ -19,12 +19,12 @@ const Made = Type.Object({
   healthy: Type.Optional(Type.Boolean()),
 })
 
-/** What is stored about a complete snapshot. */
+/** The stored description of a complete snapshot. */
 export const Taken = Type.Object({
   made: Made,
   sha256: Type.String(),
   sizeBytes: Type.Integer(),
-  /** Id of the transfer that brought the snapshot from another host. */
+  /** Id of the transfer by which the snapshot arrived; undefined if this host took the snapshot. */
   received: Type.Optional(Type.String()),
 })
 export interface Taken {
@@ -34,7 +34,7 @@ export interface Taken {
   readonly received?: string
 }
 
-/** The result of taking a snapshot. It is written last: as long as it is missing, the files are incomplete. */
+/** The stored result of taking a snapshot. It is written last: a snapshot without a result has incomplete files. */
 const Outcome = Type.Union([Taken, Type.Object({ error: Type.String(), generation: Type.Integer() })])
 export type Outcome = Taken | { readonly error: string; readonly generation: number }
 
@@ -46,14 +46,16 @@ export interface StoredSnapshot {
 /** The host's snapshot directory: `<id>/wish.json`, `<id>/outcome.json`, `<id>/files/`. */
 export interface SnapshotStore {
   readonly root: string
-  /** Returns the directory with the complete files. */
+  /** Returns the directory with the files of a complete snapshot. */
   filesDir(id: string): string
   load(): Promise<StoredSnapshot[]>
   saveDesired(desired: SnapshotPut): Promise<void>
-  /** Calls `make` with an empty directory, which becomes `filesDir` atomically once it is filled. */
+  /** Calls `make` with an empty directory, and then moves that directory atomically to `filesDir`. */
   make<T>(id: string, make: (dir: string) => Promise<T>): Promise<T>
   saveOutcome(id: string, outcome: Outcome): Promise<void>
-  /** Deletes the snapshot but keeps its generation, so that a delayed message cannot create the snapshot again. */
+  /**
+   * Deletes the snapshot's files but keeps its generation, so that a delayed message cannot create the snapshot again.
+   */
   bury(desired: SnapshotPut): Promise<void>
   buriedGeneration(id: string): Promise<number>
 }
@@ -110,7 +112,7 @@ export async function digestOf(dir: string): Promise<{ sha256: string; sizeBytes
 
 async function loadOne(dir: string): Promise<StoredSnapshot | undefined> {
   const desired = parse(SnapshotPut, await readIfExists(join(dir, 'wish.json')))
-  // A snapshot without a desired state was never acknowledged.
+  // A snapshot without a stored desired state was never acknowledged, so the control plane will request it again.
   if (!desired) await rm(dir, { recursive: true, force: true })
   return desired && { desired, outcome: parse(Outcome, await readIfExists(join(dir, 'outcome.json'))) }
 }
@@ -120,6 +122,6 @@ function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T
     const value: unknown = JSON.parse(text ?? '')
     return Value.Check(schema, value) ? value : undefined
   } catch {
-    return undefined // incomplete after a power cut
+    return undefined // a power failure can leave an incomplete file
   }
 }

@@ -40,7 +40,7 @@ const killVmm = async (host: TestAgent) => {
   await until(async () => !(await vmmsIn(host.config.dataDir)).includes(pid), { what: 'the VMM has gone' })
 }
 
-/** A program that writes to its volume continuously. */
+/** A program that continuously writes to its volume. */
 const command = ['/bin/sh', '-c', '(while true; do echo tick; sleep 1; done >> /data/ticks) & exec /bin/sh /app/start']
 
 async function hostWithVm(): Promise<TestAgent> {
@@ -56,7 +56,7 @@ test.skipIf(!hasQemu)(
   limit,
   async () => {
     await using host = await hostWithVm()
-    // The snapshot includes an open file with unflushed data in the guest's memory.
+    // When the snapshot is taken, the guest has an open file with data that it has not flushed.
     await sh(host, 'echo before > /data/file; echo before > /tmp/state')
     const ticking = 'while true; do echo tick; sleep 1; done >> /data/ticks'
     await sh(host, `setsid sh -c '${ticking}' > /dev/null 2>&1 < /dev/null &`)
@@ -94,7 +94,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a VM that sleeps is not started by its agent, and a clone of its snapshot has its last writes',
+  'a sleeping VM is not started by a restarted agent, and a clone of its snapshot has its last writes',
   limit,
   async () => {
     await using host = await hostWithVm()
@@ -109,7 +109,7 @@ test.skipIf(!hasQemu)(
         },
         { what: 'asleep', timeoutMs: 20_000 },
       )
-    // The snapshot is removed instead of the paused VM, so the VM resumes.
+    // Removing the snapshot, but not the paused VM, resumes the VM.
     await sleep(1, 'present', 'sleep-0')
     await slept('sleep-0')
     expect(await copies(host)).toEqual([])
@@ -128,7 +128,7 @@ test.skipIf(!hasQemu)(
     expect(await sh(host, 'cat /data/file /proc/sys/kernel/random/boot_id', 'vm-2')).toBe(`kept\n${boot}`)
     await sh(host, 'echo newer > /data/file; sync', 'vm-2')
 
-    // The volume's next generation means that it was written to since the snapshot, so the VM boots and sees that
+    // The volume has a higher generation than in the snapshot, so it was written to since. The VM boots and sees that
     // write.
     await host.put(desired(2, { command, hostname: 'woken', disks: [disk(2)], from }, 'vm-2', 'absent'))
     await host.until('vm-2', 'gone', vm => vm.state === 'absent')

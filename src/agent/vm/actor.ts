@@ -95,16 +95,16 @@ export class VmActor {
       disks: this.#adjuster.observed(),
       firewall: this.#deps.guard.guarded(this.#desired.vmId),
     })
-    // Increases monotonically while the agent runs, even if the clock is set back.
+    // `atUs` never decreases while the agent runs, even if the clock is set back.
     return { ...observed, atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) }
   }
 
-  /** Decides again, because a fact outside the desired state has changed. */
+  /** Makes the actor decide again, because a fact other than the desired state has changed. */
   poke(): void {
     this.#poke()
   }
 
-  /** Publishes the observed state. */
+  /** Publishes the observed state of the VM. */
   report(): void {
     this.#publishObserved()
   }
@@ -118,19 +118,19 @@ export class VmActor {
     return execIn(this.#vmProcess.runningVm, this.#recordFile, this.#deps.driver, request)
   }
 
-  /** Serves a request about a session. @throws StepError as `exec` */
+  /** Serves a request about a session. @throws StepError with the same codes as `exec` */
   async session(request: SessionRequest | SessionInput): Promise<SessionAnswer | Uint8Array> {
     return sessionIn(this.#vmProcess, this.#recordFile, this.#deps.driver, request)
   }
 
-  /** @throws StepError `unsupported_by_hypervisor` */
+  /** Checks that the VM's hypervisor supports snapshots. @throws StepError `unsupported_by_hypervisor` */
   checkSnapshot(): void {
     const { driver } = this.#deps
     if (!driver.capabilities.snapshot) throw unsupported(driver)
   }
 
   /**
-   * Takes a snapshot between two steps.
+   * Takes a snapshot of the VM, between two steps of its reconciliation.
    * @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached`
    */
   async takeSnapshot(desired: SnapshotPut, dir: string): Promise<SnapshotMade> {
@@ -149,7 +149,7 @@ export class VmActor {
   }
 
   /**
-   * Runs `act` between two steps, while the guest is paused and has flushed the volume.
+   * Runs `act` between two steps of the reconciliation, while the guest has flushed the volume and is paused.
    * @returns how long the guest was paused, in ms
    * @throws StepError `vm_not_running`
    */
@@ -160,7 +160,7 @@ export class VmActor {
   }
 
   /**
-   * Grows the guest's disk and file system between two steps, after the volume's file has grown.
+   * Makes the guest use the new size of a volume that has grown, between two steps of the reconciliation.
    * @throws StepError `vm_not_running`, `vm_paused`
    */
   async grow(volumeId: string, sizeMib: number): Promise<void> {
@@ -185,7 +185,7 @@ export class VmActor {
     this.#poke()
   }
 
-  /** Adopts the VM that an earlier agent started, if it still runs, then starts to reconcile. */
+  /** Adopts the VM if its process still runs, and then starts to reconcile. */
   async start(): Promise<void> {
     const { running } = this.#recordFile.record
     if (running) {
@@ -200,7 +200,8 @@ export class VmActor {
   }
 
   /**
-   * Ends the loop. The VM keeps running unless `stopVm`. A VM without a process that is to be absent is still released.
+   * Ends the reconciliation. The VM keeps running unless `stopVm` is set. A deleted VM whose process has already exited
+   * is still released.
    */
   async stop(stopVm: boolean): Promise<void> {
     this.#end.abort(superseded)
@@ -252,18 +253,18 @@ export class VmActor {
     this.#poke()
   }
 
-  /** Handles an error that could not be stored, for example because the disk is full. The delay avoids a busy loop. */
+  /** Handles an error that could not be recorded, for example on a full disk. The delay avoids a busy loop. */
   async #broken(err: unknown): Promise<void> {
     this.#deps.log.error({ vmId: this.#desired.vmId, err }, 'cannot reconcile the VM')
     if (!this.#end.signal.aborted) await sleep(1_000)
   }
 
-  /** Handles a failed step: a final fault crashes the VM, any other is retried with backoff. */
+  /** Handles a failed step: a final fault crashes the VM, any other fault is retried with backoff. */
   async #failed(action: VmAction, error: unknown, wake: Promise<void>): Promise<void> {
     const { code, message, final, isNew } = this.#retry.failed(error)
     const { attempt } = this.#retry
     this.#deps.log.warn({ vmId: this.#desired.vmId, action, attempt, err: error }, 'step failed')
-    // Log each distinct reason once. A crash logs its own reason.
+    // Write each distinct reason to the log only once. A crash logs its own reason.
     if (isNew && !final) this.#deps.vmLog.say(`${message}; it will be retried`)
     if (final) {
       this.#retry.reset()

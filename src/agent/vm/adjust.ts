@@ -36,17 +36,17 @@ export class Adjuster {
     return [...this.#states.values()]
   }
 
-  /** True if the VM matches the spec. */
+  /** True if firewall, balloon and volumes of the VM match the spec. */
   isDone(spec: VmSpec): boolean {
     return this.#done === keyOf(spec)
   }
 
-  /** Resets the state: the VM has stopped, or is new and has no volumes attached. */
+  /** Resets the state of a VM that has stopped, or that is new and has no volumes attached. */
   forget(): void {
     this.#done = undefined
     this.#states = new Map()
     const { recordFile, volumes, vmId, onError } = this.#deps
-    // Not awaited: a later open of the same volume waits for the close.
+    // Closing is not awaited, because opening the same volume again waits until it is closed.
     for (const { volumeId } of recordFile.record.disks ?? []) volumes.close(volumeId, vmId).catch(onError)
     recordFile.note({ disks: [] })
   }
@@ -60,7 +60,7 @@ export class Adjuster {
     this.forget()
   }
 
-  /** Opens the volumes for a VM that does not exist yet. @throws StepError as `Volumes.open` */
+  /** Opens the volumes of a VM that is about to start. @throws StepError as `Volumes.open` */
   async open(disks: readonly DiskSpec[]): Promise<OpenDisk[]> {
     const { recordFile, volumes, vmId } = this.#deps
     const opened: OpenDisk[] = []
@@ -72,13 +72,14 @@ export class Adjuster {
   }
 
   /**
-   * Records volumes that are open for an arriving VM, so that they are closed whether the migration succeeds or fails.
+   * Records the volumes of a VM that arrives from another host, so that they are closed later even if the migration
+   * fails.
    */
   async expect(disks: readonly DiskSpec[]): Promise<void> {
     await this.#deps.recordFile.save({ disks: [...disks] })
   }
 
-  /** Reports the volumes of an arrived VM as attached. */
+  /** Reports the volumes as attached, after the VM has arrived from another host. */
   arrived(): void {
     for (const disk of this.#deps.recordFile.record.disks ?? []) this.#report(disk, 'attached', null)
   }
@@ -140,7 +141,7 @@ export class Adjuster {
   }
 }
 
-/** True if the attachment is unchanged. A volume with another mount point or mode is detached and attached again. */
+/** True if an attachment is unchanged. A volume with another mount point or mode is detached and attached again. */
 function isSame(one: DiskSpec, other: DiskSpec): boolean {
   return one.volumeId === other.volumeId && one.mountPoint === other.mountPoint && one.readOnly === other.readOnly
 }

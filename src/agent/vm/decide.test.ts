@@ -32,7 +32,7 @@ const every: VmFacts[] = wants.flatMap(want =>
   ),
 )
 
-/** Applies the effect of an action to the facts, to simulate a sequence of decisions. */
+/** Applies the effect of an action to the facts, so that the test can follow a sequence of decisions. */
 function perform(facts: VmFacts, action: VmAction): VmFacts {
   const effects = {
     release: {},
@@ -66,7 +66,7 @@ test.each(every)(
     expect(facts.runningVm).toBe(nowhere ? 'none' : goal[facts.want])
     const begun = taken.filter(action => action !== 'stop' && action !== 'clear')
     if (start.migration === 'left') expect(begun).toEqual([])
-    // A VM without a process is cleared; a deleted VM is released, which includes clearing.
+    // A VM without a process ends up cleared. A deleted VM ends up released, which includes clearing it.
     if (facts.runningVm === 'none' && facts.want !== 'absent') expect(facts.cleared).toBe(true)
     if (facts.runningVm === 'running') expect(facts.adjusted).toBe(true)
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')

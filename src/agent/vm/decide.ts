@@ -6,23 +6,23 @@ export interface VmFacts {
   readonly want: VmWant
   readonly runningVm: 'none' | 'running' | 'paused'
   readonly workload: 'running' | 'exited'
-  /** The running VM was booted with the desired spec. */
+  /** True if the running VM was booted with the fields of the desired spec that need a boot. */
   readonly current: boolean
-  /** The VM crashed under this generation, and is not restarted before a newer one. */
+  /** True if the VM crashed under its current generation. It does not start again before a newer one. */
   readonly crashed: boolean
   readonly restartsLeft: boolean
   readonly migration: MigrationFact
-  /** A snapshot depends on the current contents of the VM's volumes, so the VM must not run. */
+  /** True if a snapshot depends on the current contents of the VM's volumes, so that the VM must not run. */
   readonly kept: boolean
-  /** Firewall, balloon and volumes match the desired state. */
+  /** True if firewall, balloon and volumes match the desired state. */
   readonly adjusted: boolean
-  /** No mount and no open volume of an earlier process is left. Only relevant without a running VM. */
+  /** True if the previous process has left no mounts and no open volumes. Only relevant without a running VM. */
   readonly cleared: boolean
 }
 
 /**
- * The next step. `boot` includes image, disk and network; `restart` restarts the workload in the same VM; `clear`
- * removes the mounts and closes the volumes of a process that has exited.
+ * The next step for a VM. `boot` includes image, disk and network; `restart` restarts the workload in the same VM;
+ * `clear` removes the mounts and closes the volumes of a process that has exited.
  */
 export type VmAction =
   | 'release'
@@ -47,7 +47,7 @@ export function decide(facts: VmFacts): VmAction {
     return runningVm === 'none' ? restAction : 'stop'
   if (facts.kept) return restAction
   if (runningVm === 'none') return migration === 'incoming' ? 'receive' : 'boot'
-  // Checked before the others, because the VM may be in the middle of a migration.
+  // Checked before the other conditions, because the VM may be in the middle of a migration.
   if (migration === 'outgoing') return 'hand-over'
   if (!facts.current) return 'stop'
   if (facts.workload === 'exited') return facts.restartsLeft ? 'restart' : 'crash'

@@ -19,17 +19,17 @@ export interface ActorDeps {
   readonly stopGraceMs: number
   readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'copy' | 'rewind' | 'leaving' | 'arriving'>
   readonly guard: Guard
-  /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
+  /** Returns a complete snapshot to start from. @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
   /** True if this host has the snapshot or is taking it. */
   readonly hasSnapshot: (snapshotId: string) => boolean
-  /** Resolves once the driver's test boot is done and VMs may boot. */
+  /** Resolves when the hypervisor's test boot has finished, so that VMs may boot. */
   readonly ready: Promise<void>
   readonly saveRecord: (record: VmRecord) => Promise<void>
   readonly onObserved: (observed: VmObserved) => void
   /**
    * Removes the files of a VM that has released all other resources.
-   * @returns false if a newer desired state wants the VM again; nothing was removed then
+   * @returns false, and removes nothing, if a newer desired state wants the VM again
    */
   readonly bury: () => Promise<boolean>
 }

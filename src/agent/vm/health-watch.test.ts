@@ -4,7 +4,7 @@ import { HealthWatch } from './health-watch.ts'
 
 const timing = { startingMs: 5, steadyMs: 5, calmMs: 5, calmAfter: 12, failingMs: 5, failuresAllowed: 3 }
 
-test('uses the first probe until it has passed once, then only the main probe, which may fail', async () => {
+test('a health check uses the first probe until it has passed once, then only the main probe', async () => {
   const changes: boolean[] = []
   const asked: string[] = []
   const first = [false, false, true]

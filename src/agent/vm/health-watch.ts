@@ -7,7 +7,7 @@ export class HealthWatch {
   #watch: AbortController | undefined
   #healthy = false
 
-  /** @param onChange called with the new result and the time since the start of the check */
+  /** @param onChange called with each new result and the time since the check was started */
   constructor(timing: HealthTiming, onChange: (healthy: boolean, afterMs: number) => void) {
     this.#timing = timing
     this.#onChange = onChange
@@ -22,8 +22,8 @@ export class HealthWatch {
   }
 
   /**
-   * Starts the check with this probe. The last result remains until the probe returns another one.
-   * @param first probe to use until it has passed once
+   * Starts to probe the app. The previous result remains valid until the first probe ends.
+   * @param first used instead of `probe` until it has passed once
    */
   start(probe: Probe, first: Probe = probe): void {
     this.#watch?.abort()
@@ -43,7 +43,7 @@ export class HealthWatch {
     void watchHealth(ask, this.#healthy, this.#timing, onChange, watch.signal)
   }
 
-  /** Stops the check. The VM then counts as not healthy. */
+  /** Stops the health check. From then on, the VM counts as not healthy. */
   stop(): void {
     this.#watch?.abort()
     this.#watch = undefined

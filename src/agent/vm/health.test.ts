@@ -6,7 +6,7 @@ import { until } from '../../../test/support/wait.ts'
 import { healthTiming, httpProbe, probePauseMs } from './health.ts'
 
 test.each(['//evil.example/x', 'http://evil.example/x', '/../x', '/@evil.example'])(
-  'a health check with the path %s connects only to the app',
+  'a health check with the path %s only connects to the app',
   async path => {
     const asked: unknown[] = []
     const app = createServer((request, response) => {
@@ -18,7 +18,7 @@ test.each(['//evil.example/x', 'http://evil.example/x', '/../x', '/@evil.example
     using _closing = { [Symbol.dispose]: () => void app.close() }
     const to = { host: '127.0.0.1', port: (app.address() as AddressInfo).port }
     const probe = httpProbe({ to, from: undefined }, path)
-    // On a busy host, a probe that times out early is followed by another one.
+    // On a busy host, a probe may time out before the connection is established, so it is repeated.
     await until(() => probe(AbortSignal.timeout(5_000)), { what: 'it is well', timeoutMs: 20_000 })
     expect(new Set(asked)).toEqual(new Set([path]))
   },
@@ -48,7 +48,7 @@ test.each([
   expect(await httpProbe({ to, from: undefined }, '/')(AbortSignal.timeout(60_000))).toBe(false)
 })
 
-test('an app is probed often until it is healthy, then less often, and soon again after a failure', () => {
+test('an app is probed often until it is healthy, then less often, and again one second after a failure', () => {
   const pause = (healthy: boolean, failures: number, passes: number) =>
     probePauseMs(healthTiming, { healthy, failures, passes })
   expect([1, 2, 3, 4, 5].map(failures => pause(false, failures, 0))).toSatisfy((all: number[]) =>

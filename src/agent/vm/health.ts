@@ -4,20 +4,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Endpoint } from '../base/endpoint.ts'
 
 export interface HealthTiming {
-  /** Interval until the first probe passes. */
+  /**
+   * Interval between probes after a start. The first few intervals are shorter; later ones are longer while the app
+   * stays unhealthy.
+   */
   readonly startingMs: number
-  /** Interval while the VM is healthy. */
+  /** Interval between probes while the VM is healthy. */
   readonly steadyMs: number
-  /** Interval after `calmAfter` passed probes in a row. */
+  /** Interval after `calmAfter` passed probes in a row, when the VM is likely to stay healthy. */
   readonly calmMs: number
   readonly calmAfter: number
-  /** Interval after a failed probe. */
+  /** Interval after a probe of a healthy VM has failed. Also the longest interval while the VM is not healthy. */
   readonly failingMs: number
-  /** Consecutive failures that make a healthy VM unhealthy. */
+  /** Number of consecutive failed probes after which a healthy VM becomes unhealthy. */
   readonly failuresAllowed: number
 }
 
-/** A probe costs an idle sandbox 5 ms of CPU time. Every five seconds, that would be half of all its CPU time. */
+/**
+ * An idle gVisor sandbox uses 5 ms of CPU time per probe. With a probe every five seconds, probes would use half of its
+ * total CPU time.
+ */
 export const healthTiming: HealthTiming = {
   startingMs: 25,
   steadyMs: 5_000,
@@ -29,7 +35,7 @@ export const healthTiming: HealthTiming = {
 
 const firstPauseMs = 2
 
-/** Returns whether the app is healthy now. Never throws. */
+/** Probes the app once, and returns whether it is healthy. Never throws. */
 export type Probe = (signal: AbortSignal) => Promise<boolean>
 
 /** Probes until the signal aborts, and reports each change. */
@@ -57,22 +63,25 @@ export async function watchHealth(
 
 interface ProbeHistory {
   readonly healthy: boolean
-  /** Failed and passed probes in a row until now; one of them is 0. */
+  /** Number of failed or passed probes in a row until now; one of the two is 0. */
   readonly failures: number
   readonly passes: number
 }
 
-/** Returns the pause before the next probe. */
+/** Returns the pause before the next probe, in milliseconds. */
 export function probePauseMs(timing: HealthTiming, { healthy, failures, passes }: ProbeHistory): number {
   if (healthy && failures > 0) return timing.failingMs
   if (healthy) return passes >= timing.calmAfter ? timing.calmMs : timing.steadyMs
-  // An app that has just started is probed again almost immediately.
+  // After a start, the first probes follow each other almost immediately.
   const soon = Math.min(timing.startingMs, firstPauseMs * 2 ** failures)
-  // An app that stays unhealthy is probed less and less often.
+  // The longer an app is unhealthy, the less often it is probed.
   return Math.min(timing.failingMs, soon * (1 + failures / 40))
 }
 
-/** Connection timeout. The first attempts time out early, because TCP resends a SYN that the guest missed after 1 s. */
+/**
+ * Connection timeout in milliseconds. It is short for the first probes: if the guest missed a SYN during its start, TCP
+ * would resend it only after 1 s.
+ */
 const connectMs = (tries: number) => Math.min(250, 30 * 2 ** tries)
 const answerMs = 4_000
 
@@ -95,7 +104,7 @@ export function httpProbe(way: ProbePath, path: string): Probe {
   return signal => askOnce(way, path, tries++, signal).catch(() => false)
 }
 
-/** Limits for the whole response, because a guest may send headers endlessly. */
+/** Limits on time and size of a whole response, because a guest may send headers endlessly. */
 const wholeAnswerMs = 5_000
 const maxHeaderBytes = 16 << 10
 

@@ -6,7 +6,10 @@ interface Job {
   readonly refuse: (error: Error) => void
 }
 
-/** A queue of operations on the running VM. They run one at a time, between the steps of its actor. */
+/**
+ * A queue of operations on one running VM. The VM's actor runs them one at a time, between the steps of its
+ * reconciliation.
+ */
 export class Jobs {
   #waiting: Job[] = []
   #closed = false
@@ -15,7 +18,10 @@ export class Jobs {
     return this.#waiting.length > 0
   }
 
-  /** Queues an operation. @throws StepError `vm_not_running` if the VM does not run by then, or the error of `act` */
+  /**
+   * Queues an operation.
+   * @throws StepError `vm_not_running` if the VM does not run when its turn comes, or the error of `act`
+   */
   add<T>(act: (runningVm: RunningVm) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     if (this.#closed) reject(notRunning())
@@ -29,7 +35,7 @@ export class Jobs {
     else job?.refuse(notRunning())
   }
 
-  /** Refuses all queued and later operations. */
+  /** Rejects all queued and later operations with `vm_not_running`. */
   close(): void {
     this.#closed = true
     for (const job of this.#waiting.splice(0)) job.refuse(notRunning())

@@ -1,4 +1,4 @@
-/** Tests that a VM without a process leaves nothing on its host, no matter when its agent stops. */
+/** Tests that a VM without a process leaves no mounts and files on its host, no matter when its agent stops. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -13,7 +13,7 @@ const isRoot = process.getuid?.() === 0
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const spec = testSpec({ hypervisor: 'fake' })
 
-/** A simulated host on which one verb blocks until it is released. */
+/** Creates a simulated host on which one operation blocks until the test releases it. */
 function heldAt(verb: string): { host: FakeHost; reached: Promise<void>; go: () => void } {
   const host = createFakeHost(instant)
   const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -33,13 +33,13 @@ async function mountableDir(): Promise<{ path: string } & AsyncDisposable> {
   return {
     path: dir.path,
     async [Symbol.asyncDispose]() {
-      await unbindBelow(dir.path) // left by a failed test
+      await unbindBelow(dir.path) // mounts that a failed test left
       await dir[Symbol.asyncDispose]()
     },
   }
 }
 
-/** Mounts a volume the way a driver does for its VMM. */
+/** Mounts a volume below the VM's directory, as a driver does for its VMM. */
 async function showVolume({ config }: TestAgent, vmId: string): Promise<void> {
   const run = join(config.dataDir, 'vms', vmId, runDir)
   await mkdir(run, { recursive: true })
@@ -54,7 +54,7 @@ const runVm = async (host: TestAgent, vmId: string) => {
 }
 
 describe('an agent that stops while a VM is being deleted', () => {
-  test.each(['stop', 'release'])('releases the VM before it exits (stopped during "%s")', async verb => {
+  test.each(['stop', 'release'])('releases the VM before the agent exits (agent stopped during "%s")', async verb => {
     const held = heldAt(verb)
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, held.host)
@@ -69,7 +69,7 @@ describe('an agent that stops while a VM is being deleted', () => {
     await host.restart()
   })
 
-  test.skipIf(!isRoot)("removes the mounts of the VM's volumes (needs root)", async () => {
+  test.skipIf(!isRoot)("removes the mounts of that VM's volumes (needs root)", async () => {
     const held = heldAt('stop')
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, held.host)
@@ -88,7 +88,7 @@ describe('an agent that stops while a VM is being deleted', () => {
 describe('a VM that is being deleted', () => {
   const vmIds = Array.from({ length: 40 }, (_, n) => `vm-${n}`)
 
-  test('leaves nothing behind when its deletion is requested repeatedly', async () => {
+  test('leaves no files behind if its deletion is requested repeatedly', async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await Promise.all(
@@ -102,7 +102,7 @@ describe('a VM that is being deleted', () => {
     expect(await readdir(join(dir.path, 'vms'))).toEqual([])
   })
 
-  test('runs again if it is requested again at any point of its removal', async () => {
+  test('runs again if the desired state changes back to running at any point of the deletion', async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await Promise.all(
@@ -142,19 +142,22 @@ test.skipIf(!isRoot)(
 )
 
 describe.skipIf(!isRoot)('mounts of a VM without a process (needs root)', () => {
-  test.each(['stopped', 'crashed'] as const)('are removed when it is %s, not only when it is deleted', async state => {
-    await using dir = await mountableDir()
-    const fake = createFakeHost(instant)
-    await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, fake)
-    await runVm(host, 'vm-1')
-    await showVolume(host, 'vm-1')
-    if (state === 'stopped') await host.put({ vmId: 'vm-1', generation: 2, want: 'stopped', spec })
-    else fake.vms.get('vm-1')?.die('asked to')
-    await host.until('vm-1', state, vm => vm.state === state)
-    await until(async () => (await mountedBelow(dir.path)).length === 0, { what: 'no mount is left' })
-  })
+  test.each(['stopped', 'crashed'] as const)(
+    'are removed when the VM is %s, not only when it is deleted',
+    async state => {
+      await using dir = await mountableDir()
+      const fake = createFakeHost(instant)
+      await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, fake)
+      await runVm(host, 'vm-1')
+      await showVolume(host, 'vm-1')
+      if (state === 'stopped') await host.put({ vmId: 'vm-1', generation: 2, want: 'stopped', spec })
+      else fake.vms.get('vm-1')?.die('asked to')
+      await host.until('vm-1', state, vm => vm.state === state)
+      await until(async () => (await mountedBelow(dir.path)).length === 0, { what: 'no mount is left' })
+    },
+  )
 
-  test('are removed by the next agent if the previous one was killed', async () => {
+  test('are removed by the next agent if the previous agent was killed', async () => {
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await host.put({ vmId: 'vm-1', generation: 1, want: 'stopped', spec })

@@ -27,10 +27,10 @@ const prepared = { imageDigest: 'sha256:0', endpoint: { host: '127.0.0.1', port:
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const running = { prepared, process: { pid: 1, startTicks: 0 }, boot: 1 }
 
-describe('a newer desired state', () => {
+describe('a newer desired state for a VM that is arriving on this host', () => {
   /**
-   * Starts to receive a VM, whose arrival the test controls. @param hasRun whether the guest has already run on this
-   * host
+   * Starts to receive a VM; the test controls when the VM arrives.
+   * @param hasRun whether the guest has already run on this host
    */
   const arriving = async (hasRun: boolean) => {
     const coming = Promise.withResolvers<RunningVm>()
@@ -65,10 +65,10 @@ describe('a newer desired state', () => {
     return { runningVm, abort, ending, cancelled, phase, coming, [Symbol.asyncDispose]: dir[Symbol.asyncDispose] }
   }
 
-  test('does not kill a guest that has run here: its arrival completes first', async () => {
+  test('does not kill a guest that has already run on this host: the arrival completes first', async () => {
     await using come = await arriving(true)
     come.abort.abort(new Error('superseded'))
-    // A stand-in: the agent uses no member of the guest.
+    // A placeholder for the guest. The code under test uses none of its members.
     const guest: RunningVm = Object.create(null)
     come.coming.resolve(guest)
     expect(await come.runningVm).toBe(guest)
@@ -76,7 +76,7 @@ describe('a newer desired state', () => {
     expect(come.phase()).toBe('switched')
   })
 
-  test('kills a guest that has not run here, and one that fails after it has run here', async () => {
+  test('kills a guest that has not run on this host, and a guest whose arrival fails after it has run', async () => {
     await using early = await arriving(false)
     early.abort.abort(new Error('superseded'))
     expect(await early.runningVm).toBeUndefined()
@@ -90,7 +90,7 @@ describe('a newer desired state', () => {
     expect(broken.phase()).toBe('switched')
   })
 
-  test('does not keep the agent from stopping', async () => {
+  test('does not prevent the agent from stopping', async () => {
     await using come = await arriving(true)
     come.abort.abort(new Error('superseded'))
     await setImmediate()
@@ -100,7 +100,7 @@ describe('a newer desired state', () => {
   })
 })
 
-test('an agent that adopts an arrived VM records the arrival if the earlier agent did not', async () => {
+test('an agent that adopts a migrated VM records the arrival if the earlier agent stopped before it did', async () => {
   await using dir = await testDir()
   const spec = testSpec({ hypervisor: 'fake' })
   const config = { hypervisor: 'fake', dataDir: dir.path } as const

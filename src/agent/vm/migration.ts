@@ -7,8 +7,9 @@ import type { VmRecordFile } from './record-file.ts'
 import type { VmRecord } from './record.ts'
 
 /**
- * The state of a migration, from the desired state and the record. `incoming`: the VM arrives on this host. `outgoing`:
- * it is to leave or is leaving. `left`: it runs on another host, or its arrival failed; it must not run on this host.
+ * The state of a VM's migration, according to the desired state and the VM record. `incoming`: the VM is arriving on
+ * this host. `outgoing`: the VM is leaving or will leave. `left`: the VM must not run on this host, because it runs on
+ * another one or its arrival failed.
  */
 export type MigrationFact = 'none' | 'incoming' | 'outgoing' | 'left'
 
@@ -17,7 +18,8 @@ export function migrationFact({ incoming, outgoing }: VmSpec, { migration }: VmR
   if (migration?.role === 'source') {
     if (migration.phase === 'switched') return 'left'
     if (outgoing?.migrationId === migration.migrationId) return isOver(migration) ? 'none' : 'outgoing'
-    if (!isOver(migration)) return 'outgoing' // cancelled while the agent was down: the driver has to find its outcome
+    // The migration was cancelled while the agent was down: the driver has to find out whether the VM has left.
+    if (!isOver(migration)) return 'outgoing'
   }
   if (migration?.role === 'target' && incoming) {
     if (migration.phase === 'switched') return 'none'
@@ -30,10 +32,10 @@ export function isOver({ phase }: MigrationObserved): boolean {
   return phase === 'switched' || phase === 'cancelled' || phase === 'failed'
 }
 
-/** Timeout for the control plane to release a VM for its switchover, which normally takes seconds. */
+/** How long to wait until the control plane releases a VM for its switchover, which normally takes seconds. */
 const releaseMs = 120_000
 
-/** Timeout for a guest that already runs on this host to answer and receive its new address. */
+/** How long a guest that already runs on this host may take to answer and to receive its new address. */
 const settlingMs = 60_000
 
 const nothingYet = { percent: 0, transferredBytes: 0, totalBytes: 0, downtimeMs: null, error: null, uri: null } as const
@@ -44,17 +46,17 @@ export interface MigrationDeps {
   readonly volumes: Pick<Volumes, 'leaving'>
   readonly onChange: () => void
   readonly desired: () => Pick<VmPut, 'spec'>
-  /** Resolves at the next desired state or earlier. */
+  /** Resolves no later than when the desired state changes. */
   readonly nextChange: () => Promise<void>
   /** Called when the VM runs on the target host. */
   readonly onLeft: () => void
-  /** Called when the arrival failed, or the VM's process exited during it. */
+  /** Called when the arrival of a VM failed, including when its process exited. */
   readonly onLost: () => void
 }
 
 /**
- * Migrates the VM away. Resolves when it has left, or keeps running on this host after a failure or abort; the record
- * has the outcome.
+ * Migrates the VM to another host. Resolves when the VM has left, or when the migration failed or was aborted and the
+ * VM keeps running on this host. The VM record has the outcome.
  */
 export async function sendAway(
   deps: MigrationDeps,
@@ -104,7 +106,10 @@ export async function sendAway(
   await recordFile.save()
 }
 
-/** Waits until `outgoing.waits` is no longer set. @throws the signal's reason, StepError `not_released` */
+/**
+ * Waits until the control plane releases the VM by removing `outgoing.waits`.
+ * @throws the signal's reason, StepError `not_released`
+ */
 async function untilReleased({ desired, nextChange }: MigrationDeps, signal: AbortSignal): Promise<void> {
   const limit = AbortSignal.timeout(releaseMs)
   while (desired().spec.outgoing?.waits)
@@ -136,14 +141,14 @@ function along(
 
 export interface Reception {
   readonly prepare: () => Promise<Prepared>
-  /** Resolves with undefined if the driver does not support migration. */
+  /** Starts to listen for the VM. Resolves with undefined if the driver does not support migration. */
   readonly listen: (prepared: Prepared) => Promise<Arrival | undefined>
   readonly signal: AbortSignal
-  /** Aborted when the agent stops. */
+  /** The signal that is aborted when the agent stops. */
   readonly ending: AbortSignal
 }
 
-/** Receives a VM from another host. Returns undefined if the migration failed; the record has the reason. */
+/** Receives a VM from another host. Returns undefined if the migration failed; the VM record has the reason. */
 export async function receive(
   { driver, recordFile, onChange, onLost }: MigrationDeps,
   migrationId: string,
@@ -161,14 +166,15 @@ export async function receive(
     arrival = await listen(await prepare())
     if (!arrival) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
     const { running, uri } = arrival
-    // From here on the process may become the VM at any time, so a restarted agent must find it.
+    // From this point on, the new process may become the VM at any time, so a restarted agent must find it in the
+    // record.
     await recordFile.save({ running, paused: false })
     await change({ phase: 'listening', uri })
     const runningVm = await untilArrived(arrival, signal, ending)
     await change({ phase: 'switched', percent: 100 })
     return runningVm
   } catch (error) {
-    // The agent stops. The next agent checks whether the VM has arrived in the meantime.
+    // When the agent stops, the process continues. The next agent checks whether the VM has arrived in the meantime.
     if (ending.aborted && arrival) {
       arrival.detach?.()
       throw error
@@ -177,7 +183,7 @@ export async function receive(
     await arrival?.cancel()
     await recordFile.save({ running: null })
     onLost()
-    // The guest has run on this host, so this host has its latest data.
+    // A guest that has already run on this host has written its latest data to this host's disks.
     if (hasRun) await change({ phase: 'switched', percent: 100 })
     else await change(signal.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
     return undefined
@@ -185,8 +191,8 @@ export async function receive(
 }
 
 /**
- * Waits for the arrival. A newer desired state does not abort it once the guest has run on this host, because this is
- * the only copy of the guest. After the arrival, the next decision stops or adjusts the VM.
+ * Waits for the arrival. Once the guest has run on this host, this host has its only copy, so a newer desired state
+ * does not abort the arrival. It is applied after the arrival.
  */
 async function untilArrived(
   { arrived, hasRun }: Arrival,

@@ -22,7 +22,7 @@ const observed = (change: Partial<VmObserved> = {}): VmObserved => ({
 })
 const steps = (n: number) => Array.from({ length: n }, (_, at) => ({ name: `s${at}`, ms: 1 }))
 
-test('the progress of a normal start is published with a delay, combined and without duplicates', () => {
+test('progress reports of a normal start are delayed, combined and published without duplicates', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.report(observed())
@@ -54,7 +54,7 @@ test.each<readonly [what: string, before: Partial<VmObserved>, after: Partial<Vm
   ['its workload has exited', { state: 'running' }, { state: 'running', exitCode: 0 }],
   ['the VM is stopping', { state: 'running' }, { state: 'stopping' }],
   ['the VM is absent', { state: 'stopping' }, { state: 'absent' }],
-])('publishes immediately that %s', (_, before, after) => {
+])('a report is published immediately if it says that %s', (_, before, after) => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.report(observed(before))
@@ -63,7 +63,7 @@ test.each<readonly [what: string, before: Partial<VmObserved>, after: Partial<Vm
   expect(said).toEqual([observed(before), observed(after)])
 })
 
-test('publishes nothing after stop', () => {
+test('no report is published after stop', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.report(observed())

@@ -6,13 +6,13 @@ export interface News {
   stop(): void
 }
 
-/** Delay of progress reports, which are only displayed. */
+/** Delay of reports about the progress of a start, in milliseconds. Progress is only displayed. */
 const waitMs = 500
 
 /**
  * Publishes the observed state of one VM without duplicates. States that the control plane acts on are published
- * immediately. The progress of a start is delayed and combined: each message costs the control plane a transaction, on
- * cores that the start itself may need. A VM that becomes healthy within the delay causes a single message.
+ * immediately. The progress of a start is delayed and combined: each report costs the control plane a transaction, for
+ * which it may use the same CPU cores as the start. A VM that becomes healthy within the delay causes a single report.
  */
 export function newsOf(publish: (observed: VmObserved) => void): News {
   let reported: VmObserved | undefined
@@ -41,7 +41,7 @@ export function newsOf(publish: (observed: VmObserved) => void): News {
 const factsOf = (observed: object) => JSON.stringify({ ...observed, steps: [], atUs: 0 })
 
 /**
- * Fields that change during a normal start. They are not urgent, because the control plane has requested the start.
+ * Fields whose change during a normal start may be reported later, because the control plane has requested the start.
  */
 const ofStart = { state: null, endpoint: null, imageDigest: null, startedAtMs: null, firewall: null } as const
 

@@ -15,7 +15,7 @@ export interface Observed {
   readonly firewall: FirewallObserved | undefined
 }
 
-/** Derives the user-visible state, which is not stored. */
+/** Derives the VM's state as users see it from the stored facts. */
 export function observe({ desired, record, stage, healthy, fault, disks, firewall }: Observed): VmObserved {
   const { running } = record
   return {

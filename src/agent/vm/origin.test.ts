@@ -39,7 +39,7 @@ test.each([
   expect(obstacleOf(had, disks, 'asleep')).toEqual(expect.any(String))
 })
 
-test('a VM is restored with volumes that the snapshot has copies of', () => {
+test("a VM is restored from a snapshot if its volumes can be reset to the snapshot's copies, or are read-only and unchanged", () => {
   expect(obstacleOf([then({ copied: true })], [now({ generation: 4 })], 'restored')).toBeUndefined()
   expect(obstacleOf([then({ copied: true })], [now({ generation: 9 })], 'restored')).toBeUndefined()
   expect(obstacleOf([then()], [now({ generation: 4 })], 'restored')).toContain('written')
@@ -52,7 +52,7 @@ describe('a fork', () => {
   const clones = [{ volumeId: 'vol-2', of: 'vol-1' }]
   const [copied, clone] = [then({ copied: true }), now({ volumeId: 'vol-2', generation: 1 })]
 
-  test('is restored with a clone without writers, and with read-only volumes', () => {
+  test('is restored with a clone that nothing has written to, and with an unchanged read-only volume', () => {
     expect(obstacleOf([copied], [clone], 'forked', clones)).toBeUndefined()
     const [had, has] = [then({ volumeId: 'vol-3', readOnly: true }), now({ volumeId: 'vol-3', readOnly: true })]
     expect(obstacleOf([copied, had], [clone, { ...has, generation: 4 }], 'forked', clones)).toBeUndefined()

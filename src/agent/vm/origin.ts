@@ -3,7 +3,7 @@ import type { SnapshotSource } from '../hypervisor/driver.ts'
 import type { ActorDeps } from './deps.ts'
 import type { VmRecord } from './record.ts'
 
-/** Identifies one request to restore a snapshot. */
+/** Returns a key that identifies one request to restore a snapshot. */
 export const originKey = ({ from, restarts }: Pick<VmSpec, 'from' | 'restarts'>): string =>
   `${from?.snapshotId ?? ''}/${restarts}`
 
@@ -20,7 +20,8 @@ export async function originOf(
 ): Promise<SnapshotSource | undefined> {
   const { from, disks } = spec
   if (!from) return undefined
-  // Already restored once: another restore would lose the guest's later writes, and the snapshot may be deleted.
+  // The VM was already restored from this snapshot. Doing so again would lose the guest's later writes, and the
+  // snapshot may be deleted.
   if (origin === originKey(spec)) return undefined
   const source = { ...(await snapshot(from.snapshotId)), renew: from.renew, alone: from.alone ?? false }
   const had = source.made.disks ?? []
@@ -34,18 +35,18 @@ export async function originOf(
 
 type Clones = NonNullable<NonNullable<VmSpec['from']>['clones']>
 
-/** Returns the VM's volume that replaces this volume of the snapshot's guest. */
+/** Returns the id of the VM's volume that replaces this volume of the snapshotted guest. */
 export const inPlaceOf = (volumeId: string, clones: Clones = []): string =>
   clones.find(clone => clone.of === volumeId)?.volumeId ?? volumeId
 
-/** Returns the volume of the snapshot's guest that this volume replaces. */
+/** Returns the id of the volume of the snapshotted guest that this volume replaces. */
 export const placeOf = (volumeId: string, clones: Clones = []): string =>
   clones.find(clone => clone.volumeId === volumeId)?.of ?? volumeId
 
 /**
- * Returns why the snapshot's guest cannot use the VM's current volumes; undefined if it can.
+ * Returns why the snapshotted guest could not use the VM's current volumes; undefined if it could.
  * @param since `asleep`: the volumes must be unchanged since the snapshot; `restored`: they are reset to the snapshot
- * first; `forked`: the original VM kept running, and this one has clones
+ * first; `forked`: the original VM kept running, and this VM has clones of its volumes
  */
 export function obstacleOf(
   had: readonly SnapshotDisk[],
@@ -65,13 +66,13 @@ export function obstacleOf(
 }
 
 /**
- * True if the volume is unchanged since the snapshot. Compares generations: each writable attachment, including that of
- * this start, and each restore raises a volume's generation by one.
+ * True if the volume is unchanged since the snapshot. Compares generations: each writable attachment and each restore
+ * raises a volume's generation by one. The current start is one such attachment.
  */
 function isAsThen(then: SnapshotDisk, now: DiskSpec, since: 'asleep' | 'restored' | 'forked'): boolean {
   if (then.readOnly) return now.generation === then.generation
   if (since === 'asleep') return now.generation === then.generation + 1
   if (since === 'restored') return then.copied
-  // A clone starts with the copied contents, and this start is its first writer.
+  // A clone has the contents of the snapshot's copy if this start is the first writable attachment of the clone.
   return then.copied && now.volumeId !== then.volumeId && now.generation === 1
 }

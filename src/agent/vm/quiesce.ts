@@ -2,8 +2,8 @@ import type { DiskSpec } from '../../contract/agent.ts'
 import type { RunningVm } from '../hypervisor/driver.ts'
 
 /**
- * Quiesces a volume: the guest flushes and freezes its file system, the VM is paused for `act`, then both resume.
- * Returns how long the VM was paused, in ms.
+ * Quiesces a volume: the guest flushes and freezes its file system, the VM is paused for `act`, then the VM and its
+ * file system resume. Returns how long the VM was paused, in ms.
  */
 export async function quiesce(
   runningVm: RunningVm,
@@ -15,7 +15,8 @@ export async function quiesce(
     await act()
     return 0
   }
-  // If the guest does not answer, continue without the freeze: the copy is then crash-consistent, as after a power cut.
+  // If the guest does not answer, continue without the freeze. The copy then has the state of a disk after a power
+  // failure.
   await runningVm.freezeDisk?.(disk).catch(() => undefined)
   try {
     const startedMs = performance.now()
@@ -27,7 +28,7 @@ export async function quiesce(
     }
     return performance.now() - startedMs
   } finally {
-    // If this fails, the guest thaws by itself after a few seconds.
+    // If the thaw request fails, the guest thaws the file system by itself after a few seconds.
     await runningVm.thawDisk?.(disk).catch(() => undefined)
   }
 }

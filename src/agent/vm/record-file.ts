@@ -16,7 +16,7 @@ export class VmRecordFile {
     return this.#record
   }
 
-  /** Changes the record in memory; the next `save` stores it. */
+  /** Changes the record in memory only. The next `save` stores the change. */
   note(change: Partial<VmRecord>): void {
     this.#record = { ...this.#record, ...change }
   }

@@ -8,7 +8,10 @@ const Prepared = Type.Object({
   notes: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()])),
 })
 
-/** The host's record of a VM, in addition to its desired state. Stored after every change, to survive restarts. */
+/**
+ * The host's record of a VM, in addition to its desired state. Stored after every change, so that it survives restarts
+ * of the agent.
+ */
 export const VmRecord = Type.Object({
   /** Number of boots so far, including that of the current process. */
   boot: Type.Integer(),
@@ -20,26 +23,32 @@ export const VmRecord = Type.Object({
     }),
     Type.Null(),
   ]),
-  /** Hash of the spec fields whose change needs a new boot (`bootKey`), of the spec that the process was started with. */
+  /** Hash of the spec with which the process was started, over the fields whose change needs a new boot (`bootKey`). */
   bootKey: Type.String(),
   paused: Type.Boolean(),
   imageDigest: Type.Union([Type.String(), Type.Null()]),
   startedAtMs: Type.Union([Type.Number(), Type.Null()]),
   restartCount: Type.Integer(),
-  /** Restarts that count against `maxRestarts`. A long run resets the counter. */
+  /** Number of restarts that count toward `maxRestarts`. A run of ten minutes resets it. */
   recentRestarts: Type.Integer(),
   exitCode: Type.Union([Type.Integer(), Type.Null()]),
-  /** The VM has crashed and does not start again for desired states up to this generation. */
+  /** Set if the VM has crashed. The VM does not start again for desired states up to this generation. */
   crash: Type.Union([
     Type.Object({ generation: Type.Integer(), code: Type.String(), message: Type.String() }),
     Type.Null(),
   ]),
   steps: Type.Array(VmStep),
-  /** Volumes that are attached or were about to be. */
+  /** Volumes that are attached to the VM, or whose attachment has begun. */
   disks: Type.Optional(Type.Array(DiskSpec)),
-  /** The snapshot that depends on the volumes' contents. The VM does not run while the snapshot exists. */
+  /**
+   * Id of the snapshot that depends on the current contents of the volumes. The VM does not run while this snapshot
+   * exists.
+   */
   keptFor: Type.Optional(Type.String()),
-  /** `originKey` of the last restored snapshot with volumes. It is restored only once; later starts boot. */
+  /**
+   * `originKey` of the last snapshot with volumes that was restored. A snapshot is restored only once; later starts
+   * boot.
+   */
   origin: Type.Optional(Type.String()),
   /** The last migration of the VM from or to this host. */
   migration: Type.Optional(MigrationObserved),
@@ -63,9 +72,9 @@ export const newRecord: VmRecord = {
 /** Hashes the fields of the spec whose change requires a new boot. The other fields are applied at run time. */
 export function bootKey(spec: VmSpec): string {
   const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...kept } = spec
-  // Origin and migration do not affect the running VM, and volumes are attached at run time.
+  // The origin and a migration do not affect the running VM. Volumes and the firewall are changed while it runs.
   const { disks: _disks, firewall: _firewall, from: _from, incoming: _incoming, outgoing: _outgoing, ...runs } = kept
-  // These fields only affect how the image is fetched, and what happens after an exit.
+  // `builtImage` and `signIn` only affect how the image is fetched, `restartOn` only what happens after an exit.
   const { builtImage: _built, signIn: _signIn, restartOn: _restartOn, ...rest } = runs
   return createHash('sha256')
     .update(JSON.stringify(sorted(rest)))

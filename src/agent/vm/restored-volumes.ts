@@ -2,7 +2,10 @@ import type { SnapshotSource } from '../hypervisor/driver.ts'
 import { originKey, placeOf } from './origin.ts'
 import type { StepsDeps } from './steps.ts'
 
-/** Opens the volumes of the snapshot's guest. If the same VM is restored, they are first reset to the snapshot. */
+/**
+ * Opens the volumes for a VM that is restored from a snapshot. Unless the VM is a fork, the volumes are first reset to
+ * the snapshot.
+ */
 export async function openRestored(
   { adjuster, recordFile, volumes, desired }: Pick<StepsDeps, 'adjuster' | 'recordFile' | 'volumes' | 'desired'>,
   source: SnapshotSource,
@@ -14,7 +17,7 @@ export async function openRestored(
   return {
     ...source,
     disks: (await adjuster.open(disks)).map(one => ({ ...one, of: placeOf(one.disk.volumeId, from?.clones) })),
-    // From here on the guest may write. Another reset of the volumes would lose its writes.
+    // From this point on, the guest may write to the volumes. Another reset would lose its writes.
     beforeRun: () => recordFile.save({ origin: originKey(spec) }),
   }
 }

@@ -8,7 +8,7 @@ function ends(...codes: string[]): boolean[] {
   return codes.map(code => retry.failed(new StepError(code, 'no')).final)
 }
 
-it('a boot has two attempts, even if other steps fail in between', () => {
+it('a VM has two attempts to boot, even if other steps fail in between', () => {
   expect(bootAttempts).toBe(2)
   expect(ends('boot_failed', 'network_failed', 'boot_failed')).toEqual([false, false, true])
 })
@@ -28,7 +28,7 @@ it('a fault that a retry cannot fix is final immediately', () => {
   expect(ends('snapshot_missing')).toEqual([true])
 })
 
-it('reports whether a failure differs from the previous one', () => {
+it('a failure is reported as new if it differs from the previous one', () => {
   const retry = new Retry()
   const news = ['no', 'no', 'busy', 'busy'].map(message => retry.failed(new StepError('network_failed', message)).isNew)
   expect(news).toEqual([true, false, true, false])

@@ -2,13 +2,13 @@ import type { VmObserved } from '../../contract/agent.ts'
 import { backoffMs } from '../../lib/backoff.ts'
 import { bootAttempts, isFinal, StepError } from '../base/step-error.ts'
 
-/** Counts the failures on the way to one VM's desired state. */
+/** Counts the failed steps of one VM on the way to its desired state. */
 export class Retry {
   #attempt = 0
   #bootFailures = 0
   #fault: VmObserved['error'] = null
 
-  /** The fault that is being retried. */
+  /** The fault of the last failed step, which is being retried. */
   get fault(): VmObserved['error'] {
     return this.#fault
   }
@@ -24,7 +24,7 @@ export class Retry {
     this.#fault = null
   }
 
-  /** @returns the fault, whether it is final, and whether it differs from the previous one. */
+  /** Counts a failure. @returns the fault, whether it is final, and whether it differs from the previous one */
   failed(error: unknown): { code: string; message: string; final: boolean; isNew: boolean } {
     const { code, message } = StepError.of(error)
     const isNew = this.#fault?.message !== message

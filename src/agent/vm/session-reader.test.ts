@@ -5,7 +5,7 @@ import type { Attachment, SessionData } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
 import { UnreadOutput } from './unread-output.ts'
 
-it('output in parts of one byte, alternating between the streams, becomes one part for each stream', async () => {
+it('output that arrives byte by byte, alternating between the streams, is returned as one part for each stream', async () => {
   let onData: (part: SessionData) => void = () => undefined
   const attachment: Attachment = {
     ended: new Promise(() => undefined),
@@ -34,12 +34,12 @@ it('output in parts of one byte, alternating between the streams, becomes one pa
   expect(parts.map(({ data }) => data.length)).toEqual([bytes - 1, bytes])
 })
 
-it('unread output returns the bytes from any acknowledged offset, however it arrives', () => {
+it('unread output returns the right bytes for any offset, whatever the sizes of the parts in which it arrived', () => {
   const step = fc.oneof(fc.uint8Array({ minLength: 1, maxLength: 5_000 }), fc.double({ min: 0, max: 1, noNaN: true }))
   fc.assert(
     fc.property(fc.nat(1_000), fc.nat(1_000), fc.array(step, { maxLength: 30 }), (offset, gap, steps) => {
       const unread = new UnreadOutput(offset)
-      // The expected result: all bytes from the requested offset, with zeros for the gap.
+      // The expected result: all bytes from the requested offset, with zeros for bytes that were lost.
       let all = Buffer.alloc(0)
       let at = 0
       let lostBytes = gap
@@ -61,7 +61,7 @@ it('unread output returns the bytes from any acknowledged offset, however it arr
   )
 })
 
-it('the end is reported only with the last part of the output', async () => {
+it('the end of a session is reported only with the last part of its output', async () => {
   const ended = Promise.withResolvers<SessionEnd>()
   const attachment: Attachment = {
     ended: ended.promise,

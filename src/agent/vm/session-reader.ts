@@ -6,8 +6,8 @@ import { UnreadOutput } from './unread-output.ts'
 const streams = ['stdout', 'stderr'] as const
 
 /**
- * One attachment to a session. Buffers the output until a client has read and acknowledged it. The guest's window
- * limits the buffer of each stream.
+ * One attachment to a session, which buffers the session's output until a client has read and acknowledged it. The
+ * guest's window limits the buffer of each stream.
  */
 export class SessionReader {
   readonly id: string
@@ -34,7 +34,7 @@ export class SessionReader {
       .finally(() => this.#announce())
   }
 
-  /** True if this reader can continue at these offsets. Otherwise, a new attachment is needed. */
+  /** True if this reader can continue at these offsets. If not, the caller needs a new attachment. */
   covers(from: Offsets): boolean {
     const held = streams.every(
       stream => this.#unread[stream].offset <= from[stream] && from[stream] <= this.#unread[stream].next,
@@ -44,7 +44,7 @@ export class SessionReader {
 
   /**
    * Acknowledges the output before `acked`, and returns at most `most` bytes of each stream that follow `from`, at the
-   * latest after `waitMs`. The data is valid until more arrives.
+   * latest after `waitMs`. The returned data is only valid until more output arrives.
    */
   async read(
     from: Offsets,
@@ -60,7 +60,8 @@ export class SessionReader {
       this.#attachment.ack(stream, until)
     }
     if (!this.#hasNews(from)) await this.#untilNews(waitMs)
-    // The buffered output is not lost: the next attachment sends it again.
+    // Dropping the buffered output loses nothing: it is not acknowledged, so the guest sends it again after the next
+    // attachment.
     if (this.#failure) throw this.#failure.error
     const parts = streams
       .filter(stream => this.#unread[stream].next > from[stream])
@@ -69,7 +70,7 @@ export class SessionReader {
     return { parts, end: (isAll && this.#end) || null, windowBytes: this.#attachment.windowBytes() }
   }
 
-  /** Detaches from the session. The process continues. */
+  /** Detaches from the session. The process of the session continues. */
   detach(): void {
     this.#attachment.detach().catch(() => undefined)
   }

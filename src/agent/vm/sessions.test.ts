@@ -56,7 +56,7 @@ const shell = (script: string) => ['sh', '-c', script]
 const held = async ({ sessions }: TestGuest) => (await sessions.list())[0]?.held
 
 describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () => {
-  it('serves a program from its start to its end', async () => {
+  it('can be opened, written to, read to the end and removed', async () => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     const { serve, readUntil, text } = client(sessions, 'one')
@@ -83,7 +83,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('passes input and output as bytes, too, in parts of at most 64 KiB', async () => {
+  it('pass input and output as bytes, in parts of at most 64 KiB', async () => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     await sessions.serve({ action: 'open', sessionId: 'a', command: ['cat'], input: true })
@@ -113,7 +113,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('returns the same output again until a read acknowledges it, and at most one window', async () => {
+  it('return the same output again until a read acknowledges it, at most one window of it', async () => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     const { serve, read, from } = client(sessions, 'one')
@@ -128,7 +128,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('a read beyond the acknowledged offset drops nothing', async () => {
+  it('keep unacknowledged output after a read beyond it', async () => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     const { serve } = client(sessions, 'one')
@@ -141,12 +141,12 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     const all = Array.from({ length: 2000 }, (_, n) => `${n + 1}\n`).join('')
     await until(async () => (await read(0, 0)).length === all.length, { what: 'the whole output' })
     expect([await read(5_000, 1_000), await read(8_000, 99_000)]).toEqual([all.slice(5_000), all.slice(8_000)])
-    // A read cannot acknowledge output beyond its own position.
+    // A read may not acknowledge output beyond the position from which it reads.
     expect(await read(8_000, 0)).toBe(all.slice(8_000))
     sessions.close()
   })
 
-  it('a read without output returns empty after its wait', async () => {
+  it('answer a read without output with an empty result after its waiting time', async () => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     const { serve, read } = client(sessions, 'one')
@@ -155,7 +155,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('the next agent continues at the offset of the client, without a lost or repeated byte', async () => {
+  it("continue after a restart of the agent at the client's offset, without a lost or repeated byte", async () => {
     await using guestInit = await init.start()
     const before = await guestInit.connect()
     const first = client(new VmSessions(before.sessions), 'one')
@@ -172,7 +172,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('a new reader replaces the previous one, whose read fails', async () => {
+  it('have one reader: a new reader replaces the previous one, whose read fails', async () => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     const one = client(sessions, 'one')
@@ -186,7 +186,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('detaches from a session that is no longer read, and its program continues', async () => {
+  it('are detached when they are no longer read, and their programs continue', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const sessions = new VmSessions(guest.sessions, 50)
@@ -199,7 +199,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('releases a session that was never read, so that its program continues', async () => {
+  it('are released if they are never read, so that their programs continue', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     const sessions = new VmSessions(guest.sessions, 50)
@@ -208,7 +208,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     sessions.close()
   })
 
-  it('detaches clients of an earlier agent that do not come back', async () => {
+  it('are released if their clients do not return after a restart of the agent', async () => {
     await using guestInit = await init.start()
     const guest = await guestInit.connect()
     await guest.sessions.open({ sessionId: 'a', command: ['cat'], input: true })
@@ -229,7 +229,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     { action: 'signal', sessionId, number: 15 },
     { action: 'remove', sessionId },
   ]
-  it.each(requests)('$action fails for a session that does not exist', async request => {
+  it.each(requests)('reject the request $action for a session that does not exist', async request => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
     await expect(sessions.serve(request)).rejects.toMatchObject({ code: 'session_missing' })

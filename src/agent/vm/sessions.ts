@@ -11,9 +11,12 @@ import { StepError } from '../base/step-error.ts'
 import type { GuestSessions } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
 
-/** The maximum number of sessions in a guest (SESSIONS_MAX in guest/mote.h). It limits buffers of unread output. */
+/**
+ * The maximum number of sessions in a guest (SESSIONS_MAX in guest/mote.h). This also limits the number of buffers with
+ * unread output.
+ */
 const maxReaders = 16
-/** A session without a read for this time is detached. More than twice the longest wait of a read. */
+/** A session that is not read for this time is detached. The time is more than twice the longest wait of a read. */
 const idleLimitMs = 60_000
 
 type Read = Extract<SessionRequest, { action: 'read' }>
@@ -21,14 +24,14 @@ type Read = Extract<SessionRequest, { action: 'read' }>
 interface Entry {
   readonly reader: SessionReader
   idle: NodeJS.Timeout | undefined
-  /** Number of reads in progress. */
+  /** Number of reads of the session that are in progress. */
   reads: number
 }
 
 export class VmSessions {
   readonly #sessions: GuestSessions
   readonly #idleMs: number
-  /** By session id, in the order of their last reads. */
+  /** Attached sessions by their ids, in the order of their last reads. */
   readonly #entries = new Map<string, Entry>()
   #reclaim: NodeJS.Timeout | undefined
 
@@ -38,7 +41,10 @@ export class VmSessions {
     this.#releaseLater()
   }
 
-  /** Serves a request. A `read` with `bytes` returns bytes. @throws StepError `exec_failed`, `invalid_request` */
+  /**
+   * Serves a request about a session. A `read` with `bytes` set returns bytes, any other request an object.
+   * @throws StepError `exec_failed`, `invalid_request`
+   */
   async serve(request: SessionRequest): Promise<SessionAnswer | Uint8Array> {
     const sessions = this.#sessions
     const { action } = request
@@ -67,13 +73,13 @@ export class VmSessions {
     }
   }
 
-  /** @throws as `serve` */
+  /** Serves the input of a session. @throws StepError `exec_failed`, `invalid_request` */
   async input({ sessionId, offset, data }: Omit<SessionInput, 'vmId'>): Promise<SessionAnswer> {
     const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     return { action: 'input', receivedBytes: await this.#sessions.input(sessionId, offset, bytes) }
   }
 
-  /** Call this when the VM's process has exited or the agent stops. */
+  /** Ends all attachments. Called when the VM's process has exited or the agent stops. */
   close(): void {
     clearTimeout(this.#reclaim)
     for (const { idle } of this.#entries.values()) clearTimeout(idle)
@@ -126,8 +132,8 @@ export class VmSessions {
   }
 
   /**
-   * Releases sessions that have no reader after some time (they were never read, or an earlier agent read them),
-   * because a full backlog blocks the program.
+   * Releases sessions that no client has read for some time since they were opened or the agent was restarted. A full
+   * buffer in the guest would block their programs.
    */
   #releaseLater(): void {
     clearTimeout(this.#reclaim)

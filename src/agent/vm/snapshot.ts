@@ -8,13 +8,13 @@ export interface SnapshotVmDeps {
   readonly driver: Pick<Driver, 'name' | 'keepsVolumes'>
   readonly volumes: Pick<Volumes, 'copy'>
   readonly recordFile: VmRecordFile
-  /** Called when the guest is paused and will not run again, as for a sleep snapshot. */
+  /** Called when the guest is paused and will not run again, as in a snapshot of a VM that goes to sleep. */
   readonly onQuiesced: () => void
 }
 
 /**
  * Takes a snapshot of a running or paused VM and a consistent copy of its volumes. With `afterwards: 'stay'`, a VM with
- * volumes does not resume, so its volumes need no copy.
+ * volumes stays paused, so its volumes need no copy.
  * @throws StepError `unsupported_by_hypervisor`, `volumes_attached`
  */
 export async function snapshotVm(
@@ -48,11 +48,11 @@ async function snapshotWithCopies(
   const startedMs = performance.now()
   if (!paused) await runningVm.pause()
   try {
-    // Memory first: a restored guest repeats writes that the VMM completes after the memory snapshot. A write between a
-    // volume's copy and a later memory snapshot would be lost.
+    // Memory is saved before the volumes are copied: a restored guest repeats writes that the VMM completes after the
+    // memory snapshot. In the opposite order, a write that completes between the two would be lost.
     const made = await runningVm.snapshot?.(dir)
     if (!made) throw new Error('BUG: no snapshot was made')
-    // Read-only volumes need no copy.
+    // Read-only volumes need no copy, because the guest cannot change them.
     for (const disk of disks) if (!disk.readOnly) await volumes.copy(disk.volumeId, snapshotId)
     const pauseMs = paused ? 0 : Math.round(performance.now() - startedMs)
     return { ...made, pauseMs, disks: disks.map(disk => snapshotDisk(disk, !disk.readOnly)) }
@@ -69,7 +69,7 @@ async function snapshotPaused(
   disks: readonly DiskSpec[],
 ): Promise<SnapshotMade> {
   await runningVm.pause()
-  // Stored before the snapshot is taken, so that a restarted agent does not resume the VM.
+  // The record is stored before the snapshot is taken, so that a restarted agent does not resume the VM.
   await recordFile.save({ paused: true, keptFor: snapshotId })
   onQuiesced()
   const made = await runningVm.snapshot?.(dir)

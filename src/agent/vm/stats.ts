@@ -1,7 +1,7 @@
 import type { VmStats } from '../../contract/agent.ts'
 import type { VmStatistics } from '../hypervisor/driver.ts'
 
-/** Converts the VMM's CPU time to a rate: percent of the VM's vCPUs since the last reading. */
+/** Converts the CPU time that a VMM has used to the percentage of the VM's vCPUs since the previous reading. */
 export function cpuMeter(vmId: string, vcpus: number): (stats: VmStatistics, atMs: number) => VmStats {
   let last: { cpuSeconds: number; atMs: number } | undefined
   return ({ cpuSeconds, ramUsedBytes, rxBytes, txBytes, balloonActualMib }, atMs) => {

@@ -1,7 +1,9 @@
 import type { VmStep } from '../../contract/agent.ts'
 import type { PrepareContext } from '../base/prepare-context.ts'
 
-/** Builds the context of a driver's steps. Each timed step is reported to `onStep` when it has finished. */
+/**
+ * Creates the context that a driver uses in its steps. Each timed step is reported to `onStep` when it has finished.
+ */
 export function stepContext(
   say: (line: string) => void,
   onStep: (step: VmStep) => void,

@@ -17,7 +17,7 @@ import { bootKey } from './record.ts'
 import { openRestored } from './restored-volumes.ts'
 import { stepContext } from './step-context.ts'
 
-/** Grace period for a VM that is deleted and has no volumes, and so no data to flush. */
+/** Grace period when a VM without volumes is deleted: it has no data to flush. */
 const absentGraceMs = 2_000
 
 export interface StepsDeps extends ActorDeps {
@@ -25,26 +25,26 @@ export interface StepsDeps extends ActorDeps {
   readonly vmProcess: VmProcess
   readonly adjuster: Adjuster
   readonly desired: () => VmPut
-  /** Resolves at the next desired state or earlier. */
+  /** Resolves no later than when the desired state changes. */
   readonly nextChange: () => Promise<void>
-  /** Aborted when the agent stops. */
+  /** The signal that is aborted when the agent stops. */
   readonly ending: AbortSignal
   readonly onStage: (stage: Stage) => void
   readonly onStep: (step: VmStep) => void
   readonly onChange: () => void
 }
 
-/** Carries out the decisions about one VM. */
+/** Carries out the steps that `decide` chooses for one VM. */
 export class Steps {
   readonly #deps: StepsDeps
-  /** False at first, because an earlier agent may have stopped before it cleared the VM. */
+  /** Whether the VM is cleared. Initially false, because an earlier agent may have stopped before it cleared the VM. */
   #cleared = false
 
   constructor(deps: StepsDeps) {
     this.#deps = deps
   }
 
-  /** Carries out one decision. @throws the error of host, hypervisor or guest; when aborted, the signal's reason */
+  /** Carries out one step. @throws the error of host, hypervisor or guest; after an abort, the signal's reason */
   async perform(action: VmAction, signal: AbortSignal): Promise<void> {
     const { exitCode } = this.#deps.recordFile.record
     const { runningVm } = this.#deps.vmProcess
@@ -86,13 +86,13 @@ export class Steps {
     if (action === 'receive' || source) vmLog.join(boot)
     if (action === 'receive') return this.#receive(boot, context)
     const prepare = () => driver.prepare({ ...this.#home(), ...(source ? { from: source } : {}) }, context)
-    // For a boot, `prepare` itself times its parts (image, base).
+    // For a boot, `prepare` measures its parts (image, base) itself.
     const prepared = source ? await context.time('prepare', prepare) : await prepare()
     const home = { ...this.#home(), ...(source ? { from: await openRestored(this.#deps, source) } : {}) }
     const release = await bootSlots.take(signal)
     try {
       this.#deps.onStage('booting')
-      this.#deps.vmProcess.expect() // first, because a short workload can exit before the boot returns
+      this.#deps.vmProcess.expect() // before the boot, because a short workload can exit during it
       const runningVm = await driver
         .boot(home, prepared, boot, this.#deps.vmProcess.watcher(boot), context)
         .catch((error: unknown) => Promise.reject(StepError.wrap('boot_failed', error)))
@@ -104,7 +104,7 @@ export class Steps {
     }
   }
 
-  /** Attaches the volumes, then starts the workload, unless it was restored and already runs. */
+  /** Attaches the volumes, then starts the workload, unless the VM was restored with a running workload. */
   async #startWithVolumes(runningVm: RunningVm, begins: boolean): Promise<void> {
     const { spec } = this.#deps.desired()
     if (spec.disks.length === 0) return
@@ -118,7 +118,7 @@ export class Steps {
     }
   }
 
-  /** Records the VM's new process. @param spec the spec that it runs with; the desired state may be newer by now */
+  /** Records the VM's new process. @param spec what it was started with; the desired spec may be newer */
   async #inhabit(runningVm: RunningVm, spec: VmSpec, wasHealthy = false): Promise<void> {
     const { running } = runningVm
     const { imageDigest } = running.prepared
@@ -174,7 +174,7 @@ export class Steps {
     const { workload } = runningVm
     const paused = (await runningVm.inspect()) === 'paused'
     const { migration } = this.#deps.recordFile.record
-    // Unfinished arrivals are not adopted, so this VM has arrived; the earlier agent stopped before it recorded that.
+    // Only VMs that have arrived are adopted: the earlier agent stopped before it recorded the arrival.
     const hasCome = migration?.role === 'target' && !isOver(migration)
     await this.#deps.recordFile.save({
       paused,
@@ -208,15 +208,15 @@ export class Steps {
     await this.#deps.adjuster.closeVolumes()
   }
 
-  /** True if a snapshot depends on the current contents of the VM's volumes. Not even a shutdown may write to them. */
+  /** True if a snapshot depends on the VM's current volumes, so that not even a shutdown may write to them. */
   isKept(): boolean {
     const { keptFor } = this.#deps.recordFile.record
     return keptFor !== undefined && this.#deps.hasSnapshot(keptFor)
   }
 
   /**
-   * True if the VM now runs on the target host. It must not boot on this one. Also updates the VM record, if the agent
-   * was restarted before it could record the move.
+   * True if the VM has migrated to another host and must not boot on this one. Also completes the VM record if the
+   * agent was restarted before it could record the migration.
    */
   async #hasLeft(): Promise<boolean> {
     const { recordFile, dir, onChange } = this.#deps
@@ -227,7 +227,7 @@ export class Steps {
     return true
   }
 
-  /** Records that the VM has no process any more. Each possible next step closes its volumes, with retries. */
+  /** Records that the VM has no process any more. Its volumes are closed in the next step, with retries. */
   async lost(): Promise<void> {
     await this.#hasLeft()
     await this.#deps.recordFile.save({ running: null, paused: false })
@@ -245,7 +245,7 @@ export class Steps {
     return this.#cleared
   }
 
-  /** Removes all mounts below the directory, because the record lacks a volume whose attach was interrupted. */
+  /** Removes all mounts below the VM's directory, as an interrupted attach may have left one without a record. */
   async #clear(): Promise<void> {
     await this.#deps.adjuster.closeVolumes()
     await unbindBelow(this.#deps.dir)
@@ -253,8 +253,8 @@ export class Steps {
   }
 
   /**
-   * Cleans up after a VM without a process when the agent stops, because no later agent may run on this host.
-   * @param stopVm true if the agent stops its VMs: keeps only the directories of VMs that are to start again
+   * Cleans up after a VM without a process when the agent stops, because there may be no later agent on this host.
+   * @param stopVm true if the agent also stops its VMs; then only the directories of VMs that will start again remain
    */
   async releaseAtEnd(stopVm: boolean): Promise<void> {
     const { vmId, want } = this.#deps.desired()
@@ -269,7 +269,7 @@ export class Steps {
     }
   }
 
-  /** Releases mounts, tap, firewall rules and cgroup. Idempotent. */
+  /** Releases the VM's mounts, tap, firewall rules and cgroup. Idempotent. */
   async #giveBack(): Promise<void> {
     await this.#deps.driver.release(this.#deps.desired().vmId, this.#deps.dir)
     await this.#clear()
@@ -285,7 +285,7 @@ export class Steps {
   }
 
   async crash(code: string, message: string): Promise<void> {
-    // A program that exits with 0 and is not restarted has done its work: the log already has its exit code.
+    // A program that exits with 0 and is not restarted has not crashed. The log already has its exit code.
     const isDone = code === 'exited' && this.#deps.recordFile.record.exitCode === 0
     if (!isDone) this.#deps.vmLog.say(`crashed: ${message}`)
     await this.#deps.recordFile.save({ crash: { generation: this.#deps.desired().generation, code, message } })

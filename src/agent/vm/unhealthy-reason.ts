@@ -3,15 +3,15 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import type { ProbePath } from './health.ts'
 
-/** Ports that frameworks listen on by default. */
+/** Ports on which web frameworks listen by default. */
 const usualPorts = [80, 3000, 3001, 4000, 4173, 5000, 5173, 8000, 8080, 8081, 8888, 9000]
 const connectMs = 500
 const answerMs = 5_000
 
 /**
  * Returns the reason as a line for the VM's log.
- * @param path of the health check; null if the app only has to accept connections
- * @param ports to try if nothing listens on the app's port
+ * @param path HTTP path of the health check; null if the app only has to accept connections
+ * @param ports other ports to try if nothing listens on the app's port
  */
 export async function unhealthyReason(
   way: ProbePath,

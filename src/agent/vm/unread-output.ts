@@ -1,14 +1,14 @@
 const minBytes = 8192
 
 /**
- * The unacknowledged output of one stream, in one buffer: a guest can send parts of one byte, which would take a
- * hundred times their size as separate objects.
+ * The unacknowledged output of one stream, in one buffer. A guest can send parts of one byte, and each would take a
+ * hundred times as much memory as an object of its own.
  */
 export class UnreadOutput {
   #buffer = Buffer.alloc(0)
   #start = 0
   #end = 0
-  /** Offset of the first byte. */
+  /** Position of the first stored byte in the stream. */
   #offset: number
   #lostBytes = 0
 
@@ -24,7 +24,10 @@ export class UnreadOutput {
     return this.#offset + this.#lostBytes + this.#end - this.#start
   }
 
-  /** Appends data. @param lostBytes size of the gap before the data; only the first data can have one */
+  /**
+   * Appends data.
+   * @param lostBytes size of the gap before the data; only the first data of an attachment can follow a gap
+   */
   push(data: Buffer, lostBytes: number): void {
     this.#lostBytes += lostBytes
     if (this.#end + data.length > this.#buffer.length) this.#makeRoom(data.length)
@@ -32,7 +35,7 @@ export class UnreadOutput {
     this.#end += data.length
   }
 
-  /** Drops everything before the offset, which is at most `next`. */
+  /** Drops all bytes before the offset, which is at most `next`. */
   dropUntil(offset: number): void {
     if (offset <= this.#offset) return
     const dropped = offset - this.#offset
@@ -43,8 +46,8 @@ export class UnreadOutput {
   }
 
   /**
-   * Returns at most `most` bytes of what follows `from`, which is between `offset` and `next`. The data is valid until
-   * the next `push`.
+   * Returns at most `most` bytes that begin at the offset `from`, which is between `offset` and `next`. The returned
+   * data is valid until the next `push`.
    */
   read(from: number, most = Infinity): { readonly offset: number; readonly lostBytes: number; readonly data: Buffer } {
     const skipped = from - this.#offset
@@ -54,7 +57,10 @@ export class UnreadOutput {
     return { offset: from + lostBytes, lostBytes, data }
   }
 
-  /** Makes room for more bytes. At least half of the buffer is free afterwards, so each byte is moved about once. */
+  /**
+   * Makes room for more bytes. Afterwards, at least half of the buffer is free, so that each byte is only moved about
+   * once.
+   */
   #makeRoom(bytes: number): void {
     const held = this.#buffer.subarray(this.#start, this.#end)
     const wanted = Math.max(minBytes, 2 * (held.length + bytes))

@@ -1,4 +1,4 @@
-/** Operations on a running VM. Jobs run between two steps of its actor. */
+/** Operations on a running VM. They run between two steps of the VM's reconciliation. */
 import type { SnapshotPut, VmExec, VmExecAnswer, VmSpec } from '../../contract/agent.ts'
 import type { SessionAnswer, SessionRequest } from '../../contract/agent/session.ts'
 import type { SessionInput } from '../../contract/agent/session-bytes.ts'
@@ -19,7 +19,7 @@ interface SnapshotJobDeps extends Pick<ActorDeps, 'driver' | 'volumes'> {
   readonly spec: () => VmSpec
 }
 
-/** Takes a snapshot into the directory. */
+/** Takes a snapshot of the VM, and writes its files into the directory. */
 export const snapshotJob =
   (
     { driver, volumes, recordFile, vmProcess, spec }: SnapshotJobDeps,
@@ -34,7 +34,9 @@ export const snapshotJob =
     return { ...made, image, healthy }
   }
 
-/** Runs `act` while the guest is paused and has flushed the volume. Returns the duration of the pause, ms. */
+/**
+ * Runs `act` while the guest has flushed the volume and is paused. Returns the duration of the pause in milliseconds.
+ */
 export const quiesceJob =
   (recordFile: VmRecordFile, volumeId: string, act: () => Promise<void>): Job<number> =>
   runningVm => {
@@ -42,19 +44,19 @@ export const quiesceJob =
     return disk ? quiesce(runningVm, disk, recordFile.record.paused, act) : Promise.reject(notRunning())
   }
 
-/** Grows the guest's disk and file system. */
+/** Makes the guest use the new size of a volume that has grown. */
 export const growJob =
   (recordFile: VmRecordFile, volumeId: string, sizeMib: number): Job<void> =>
   async runningVm => {
     const disk = diskOf(recordFile, volumeId)
-    // A read-only attachment cannot grow its file system.
+    // With a read-only attachment, the guest cannot grow the file system.
     if (!disk || disk.readOnly) return
     if (recordFile.record.paused)
       throw new StepError('vm_paused', 'the VM with the volume is paused: resume the VM first')
     await runningVm.growDisk?.(disk, sizeMib)
   }
 
-/** Serves a request about a session. @throws StepError as `execIn` */
+/** Serves a request about a session. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
 export async function sessionIn(
   { runningVm, sessions }: VmProcess,
   { record }: VmRecordFile,
@@ -84,5 +86,5 @@ export const unsupported = ({ name }: Pick<Driver, 'name'>): StepError =>
 const diskOf = ({ record }: VmRecordFile, volumeId: string) =>
   (record.disks ?? []).find(one => one.volumeId === volumeId)
 
-/** The reason with which a newer desired state aborts a step. */
+/** The abort reason of a step that a newer desired state replaces. */
 export const superseded = new Error('a newer desired state superseded this step')

@@ -11,10 +11,13 @@ import { VmSessions } from './sessions.ts'
 import { timedStep } from './step-context.ts'
 import { unhealthyReason } from './unhealthy-reason.ts'
 
-/** A program without a health check is healthy once it has run for this time. */
+/** A VM without a health check is healthy once its program has run for this time. */
 const stayUpMs = 2_000
 
-/** Time until the log explains why an app is not healthy yet. Most apps are healthy by then; deployments fail later. */
+/**
+ * Time after a start until the log explains why an app is not healthy. Most apps are healthy by then, and deployments
+ * fail later.
+ */
 const explainAfterMs = 10_000
 
 export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
@@ -23,9 +26,9 @@ export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'hea
   readonly spec: () => VmSpec
   /** Called when the observed state has changed. */
   readonly onChange: () => void
-  /** Called when facts have changed, so that the actor decides again. */
+  /** Called when facts about the VM have changed, so that its actor decides again. */
   readonly onFact: () => void
-  /** Called when the VM can only be killed, for this reason. */
+  /** Called with a reason when the VM is broken and can only be killed. */
   readonly onBroken: (reason: string) => void
   readonly onGone: () => void
 }
@@ -49,7 +52,7 @@ export class VmProcess {
     return this.#runningVm
   }
 
-  /** Undefined if the driver has no sessions. */
+  /** The sessions of the running VM; undefined if the driver does not support sessions. */
   get sessions(): VmSessions | undefined {
     return this.#sessions
   }
@@ -62,7 +65,7 @@ export class VmProcess {
     return this.#health.healthy
   }
 
-  /** Marks the workload as running before it starts, because a short one can exit before the start returns. */
+  /** Marks the workload as running before it is started, because a short workload can exit before the start returns. */
   expect(): void {
     this.#workload = 'running'
   }
@@ -74,7 +77,7 @@ export class VmProcess {
     if (runningVm.workload.state === 'exited') this.#exited(runningVm.workload.code)
   }
 
-  /** Stops the health check before the VM is stopped. */
+  /** Stops the health check. Called before the VM is stopped. */
   quiet(): void {
     this.#health.stop()
   }
@@ -85,15 +88,18 @@ export class VmProcess {
     this.#health.stop()
   }
 
-  /** Reads the statistics; undefined if no process runs. */
+  /** Reads the statistics of the process; undefined if no process runs. */
   async stats(nowMs: number): Promise<VmStats | undefined> {
     const read = await this.#runningVm?.stats()
     const stats = read && this.#meter(read, nowMs)
-    // One invalid number would make the whole heartbeat invalid.
+    // A single invalid number would make the whole heartbeat of the host invalid.
     return Value.Check(VmStats, stats) ? stats : undefined
   }
 
-  /** Records the start and watches the health. @param wasHealthy true if restored from a snapshot of a healthy app */
+  /**
+   * Records the start of the workload, and starts the health check.
+   * @param wasHealthy true if the VM was restored from a snapshot in which the app was healthy
+   */
   async started(wasHealthy = false): Promise<void> {
     const { recordFile, vmId, spec } = this.#deps
     const { startedAtMs, restartCount } = recordFile.record
@@ -109,13 +115,16 @@ export class VmProcess {
     const path = { to: runningVm.running.prepared.endpoint, from: guard.probeFrom }
     if (spec().unprobed) return this.#health.start(async () => this.#hasStayedUp())
     const probe = probeOf(driver, runningVm, path, spec())
-    // A restored app was healthy, so only its network needs a check. A complete HTTP response would take 50 ms longer.
+    // A restored app was healthy, so the first probe only checks its network. An HTTP response would take 50 ms longer.
     const first = wasHealthy ? probeOf(driver, runningVm, path, { ...spec(), healthCheckPath: null }) : probe
     this.#health.start(probe, first)
     if (!wasHealthy && !runningVm.probe && driver.network !== 'user') this.#explainLater(runningVm, path)
   }
 
-  /** Logs why the app is not healthy in time. Not called with user networking, where every connect succeeds. */
+  /**
+   * Logs why an app is still not healthy after some time. Not called with user networking, where every connect
+   * succeeds.
+   */
   #explainLater(runningVm: RunningVm, path: ProbePath): void {
     const isStarting = () => this.#runningVm === runningVm && this.#workload === 'running' && this.#health.active
     setTimeout(() => {
@@ -132,7 +141,7 @@ export class VmProcess {
     return startedAtMs !== null && Date.now() - startedAtMs >= stayUpMs
   }
 
-  /** Restarts the health check with the new path. */
+  /** Restarts the health check with a changed path. */
   healthPathChanged(): void {
     if (this.#health.active) this.watchHealth()
   }

@@ -4,21 +4,21 @@ import type { Holders } from '../disk/holders.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../base/step-error.ts'
 
-/** Copies of volume contents that belong to VM snapshots. docs/decisions/0048-vm-snapshots-with-volumes.md */
+/** Copies of volume contents that belong to snapshots of VMs. docs/decisions/0048-vm-snapshots-with-volumes.md */
 export interface VolumeCopies {
   /**
-   * Stores the current content under an id chosen by the caller, and replaces an existing copy. The caller ensures that
-   * nothing writes to the volume during the call.
+   * Stores the current content of a volume as a copy. An existing copy with the same id is replaced. The caller ensures
+   * that nothing writes to the volume during the call.
    * @throws StepError `volume_missing`, `volumes_attached` if the pool is shared with other hosts
    */
   copy(volumeId: string, copyId: string): Promise<void>
-  /** Deletes a copy. Idempotent, even if the volume was removed. */
+  /** Deletes one copy of a volume. Idempotent, even if the volume was removed. */
   dropCopy(volumeId: string, copyId: string): Promise<void>
   /** Deletes the copies with this id of all volumes on this host. */
   dropCopies(copyId: string): Promise<void>
   /**
-   * Restores a copy of the volume, for a VM that may open the volume and is about to start.
-   * @throws StepError as `open`, and `snapshot_missing`
+   * Replaces the volume's content with that of a copy, for a VM that is about to start.
+   * @throws StepError as `Volumes.open`, and `snapshot_missing`
    */
   rewind(disk: DiskSpec, vmId: string, copyId: string): Promise<void>
 }
@@ -26,10 +26,10 @@ export interface VolumeCopies {
 export interface CopiesDeps {
   readonly mutex: KeyedMutex
   readonly holders: Pick<Holders, 'remove'>
-  /** Opens the volume; the caller holds its mutex. @throws StepError as `Volumes.open` */
+  /** Opens the volume; the caller holds the volume's mutex. @throws StepError as `Volumes.open` */
   readonly open: (disk: DiskSpec, vmId: string) => Promise<unknown>
   readonly find: (volumeId: string) => { readonly desired: VolumePut; readonly pool: VolumePool } | undefined
-  /** Returns the ids of the volumes that may have copies. */
+  /** Returns the ids of all volumes that may have copies. */
   readonly all: () => readonly string[]
 }
 
@@ -41,7 +41,7 @@ export function volumeCopies({ mutex, holders, open, find, all }: CopiesDeps): V
   }
   const rewind = async (disk: DiskSpec, vmId: string, copyId: string) => {
     const { volumeId } = disk
-    // Opening the volume makes all necessary checks, including that no other VM has it open.
+    // Opening the volume also checks that this VM may open it, and that no other VM has it open.
     await open({ ...disk, readOnly: false }, vmId)
     const { pool, desired } = known(volumeId)
     try {
@@ -55,12 +55,13 @@ export function volumeCopies({ mutex, holders, open, find, all }: CopiesDeps): V
   const dropCopy = async (volumeId: string, copyId: string) => {
     if (find(volumeId)) await mutex.take(volumeId, () => removeCopy(volumeId, copyId))
   }
-  /** Does nothing if the volume was removed while this waited for its mutex. */
+  /** The volume may have been removed while this call waited for its mutex. */
   const removeCopy = async (volumeId: string, copyId: string) => find(volumeId)?.pool.removeSnapshot(volumeId, copyId)
   return {
     async copy(volumeId, copyId) {
       const { pool } = known(volumeId)
-      // In a shared pool, a restore is not atomic: another host could open the volume halfway through.
+      // In a pool shared with other hosts, a restore is not atomic: another host could open the volume before the
+      // restore is complete.
       if (pool.shared) throw new StepError('volumes_attached', `volume ${volumeId} is in a pool that other hosts reach`)
       await pool.removeSnapshot(volumeId, copyId)
       await pool.snapshot(volumeId, copyId)

@@ -12,16 +12,17 @@ export interface StorageDeps {
   readonly store: VolumeStore
   readonly pools: ReadonlyMap<string, VolumePool>
   readonly holders: Holders
-  /** Serializes the operations on one volume, by volume id. */
+  /** Keyed mutex that serializes the operations on each volume, by volume id. */
   readonly mutex: KeyedMutex
   readonly log: Logger
 }
 
 export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost' | 'isGone'> {
-  /** Makes the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
+  /** Makes the guest use the new size of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
   /**
-   * Returns a directory with the initial content of new volumes for VMs with this image; undefined: they start empty.
+   * Returns a directory with the initial content of new volumes for VMs with this image; undefined: such volumes start
+   * empty.
    */
   readonly contentOf: (image: string) => Promise<string | undefined>
   readonly onObserved: (observed: VolumeObserved) => void

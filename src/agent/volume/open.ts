@@ -5,24 +5,25 @@ import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../base/step-error.ts'
 import { isRestoring, type VolumeFacts } from './decide.ts'
 
-/** How a VM accesses an open volume. */
+/** The file or device of an open volume, and the key with which a VM reads it. */
 export interface Opened {
   readonly file: string
-  /** Key of the LUKS container, base64; absent for an unencrypted volume. */
+  /** Key of the LUKS container, in base64; undefined for an unencrypted volume. */
   readonly key?: string
 }
 
 export interface OpenerDeps {
   readonly pools: ReadonlyMap<string, VolumePool>
   readonly holders: Holders
-  /** Returns this host's record of a volume that it created. */
+  /** Returns this host's record of a volume; undefined if this host did not create the volume. */
   readonly find: (volumeId: string) => VolumeFacts | undefined
   readonly keyOf: (volumeId: string) => string | undefined
-  /**
-   * Checks that the attachment is not older than the newest recorded one. @throws StepError `stale_volume_generation`
-   */
+  /** Checks that no newer attachment of the volume is recorded. @throws StepError `stale_volume_generation` */
   readonly checkFence: (disk: DiskSpec) => Promise<unknown>
-  /** Refuses older attachments from now on. @throws StepError `stale_volume_generation` */
+  /**
+   * Records the attachment, so that older attachments of the volume are refused from now on.
+   * @throws StepError `stale_volume_generation`
+   */
   readonly fence: (disk: DiskSpec) => Promise<void>
 }
 
@@ -34,17 +35,17 @@ export interface Opener {
   adopt(disk: DiskSpec, vmId: string): void
 }
 
-/** All functions require that the caller holds the volume's mutex. */
+/** Creates functions that open and close volumes. Callers hold the volume's mutex. */
 export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }: OpenerDeps): Opener {
-  /** Pool names of open volumes. For a volume that another host created, this is the only record on this host. */
+  /** Names of the pools of open volumes. This host has no other record of a volume that another host created. */
   const poolsOfHeld = new Map<string, string>()
   const modeOf = ({ readOnly }: DiskSpec) => (readOnly ? 'read' : 'write')
 
   const poolFor = ({ volumeId, pool: name }: DiskSpec, vmId: string): VolumePool => {
     const known = find(volumeId)
     const pool = pools.get(known?.desired.pool ?? name)
-    // In a shared pool, other hosts create and restore volumes, too, so this host's records may be outdated. The
-    // control plane only requests a VM once its volume is ready.
+    // In a shared pool, other hosts create and restore volumes, too, so this host's records may be outdated. They are
+    // not needed, because the control plane only requests a VM once the VM's volumes are ready.
     if (pool?.shared) return pool
     if (!known || known.desired.want === 'absent')
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
@@ -64,8 +65,7 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
       const key = keyOf(volumeId)
       if (pool.encrypted && !key)
         throw new StepError('volume_locked', `the key of volume ${volumeId} has not reached this host yet`)
-      // An agent that crashed may have left the device open: read-only, or for a client that has been blocklisted
-      // since.
+      // A crashed agent may have left the device mapped: read-only, or for a Ceph client that was blocklisted since.
       if (pool.shared && holders.of(volumeId).length === 0) await pool.close(volumeId)
       holders.add(volumeId, vmId, modeOf(disk))
       poolsOfHeld.set(volumeId, pool.name)

@@ -1,4 +1,4 @@
-/** Assembles this host's storage: pools, volumes, their snapshots, and the reports about them. */
+/** Creates this host's storage service: pools, volumes, their snapshots, and the reports about them. */
 import type { Logger } from 'pino'
 import type { Bus } from '../../bus/bus.ts'
 import { type PoolOffer, subjects } from '../../contract/agent.ts'
@@ -29,11 +29,11 @@ export interface StorageOptions {
 export interface Storage {
   readonly volumes: Volumes
   readonly snapshots: VolumeSnapshots
-  /** Loads the state from before a restart, and measures the pools. VMs may open volumes afterwards. */
+  /** Loads the stored state after a restart, and measures the pools. After that, VMs may open volumes. */
   load(): Promise<void>
-  /** Continues unfinished work, once the VMs are loaded. */
+  /** Continues unfinished work on volumes and snapshots. Called after the VMs are loaded. */
   resume(): void
-  /** The pools for the host's heartbeat; measured periodically. */
+  /** Returns the pools for the host's heartbeat. Their free space is measured periodically. */
   offers(): readonly PoolOffer[]
   stop(): Promise<void>
 }
@@ -60,7 +60,9 @@ export function createStorage({
   const publish = (subject: string, message: unknown) => {
     bus
       .publish(subject, message)
-      .catch((err: unknown) => log.warn({ err }, 'cannot publish; the next measurement repeats the report'))
+      .catch((err: unknown) =>
+        log.warn({ err }, 'cannot publish the usage of volumes; the next measurement repeats it'),
+      )
   }
   let known: readonly PoolOffer[] = []
   let timer: NodeJS.Timeout | undefined
@@ -79,7 +81,7 @@ export function createStorage({
     onObserved: observed => {
       publish(subjects.volume(hostId), observed)
       if (observed.state === 'ready') measureSoon()
-      // The pool has removed the snapshots with the volume.
+      // Removing the volume has also removed its snapshots from the pool, so their records are deleted.
       if (observed.state === 'absent') snapshots.forgetOf(observed.volumeId)
     },
   })

@@ -11,8 +11,8 @@ import { poolOf, type StorageDeps } from './deps.ts'
 export interface VolumeSnapshotsDeps extends StorageDeps {
   /**
    * Runs `act` while the VM is paused and its guest does not write to the volume. Returns the duration of the pause in
-   * ms.
-   * @throws StepError `vm_not_running` when the VM does not run
+   * milliseconds.
+   * @throws StepError `vm_not_running` if the VM does not run
    */
   readonly quiesce: (vmId: string, volumeId: string, act: () => Promise<void>) => Promise<number>
   /**
@@ -23,12 +23,13 @@ export interface VolumeSnapshotsDeps extends StorageDeps {
   readonly onObserved: (observed: VolumeSnapshotObserved) => void
 }
 
-/** All volume snapshots of this host. */
+/** The volume snapshots of this host: takes and removes them. */
 export interface VolumeSnapshots {
   load(stored: readonly StoredSnapshot[]): void
   /**
    * Takes unfinished snapshots again, once it is known which VMs use which volumes. Snapshots in a shared pool wait for
-   * the next `put`: the control plane may have asked another host instead, and VMs may have written since.
+   * the next `put`: the control plane may have requested them from another host instead, and VMs may have written to
+   * the volumes since.
    */
   resume(): void
   /** Sets the desired state of a snapshot. @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
@@ -39,7 +40,10 @@ export interface VolumeSnapshots {
 }
 
 interface Entry {
-  /** `stored`: loaded from disk after a restart, and not confirmed by the control plane since. */
+  /**
+   * Where the desired state comes from. `stored`: it was loaded from disk after a restart, and the control plane has
+   * not repeated it since.
+   */
   source: 'stored' | 'reported'
   desired: VolumeSnapshotPut
   done: SnapshotDone | undefined
@@ -47,14 +51,15 @@ interface Entry {
 }
 
 /**
- * Number of attempts to take a snapshot. If the VM stops meanwhile, the volume is detached and the next attempt needs
- * no VM.
+ * Number of attempts to take a snapshot. An attempt fails if the VM stops during it. The volume is then detached, and
+ * the next attempt needs no VM.
  */
 const tries = 50
 const pauseMs = 200
 
 /**
- * `copies` serializes copies of one volume by its VMM, which use the same names in the VMM and compete for the disk.
+ * `copies` serializes the copies that a VMM makes of one volume, because they use the same names in the VMM and compete
+ * for the disk.
  */
 type Parts = VolumeSnapshotsDeps & { readonly copies: KeyedMutex }
 
@@ -78,7 +83,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
     entry.done = undefined
     deps.onObserved(observe(entry))
     const done = await outcomeOf(parts, desired)
-    // Stored before it is reported, so that a reported snapshot survives a crash.
+    // The result is stored before it is reported, so that a reported snapshot survives a crash.
     await store.saveSnapshotDone(snapshotId, done)
     entry.done = done
     deps.onObserved(observe(entry))
@@ -143,7 +148,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
   }
 }
 
-/** Whether the snapshot must be taken. A failure is final until the desired state has a newer generation. */
+/** Whether the snapshot has to be taken. A failed snapshot is only taken again for a newer generation. */
 function isDue({ done, desired }: Entry): boolean {
   return done === undefined || ('error' in done && done.generation < desired.generation)
 }
@@ -163,8 +168,8 @@ async function outcomeOf(deps: Parts, desired: VolumeSnapshotPut): Promise<Snaps
 }
 
 /**
- * Takes the snapshot. Returns how long the VM that writes to the volume was paused; 0 without such a VM. Waits for a VM
- * only without the volume's mutex, because the VM may be waiting for that mutex.
+ * Takes the snapshot. Returns how long the VM that writes to the volume was paused; 0 if no VM writes to it. Does not
+ * hold the volume's mutex while it waits for a VM, because the VM may be waiting for that mutex.
  */
 async function take(deps: Parts, desired: VolumeSnapshotPut) {
   const { volumeId, snapshotId } = desired
@@ -192,8 +197,8 @@ async function take(deps: Parts, desired: VolumeSnapshotPut) {
 }
 
 /**
- * Takes the snapshot with the VM's hypervisor: pauses the VM for a moment, and then copies the content as of that
- * moment while the VM runs.
+ * Takes the snapshot with the VM's hypervisor: pauses the VM for a moment, and then copies the volume's content as of
+ * that moment while the VM runs.
  */
 async function takeBy(
   { quiesce, mutex }: VolumeSnapshotsDeps,
@@ -206,15 +211,15 @@ async function takeBy(
   await pool.snapshotBy?.(volumeId, snapshotId, async file => {
     await using copy = await copier(volumeId, file)
     stoodMs = await quiesce(vmId, volumeId, () => copy.begin())
-    // The mutex prevents other operations on the volume during the copy.
+    // The volume's mutex prevents other operations on the volume during the copy.
     await mutex.take(volumeId, () => copy.whole())
   })
   return stoodMs
 }
 
 /**
- * Returns undefined if the VM has just stopped or does not run yet. Then the caller looks again for a VM that writes to
- * the volume.
+ * Returns undefined for the error that a VM has just stopped or does not run yet. The caller then checks again which VM
+ * writes to the volume.
  */
 function notRunning(error: unknown): undefined {
   if (error instanceof StepError && error.code === 'vm_not_running') return undefined

@@ -5,16 +5,16 @@ import { Value } from 'typebox/value'
 import { VolumePut, VolumeSnapshotPut } from '../../contract/agent.ts'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 
-/** The progress of a volume towards its desired state. */
+/** How far this host has brought a volume toward its desired state. */
 const VolumeDone = Type.Object({
   created: Type.Boolean(),
-  /** `restore.count` of the last completed restore. */
+  /** Value of `restore.count` when the last restore was completed. */
   restored: Type.Integer(),
-  /** The `sizeMib` with which the volume was created, or to which it has grown since. */
+  /** Value of `sizeMib` with which the volume was created, or to which it has grown since. */
   sizeMib: Type.Optional(Type.Integer()),
-  /** Id of the transfer that completely received the volume from another host. */
+  /** Id of the transfer by which the volume arrived from another host; undefined if this host created it. */
   received: Type.Optional(Type.String()),
-  /** The newest generation that failed, with its error. */
+  /** The newest generation of the desired state that failed, with its error; null if none failed. */
   failure: Type.Union([Type.Object({ generation: Type.Integer(), error: Type.String() }), Type.Null()]),
 })
 export type VolumeDone = Static<typeof VolumeDone>
@@ -35,17 +35,20 @@ export interface StoredSnapshot {
 }
 
 /**
- * This host's records of its volumes: `<id>/wish.json` (desired state), `<id>/done.json`, `<id>/generation`, and the
- * same for snapshots.
+ * Stores this host's records of volumes, in `<id>/wish.json` (desired state), `<id>/done.json` and `<id>/generation`.
+ * Snapshots have the same files.
  */
 export interface VolumeStore {
   load(): Promise<{ readonly volumes: readonly StoredVolume[]; readonly snapshots: readonly StoredSnapshot[] }>
-  /** Resolves once the desired state survives a power failure. */
+  /** Stores the desired state of a volume. Resolves once it would survive a power failure. */
   saveDesired(desired: VolumePut): Promise<void>
   saveDone(volumeId: string, done: VolumeDone): Promise<void>
   saveDesiredSnapshot(desired: VolumeSnapshotPut): Promise<void>
   saveSnapshotDone(snapshotId: string, done: SnapshotDone): Promise<void>
-  /** Removes the record but keeps its generation, so that a delayed message cannot create the volume again. */
+  /**
+   * Removes the record of a volume or snapshot but keeps its generation, so that a delayed message cannot create it
+   * again.
+   */
   bury(kind: 'volume' | 'snapshot', id: string, generation: number): Promise<void>
   buriedGeneration(kind: 'volume' | 'snapshot', id: string): Promise<number>
   /**
@@ -53,9 +56,12 @@ export interface VolumeStore {
    * with the volume.
    */
   forgetSnapshot(snapshotId: string): Promise<void>
-  /** Returns the newest attachment generation recorded on this host. */
+  /** Returns the generation of the volume's newest attachment that this host has recorded. */
   attachGeneration(volumeId: string): Promise<number>
-  /** Resolves once older attachments are refused even after a power failure. */
+  /**
+   * Records the generation of an attachment. Resolves once older attachments would be refused even after a power
+   * failure.
+   */
   saveAttachGeneration(volumeId: string, generation: number): Promise<void>
 }
 
@@ -98,7 +104,8 @@ async function loadAll<W extends TSchema, D extends TSchema>(root: string, desir
   const found: { readonly desired: Static<W>; readonly done: Static<D> | undefined }[] = []
   for (const name of await readdir(root)) {
     const desired = parse(desiredOf, await readIfExists(join(root, name, 'wish.json')))
-    // Without a desired state, the volume was never acknowledged. Its generation counts nevertheless.
+    // A volume without a stored desired state was never acknowledged, so the control plane will request it again. A
+    // stored generation remains valid.
     if (desired !== undefined)
       found.push({ desired, done: parse(doneOf, await readIfExists(join(root, name, 'done.json'))) })
   }
@@ -110,6 +117,6 @@ function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T
     const value: unknown = JSON.parse(text ?? '')
     return Value.Check(schema, value) ? value : undefined
   } catch {
-    return undefined // truncated by a power failure
+    return undefined // a power failure can truncate the file
   }
 }

@@ -3,7 +3,9 @@ import type { VolumePool } from '../disk/pool.ts'
 import { poolOf } from './deps.ts'
 import type { Volumes } from './volumes.ts'
 
-/** Free space is rounded down to steps of this size, so that the heartbeats of a quiet host do not change. */
+/**
+ * Free space is rounded down to a multiple of this size, so that small changes do not change the heartbeat of a host.
+ */
 const stepBytes = 256 * 2 ** 20
 
 /** Measures the space that each volume uses. Volumes that cannot be measured are left out. */

@@ -59,7 +59,7 @@ const snapshot = async (
   return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: 60_000 })
 }
 
-test('a VM does not create its missing volume, and gets it once the control plane requests it', async () => {
+test('a VM does not create a missing volume, and attaches it once the control plane has requested the volume', async () => {
   await using host = await testAgent(fake)
   await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   const failed = await host.until('vm-1', 'refused', vm => vm.error?.code === 'volume_missing')
@@ -69,7 +69,7 @@ test('a VM does not create its missing volume, and gets it once the control plan
   await attached(host, 'vm-1', 1)
 })
 
-test('a volume that one host creates in a shared pool can be opened, grown and removed by another', async () => {
+test('a volume that one host creates in a shared pool can be opened, grown and removed by another host', async () => {
   await using dir = await testDir()
   await using rbd = await rbdPrograms(dir.path)
   const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
@@ -80,7 +80,7 @@ test('a volume that one host creates in a shared pool can be opened, grown and r
   await other.put(desired('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16 })] }))
   await attached(other, 'vm-1', 1)
   expect(rbd.cluster.images.get(`v.${volumeId}`)?.locker).toBe('client.other')
-  // After its restart, the agent closes the devices that it finds open.
+  // After its restart, the agent `other` adopts the VM's open volume, and closes its device when the VM is deleted.
   await other.restart()
   await other.put(desired('vm-1', 2, {}, 'absent'))
   await other.until('vm-1', 'absent', vm => vm.state === 'absent')
@@ -94,7 +94,7 @@ test('a volume that one host creates in a shared pool can be opened, grown and r
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
 })
 
-test('a reader of a shared volume does not block other readers, and a device left open read-only is opened again for writing', async () => {
+test('two hosts can read a shared volume, and a device that a crashed agent left open read-only is opened again for writing', async () => {
   await using dir = await testDir()
   await using rbd = await rbdPrograms(dir.path)
   const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
@@ -112,8 +112,7 @@ test('a reader of a shared volume does not block other readers, and a device lef
     await host.put(desired('vm-1', 2, {}, 'absent'))
     await host.until('vm-1', 'absent', vm => vm.state === 'absent')
   }
-  // Once the volume is closed, map it read-only on host two. An agent that crashes before it has recorded its VM leaves
-  // such a device.
+  // When the volume is closed, map it read-only on host `two`, like an agent that crashed before it recorded its VM.
   const mapped = () => rbd.cluster.client('two')('rbd', ['device', 'list', '--format', 'json'])
   await until(async () => (await mapped()) === '[]', { what: 'the volume is closed' })
   await rbd.cluster.client('two')('rbd', ['device', 'map', '--read-only', `rbd/v.${volumeId}`])
@@ -122,7 +121,7 @@ test('a reader of a shared volume does not block other readers, and a device lef
   expect(image()?.locker).toBe('client.two')
 })
 
-test('a host that returns does not repeat stored requests for a shared volume, because other hosts may have written since', {
+test('a restarted host does not repeat stored requests for a shared volume, because other hosts may have written since', {
   timeout: 120_000,
 }, async () => {
   await using dir = await testDir()
@@ -136,14 +135,14 @@ test('a host that returns does not repeat stored requests for a shared volume, b
   await writeFile(rbd.fileOf(volumeId), 'as it was')
   await rbd.cluster.client('other')('rbd', ['snap', 'create', '--no-progress', `rbd/v.${volumeId}@s1`])
   await writeFile(rbd.fileOf(volumeId), 'ever since')
-  // The stored state of a host that was to restore `volumeId` and create `unmade`, and crashed before it was done.
+  // The stored state of a host that crashed before it had restored `volumeId` and created `unmade`.
   const store = volumeStore(join(dir.path, 'lost'))
   const toRestore = { ...made, generation: 2, restore: { snapshotId: 's1', count: 1 } }
   await store.saveDesired({ ...toRestore, want: 'present' })
   await store.saveDone(volumeId, { created: true, restored: 0, failure: null })
   await store.saveDesired({ ...made, volumeId: unmade, generation: 1, want: 'present' })
   await store.saveDone(unmade, { created: false, restored: 0, failure: { generation: 1, error: 'there was no room' } })
-  // It was also asked for the snapshot s3, which another host was asked for instead.
+  // The host was also requested to take the snapshot s3, which the control plane then requested from another host.
   const taken = { ...made, snapshotId: 's3', generation: 1, want: 'present' } as const
   await store.saveDesiredSnapshot(taken)
   const config = { ...fake, dataDir: join(dir.path, 'lost'), cacheDir: join(dir.path, 'cache') }
@@ -153,7 +152,8 @@ test('a host that returns does not repeat stored requests for a shared volume, b
   await back.until('vm-1', 'attached', vm => vm.disks?.every(one => one.state === 'attached') ?? false)
   await back.put(desired('vm-1', 2, {}, 'absent'))
   await back.until('vm-1', 'absent', vm => vm.state === 'absent')
-  // Operations run in order: once this snapshot exists, a stored request would have been repeated.
+  // The host processes requests for a volume in order: when this snapshot exists, it would have repeated a stored
+  // request.
   const kept = await back.request('volume.snapshot', { ...made, snapshotId: 's2', generation: 1, want: 'present' })
   expect(kept).toMatchObject({ snapshotId: 's2' })
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s2'), {
@@ -162,14 +162,14 @@ test('a host that returns does not repeat stored requests for a shared volume, b
   })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('ever since')
   expect([...(rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.keys() ?? [])].toSorted()).toEqual(['s1', 's2'])
-  // A request that the control plane repeats is executed.
+  // When the control plane repeats the request for the snapshot, the host carries it out.
   await back.request('volume.snapshot', taken)
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s3'), { what: 'it is taken' })
   expect(await back.volume(toRestore)).toMatchObject({ state: 'ready', restored: 1 })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('as it was')
 })
 
-test('an older attachment is refused, even after a restart of the agent', async () => {
+test('an attachment with an older generation is refused, even after a restart of the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await host.put(desired('vm-1', 1, { disks: [disk(3)] }))
@@ -183,7 +183,7 @@ test('an older attachment is refused, even after a restart of the agent', async 
   await attached(host, 'vm-2', 3)
 })
 
-test('a second writer waits until the first VM detaches, even across a restart of the agent', async () => {
+test('a second VM that wants to write waits until the first VM detaches the volume, even across a restart of the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
@@ -198,7 +198,7 @@ test('a second writer waits until the first VM detaches, even across a restart o
   await attached(host, 'vm-2', 2)
 })
 
-test('several VMs may read a volume, and none may write to it meanwhile', async () => {
+test('several VMs may read a volume, and no VM may write to it while others read', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   for (const vmId of ['vm-1', 'vm-2']) {
@@ -234,7 +234,7 @@ test('restore and removal wait until no VM has the volume open, and desired stat
   await host.put(desired('vm-1', 4, {}, 'absent'))
   await host.volume({ volumeId, generation: 3, want: 'absent' })
   expect(existsSync(fileOf(host))).toBe(false)
-  // A delayed message cannot create the volume again.
+  // After the removal, a delayed message cannot create the volume again.
   await expect(host.request('volume.put', { ...put, generation: 2 })).rejects.toMatchObject({
     remoteCode: 'stale_generation',
   })
@@ -259,7 +259,7 @@ test('a clone is created from a snapshot, and fails with the reason if the snaps
   })
 })
 
-test('volumes of a pool that is no longer configured remain unchanged, and are found once it is configured again', async () => {
+test('volumes of a pool that is no longer configured remain unchanged, and are usable when the pool is configured again', async () => {
   await using dir = await testDir()
   const config = { ...fake, dataDir: dir.path, cacheDir: `${dir.path}/cache` }
   const place = `${dir.path}/far`
@@ -361,7 +361,7 @@ test.skipIf(!hasQemu)(
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
     await using host = await testAgent({ hypervisor: 'qemu', network })
     await host.volume({ volumeId })
-    // The counter file is renamed into place, so that a reader never finds it truncated.
+    // The guest renames the counter file into place, so that a reader never finds it truncated.
     const loop = 'n=$((n+1)); echo $n > /data/next; mv /data/next /data/n; echo line $n >> /data/log'
     const command = ['sh', '-c', `n=0; while :; do ${loop}; done`]
     const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
@@ -376,7 +376,7 @@ test.skipIf(!hasQemu)(
     expect(taken.sizeBytes, 'holes take no space').toBeLessThan(16 * 2 ** 20)
     const after = await number()
     await until(async () => (await number()) > after + 5, { what: 'the guest keeps writing', timeoutMs: 30_000 })
-    // The clone was never mounted: its journal has nothing to replay, and fsck finds no error.
+    // The clone has not been mounted yet: its journal has nothing to replay, and fsck finds no error.
     await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' } })
     const file = fileOf(host, 'clone')
     expect(await run('dumpe2fs', ['-h', file])).not.toContain('needs_recovery')
@@ -388,7 +388,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'concurrent snapshots taken while a guest writes are each consistent (needs qemu)',
+  'each of several concurrent snapshots taken while a guest writes is consistent (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -418,7 +418,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test('a volume grows while its VM runs, and so do a clone and a restore of a smaller snapshot, even across a restart', async () => {
+test('a volume grows while its VM runs, as do a clone and a restore from a smaller snapshot, even across a restart', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready' })
@@ -448,7 +448,7 @@ test('a volume grows while its VM runs, and so do a clone and a restore of a sma
   expect(await sizeMib()).toBe(48)
 })
 
-test('growing a volume fails if its VM cannot resize the disk, and a newer generation retries it', async () => {
+test('growing a volume fails if its VM cannot resize the disk, and is retried for a newer generation', async () => {
   const runningVm = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
   await using host = await testAgent(fake, runningVm)
   await host.volume({ volumeId })

@@ -14,31 +14,31 @@ import { type Opened, type Opener, volumeOpener } from './open.ts'
 import { type Entry, finish, follow, report, type VolumeTable } from './reconcile.ts'
 import { nothingDone, type StoredVolume } from './store.ts'
 
-/** All volumes of this host. Each is reconciled with its desired state; VMs open and close them. */
+/** All volumes of this host. Each volume is reconciled with its desired state, and VMs open and close it. */
 export interface Volumes extends VolumeCopies, VolumesWithVms {
-  /** Loads the stored records after a restart. VMs may open volumes afterwards. */
+  /** Loads the stored records after a restart. After that, VMs may open volumes. */
   load(stored: readonly StoredVolume[]): void
   /**
-   * Continues unfinished work, once it is known which VMs have which volumes. Volumes in a shared pool wait for the
-   * next `put`: the control plane may have asked another host instead.
+   * Continues unfinished work, once it is known which VMs have which volumes open. Volumes in a shared pool wait for
+   * the next `put`: the control plane may have requested the work from another host instead.
    */
   resume(): void
   /** Sets the desired state of a volume. @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
   put(desired: VolumePut): Promise<VolumeObserved>
   get(volumeId: string): Promise<VolumeObserved>
   /**
-   * Opens the volume for an attachment of this generation. Returns its file or device.
-   * @throws StepError `stale_volume_generation` when this host recorded a later attachment, `volume_missing`,
-   * `volume_not_ready`, `volume_in_use`, `volume_locked` when the agent has not received its key
+   * Opens the volume for an attachment with the generation of `disk`. Returns the volume's file or device.
+   * @throws StepError `stale_volume_generation` if this host has recorded a newer attachment, `volume_missing`,
+   * `volume_not_ready`, `volume_in_use`, `volume_locked` if the agent has not received the volume's key
    */
   open(disk: DiskSpec, vmId: string): Promise<Opened>
-  /** Remembers a volume's key in memory while the agent runs. Keys are never written to disk. */
+  /** Keeps a volume's key in memory while the agent runs. Keys are never written to disk. */
   learn(volumeId: string, key: string): void
   /** Closes the volume after the VM has detached it. Idempotent. */
   close(volumeId: string, vmId: string): Promise<void>
-  /** Registers a VM that runs since before the agent's restart as a holder of the volume. */
+  /** Records that a VM had the volume open before the agent's restart and still uses it. */
   adopt(disk: DiskSpec, vmId: string): void
-  /** Returns the desired states of the created volumes. */
+  /** Returns the desired states of all volumes that have been created. */
   ready(): readonly VolumePut[]
   stop(): void
 }
@@ -86,7 +86,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   }
 }
 
-/** Creates an empty table, and connects it with the transfers of volumes between hosts. */
+/** Creates the table of volumes, initially empty, and the transfers of volumes between hosts. */
 function openTable(deps: VolumesDeps): { readonly table: VolumeTable; readonly withVms: VolumesWithVms } {
   const entries = new Map<string, Entry>()
   const keys = new Map<string, string>()
@@ -131,7 +131,8 @@ async function put(table: VolumeTable, { key, ...desired }: VolumePut): Promise<
     follow(table, known)
     return observe(known, moves.observed(desired.volumeId))
   }
-  // A volume that another host created in a shared pool exists even if this host has no record of it.
+  // This host may have no record of a volume in a shared pool that another host created, so only a volume of another
+  // pool is reported as absent.
   if (!known && desired.want === 'absent' && !deps.pools.get(desired.pool)?.shared) {
     await deps.store.bury('volume', desired.volumeId, desired.generation)
     return absent(desired.volumeId, desired.generation)
@@ -147,7 +148,7 @@ async function put(table: VolumeTable, { key, ...desired }: VolumePut): Promise<
   return observe(entry, moves.observed(desired.volumeId))
 }
 
-/** Closes the volume for this VM. The caller holds the volume's mutex. */
+/** Closes the volume for one VM. The caller holds the volume's mutex. */
 async function close(table: VolumeTable, opener: Opener, volumeId: string, vmId: string): Promise<void> {
   if (!table.deps.holders.of(volumeId).includes(vmId)) return
   await opener.close(volumeId, vmId)
@@ -155,14 +156,15 @@ async function close(table: VolumeTable, opener: Opener, volumeId: string, vmId:
   if (entry) follow(table, entry)
 }
 
-/** Returns the volumes that may have copies for VM snapshots: those in pools that only this host uses. */
+/** Returns the ids of volumes that may have copies for VM snapshots: those in pools that only this host uses. */
 const copiedVolumes = ({ deps, entries }: VolumeTable): string[] =>
   [...entries.values()]
     .filter(({ desired }) => deps.pools.get(desired.pool)?.shared === false)
     .map(one => one.desired.volumeId)
 
 /**
- * Returns the latest recorded attachment generation. @throws StepError `stale_volume_generation` if the disk's is older
+ * Returns the generation of the newest recorded attachment.
+ * @throws StepError `stale_volume_generation` if the generation of `disk` is older
  */
 async function checkFence({ store }: VolumesDeps, { volumeId, generation }: DiskSpec): Promise<number> {
   const observed = await store.attachGeneration(volumeId)
@@ -171,7 +173,7 @@ async function checkFence({ store }: VolumesDeps, { volumeId, generation }: Disk
   throw new StepError('stale_volume_generation', message)
 }
 
-/** Records the attachment as the newest one. @throws StepError `stale_volume_generation` */
+/** Records the attachment as the newest one of its volume. @throws StepError `stale_volume_generation` */
 async function fence(deps: VolumesDeps, disk: DiskSpec): Promise<void> {
   const { volumeId, generation } = disk
   if (generation > (await checkFence(deps, disk))) await deps.store.saveAttachGeneration(volumeId, generation)

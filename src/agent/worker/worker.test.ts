@@ -15,7 +15,7 @@ import { findUnprivileged, openWorker, takeOver, type Worker } from './worker.ts
 const root = process.getuid?.() === 0
 const signal = AbortSignal.timeout(60_000)
 
-/** Opens a worker in a new directory, next to a private file of the agent. */
+/** Opens a worker in a new directory; next to the directory is a private file of the agent. */
 async function worker<T>(use: (worker: Worker, secret: string) => Promise<T>): Promise<T> {
   await using parent = await testDir()
   const found = await findUnprivileged(parent.path)
@@ -53,7 +53,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     })
   })
 
-  test('can read the files that are shown to it, and change the owner of its files to any user of an image', async () => {
+  test('can read the files shown to it, and change the owner of its own files to any user of an image', async () => {
     await worker(async its => {
       const said = await sh(
         its,
@@ -67,7 +67,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     })
   })
 
-  test('cannot write more than its disk holds; the disk lasts for several programs, and its loop device is freed afterwards', async context => {
+  test('cannot write more than its disk holds; the disk keeps its content for the next program, and its loop device is freed', async context => {
     await using parent = await testDir()
     const found = await findUnprivileged(parent.path)
     if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
@@ -83,12 +83,12 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     expect(await sh(its, 'stat -c %s disk/first')).toBe('3000000\n')
     const tooMany = sh(its, 'rm disk/second; for n in $(seq 200); do : > disk/file$n || exit 1; done')
     await expect(tooMany).rejects.toSatisfy(isDiskFull)
-    // The content is not visible on the host, and no loop device is left.
+    // The disk's content is not visible on the host, and no loop device is left.
     expect(await run('ls', [join(dir, 'disk')])).toBe('')
     expect(await run('losetup', ['--associated', file])).toBe('')
   })
 
-  test('fails to start if the host has no room for its disk', async context => {
+  test("cannot start if the host has no room for the program's disk", async context => {
     await using parent = await testDir()
     const found = await findUnprivileged(parent.path)
     if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
@@ -98,12 +98,12 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
     await expect(opened).rejects.toSatisfy(error => isDiskFull(error) || /File too large/.test(String(error)))
   })
 
-  test('has other user ids than a program that runs at the same time', async () => {
+  test('has other user ids than a program of another worker that runs at the same time', async () => {
     const owners = await worker(first => worker(async second => [first, second].map(({ dir }) => statSync(dir).uid)))
     expect(new Set(owners).size).toBe(2)
   })
 
-  test('is killed when its run is aborted', async () => {
+  test('is killed when the signal of its run is aborted', async () => {
     await worker(async its => {
       const stop = new AbortController()
       const ran = its.run('sh', ['-c', 'touch started; exec sleep 1000'], { signal: stop.signal })
@@ -114,7 +114,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
   })
 })
 
-test("without namespaces, programs run as the agent's user with the same paths", async () => {
+test("on a host without namespaces, programs run as the agent's user and see the same paths", async () => {
   await using dir = await testDir()
   await writeFile(join(dir.path, 'blob'), 'blob')
   await mkdir(join(dir.path, 'work'))
@@ -126,7 +126,7 @@ test("without namespaces, programs run as the agent's user with the same paths",
 
 describe('a file that a worker created', () => {
   test.each(['a symbolic link', 'a second name', 'a directory', 'a pipe'])(
-    'is not taken over when it is %s',
+    "does not become the agent's if it is %s",
     async kind => {
       await using dir = await testDir()
       const [made, other] = [join(dir.path, 'made'), join(dir.path, 'other')]

@@ -8,16 +8,16 @@ import { firstUid, uidCount } from '../base/vm-users.ts'
 import { nativeProgram } from '../guest/native.ts'
 
 /**
- * Whether this host can run programs without privileges, and whether it can limit what they write with a disk of their
- * own.
+ * Tells whether this host can run programs without privileges. `hasDisks`: whether a worker can have its own disk,
+ * which limits what its programs write.
  */
 export type Unprivileged =
   | { readonly program: string; readonly hasDisks: boolean }
   | { readonly program: undefined; readonly reason: string }
 
-/** A file system of fixed size that limits what a worker's programs write. */
+/** A file system of fixed size for a worker, which limits what the worker's programs write. */
 export interface Disk {
-  /** The disk image, which must be outside the worker's directory. Its space is allocated on the host at once. */
+  /** Path of the disk image, outside the worker's directory. All its space on the host is allocated at once. */
   readonly file: string
   /** Directory below the worker's directory where the disk is mounted. Only the worker's programs see its content. */
   readonly name: string
@@ -25,38 +25,35 @@ export interface Disk {
   readonly files: number
 }
 
-/** A file of the host, and the path below the worker's directory where programs see it, read-only. */
+/** A file of the host, and the path below the worker's directory at which programs see it, read-only. */
 export type Shown = readonly [source: string, name: string]
 
 export interface WorkerOptions {
   readonly shown?: readonly Shown[]
-  /** Limits what the programs write. Ignored on hosts without loop devices. */
+  /** Limits what the worker's programs write. Ignored on hosts without loop devices. */
   readonly disk?: Disk
-  /** The host's network or none. On hosts without namespaces, programs always have the host's. */
+  /** The network of the programs: the host's or none. On hosts without namespaces, it is always the host's. */
   readonly network?: 'host' | 'none'
   readonly signal: AbortSignal
 }
 
 /** Runs programs in one directory, with user ids that no other worker uses at the same time. */
 export interface Worker extends Disposable {
-  /** Path of the directory on the host. */
+  /** Path of the worker's directory on the host. */
   readonly dir: string
-  /** Whether the programs can change the owner of files to any user of an image. */
+  /** True if the programs can change the owner of their files to any user of an image. */
   readonly givesFilesAway: boolean
-  /** Returns the absolute path under which programs see a file in the directory. */
+  /** Returns the absolute path at which programs see this file of the worker's directory. */
   path(name: string): string
-  /** Makes a file that the agent created in the directory writable for the programs. */
+  /** Makes a file that the agent created in the worker's directory writable for the worker's programs. */
   give(name: string): Promise<void>
-  /**
-   * Runs a program in the worker's directory.
-   * @throws CommandError if the exit code is not 0, AbortError
-   */
+  /** Runs a program in the worker's directory. @throws CommandError if the program's exit code is not 0, AbortError */
   run(program: string, args: readonly string[], options: Omit<RunOptions, 'cwd'>): Promise<string>
 }
 
 /**
- * The first user id for workers, above the ids of VMs. Each worker has its own range of ids, larger than any image
- * uses.
+ * The first user id for workers, above the user ids of VMs. Each worker has its own range of ids, larger than the range
+ * that any image uses.
  */
 const firstWorkerId = firstUid + uidCount
 const idsPerWorker = 2 ** 22
@@ -67,7 +64,7 @@ const freeSlots = Array.from({ length: workers }, (_, n) => n)
 /** Upper limit (exclusive) on user and group ids in images. */
 export const mostImageIds = idsPerWorker
 
-/** Compiles unprivileged.c and tests it, because a container may forbid namespaces or mounts. */
+/** Compiles unprivileged.c, and tests the program, because a container may forbid namespaces or mounts. */
 export async function findUnprivileged(cacheDir: string): Promise<Unprivileged> {
   if (process.getuid?.() !== 0) return { program: undefined, reason: 'the agent does not run as root' }
   try {
@@ -96,16 +93,16 @@ export async function findUnprivileged(cacheDir: string): Promise<Unprivileged> 
   }
 }
 
-/** Returns `findUnprivileged`, with one cached result for all callers. */
+/** Returns a function that calls `findUnprivileged` once and returns the same result to all callers. */
 export function unprivilegedIn(cacheDir: string): () => Promise<Unprivileged> {
   let found: Promise<Unprivileged> | undefined
   return () => (found ??= findUnprivileged(cacheDir))
 }
 
 /**
- * Opens a worker with ids that no other worker of this process uses. Without namespaces, its programs run as the
+ * Opens a worker with user ids that no other worker of this process uses. Without namespaces, its programs run as the
  * agent's user.
- * @param dir existing directory; the worker becomes its owner
+ * @param dir an existing directory; the worker's first user becomes its owner
  */
 export async function openWorker(how: Unprivileged, dir: string, options: WorkerOptions): Promise<Worker> {
   if (how.program === undefined) return itself(dir, options)
@@ -159,8 +156,8 @@ async function apart(program: string, dir: string, options: WorkerOptions): Prom
 const smallestDisk = 4 << 20
 
 /**
- * Creates the disk, and allocates its space on the host before anything is written. With a sparse file, a full host
- * would lose blocks that the program believes to be written.
+ * Creates the disk image, and allocates its space on the host before a program writes. If the image were sparse and the
+ * host's disk full, blocks that a program believes to be written would be lost.
  */
 async function makeDisk({ file, bytes, files }: Disk, owner: number, signal: AbortSignal): Promise<void> {
   const size = Math.ceil(Math.max(bytes, smallestDisk) / 4096) * 4096
@@ -170,10 +167,10 @@ async function makeDisk({ file, bytes, files }: Disk, owner: number, signal: Abo
   await run('mkfs.ext4', ['-q', '-F', ...features, '-E', extended, file], { signal })
 }
 
-/** Where the worker's directory is mounted for its programs; `PLACE` in unprivileged.c. */
+/** The path at which the worker's directory is mounted for its programs; `PLACE` in unprivileged.c. */
 const place = '/mnt'
 
-/** Makes a file readable for all users. Users without access to its parent directories still cannot read it. */
+/** Makes a file readable for all users. A user without access to the file's parent directories still cannot read it. */
 async function letOthersRead(file: string): Promise<void> {
   const { mode } = await lstat(file)
   if ((mode & 0o004) === 0) await chmod(file, mode | 0o004)
@@ -181,7 +178,8 @@ async function letOthersRead(file: string): Promise<void> {
 
 /**
  * Makes the agent the owner of a file that a worker created.
- * @throws Error if it is not a regular file with a single name, because the agent would change the target of a link
+ * @throws Error if the path is not a regular file with a single name, because the agent would change the target of a
+ * link
  */
 export async function takeOver(file: string): Promise<void> {
   const found = await lstat(file)

@@ -4,7 +4,7 @@ import { said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
 export const activityCommands = () => [activity, audit].map(verb)
 
-const limitFlag = ['-n, --limit <rows>', 'at most 100 (30)'] as const
+const limitFlag = ['-n, --limit <rows>', 'number of entries, at most 100 (default 30)'] as const
 
 const activity: Verb = {
   usage: 'activity',
@@ -22,7 +22,7 @@ const activity: Verb = {
 const audit: Verb = {
   usage: 'audit',
   says: 'Show the audit log, newest first',
-  options: [['--action <name>', 'only this action, e.g. app.create'], limitFlag],
+  options: [['--action <name>', 'only entries with this action, such as app.create'], limitFlag],
   async run({ client, flags }) {
     const query = { action: text(flags, 'action'), limit: wholeNumber(flags, 'limit') ?? 30 }
     const { items, total } = await client.listAuditLogs({ query })

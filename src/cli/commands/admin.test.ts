@@ -30,7 +30,7 @@ const mote = (args: readonly string[], env: Readonly<Record<string, string>> = {
     )
   })
 
-describe('mote admin on the server of DATABASE_URL', () => {
+describe('mote admin with DATABASE_URL', () => {
   let server: Awaited<ReturnType<typeof startPrivateServer>>
   let api: Identity
   let env: Record<string, string>
@@ -141,7 +141,7 @@ describe('mote admin on the server of DATABASE_URL', () => {
   })
 })
 
-describe('mote admin on the private server of --data', () => {
+describe('mote admin with --data, for an embedded PostgreSQL server', () => {
   const log = pino({ level: 'silent' })
   const reaper = startReaper()
   let data: string
@@ -153,7 +153,7 @@ describe('mote admin on the private server of --data', () => {
     await reaper.finish()
   })
 
-  it('uses the server if another process runs it, else starts and stops it', async () => {
+  it('uses the server if another process runs it, and otherwise starts it and stops it afterwards', async () => {
     const dataDir = join(data, 'postgres')
     const server = await startEmbeddedPostgres({ dataDir, log, settings: { fsync: 'off' } })
     reaper.killAtEnd(server.pid())

@@ -13,15 +13,15 @@ interface Flags {
   readonly json?: boolean
 }
 
-/** Result of a command: JSON, text, and whether the check succeeded. */
+/** Result of a command: as JSON, as text, and whether the check that the command ran has succeeded. */
 interface Outcome {
   readonly json: unknown
   readonly text: string
-  /** False: the exit code is 1, although the command itself worked. */
+  /** False if the check found a problem: the exit code is then 1, although the command itself worked. */
   readonly ok?: boolean
 }
 
-/** Creates a subcommand that opens the database. `args` are the operands in order. */
+/** Creates a subcommand that opens the database. `args` are the subcommand's positional arguments. */
 function subcommand(
   usage: string,
   description: string,
@@ -35,7 +35,7 @@ function subcommand(
     .description(description)
     .option(data.flag, `${data.help} (${data.env}, default ${data.fallback})`)
     .option(databaseUrl.flag, `${databaseUrl.help} (${databaseUrl.env})`)
-    .option('--json', 'as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (...given: unknown[]) => {
       const command = given.at(-1)
       if (!(command instanceof Command)) throw new Error('BUG: commander calls actions with the command last')

@@ -1,4 +1,4 @@
-/** Commands for files that the VMs of an app get before their program starts. */
+/** Commands for files that are written into the VMs of an app before its program starts. */
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { everyItem, type PutAppFileRequest } from '../../client/index.ts'
@@ -16,7 +16,7 @@ export const appFileCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'List the files; contents of secrets are never shown',
+  says: 'List the files that Mote writes into the VMs of the app; contents of secrets are never shown',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -37,7 +37,7 @@ const list: Verb = {
 
 const show: Verb = {
   usage: 'show <path>',
-  says: 'Print the content of a file',
+  says: 'Print the content of a file of the app',
   options: [appFlag],
   async run(call) {
     const [path = ''] = call.args
@@ -49,11 +49,11 @@ const show: Verb = {
 
 const set: Verb = {
   usage: 'set <path> [file]',
-  says: 'Set a file of the VMs from a file of this computer; - reads the standard input',
+  says: 'Add a file to the VMs of the app, with the content of a file of this computer; - reads the standard input',
   options: [
     appFlag,
-    ['--variable <name>', 'the value of this variable is the content'],
-    ['--mode <digits>', 'octal mode (0644)'],
+    ['--variable <name>', 'variable of the app whose value is the content of the file'],
+    ['--mode <digits>', 'octal mode of the file (default 0644)'],
     ['--secret', 'never show the content again'],
   ],
   example:
@@ -81,7 +81,7 @@ async function contentOf(file: string): Promise<string> {
 
 const unset: Verb = {
   usage: 'unset <path...>',
-  says: 'Remove files',
+  says: 'Remove files from the VMs of the app',
   options: [appFlag],
   async run(call) {
     const app_name = await appOf(call)

@@ -12,8 +12,11 @@ export const set: Verb = {
   says: 'Change how new versions of an app start, and on which hosts; by default of the app of this folder',
   options: [
     ['--strategy <strategy>', 'rolling, or one-at-a-time: an old VM ends before a new one starts'],
-    ['--require <labels>', 'labels that a host must have, such as region=eu; "" for none. From the next deployment'],
-    ['--prefer <labels>', 'labels that hosts should have; "" for none. From the next deployment'],
+    [
+      '--require <labels>',
+      'labels that a host must have, such as region=eu; "" for none. Applies from the next deployment',
+    ],
+    ['--prefer <labels>', 'labels that hosts should have; "" for none. Applies from the next deployment'],
   ],
   example: 'mote apps set web --strategy one-at-a-time\nmote apps set web --require region=eu --prefer zone=eu-1',
   async run({ client, args: [name], flags }) {
@@ -36,7 +39,7 @@ export const labels: Verb = {
   },
 }
 
-/** The strategy and the labels of an app as text. */
+/** Formats the rollout strategy and the host labels of an app as text. */
 export function placingText({ strategy, hosts }: App): string {
   const wishes = [
     ...(Object.keys(hosts.require).length > 0 ? [`hosts with ${labelsText(hosts.require)}`] : []),
@@ -53,7 +56,7 @@ function strategyOf(flags: Flags): Pick<UpdateAppRequest, 'strategy'> {
   return { strategy }
 }
 
-/** The host labels to set: those of the flags; a flag that is not given keeps the app's current labels. */
+/** Returns the host labels to set: those of the flags; without a flag, the app keeps its current labels. */
 async function hostsOf(flags: Flags, read: () => Promise<App>): Promise<Pick<UpdateAppRequest, 'hosts'>> {
   const [require, prefer] = [text(flags, 'require'), text(flags, 'prefer')]
   if (require === undefined && prefer === undefined) return {}

@@ -22,7 +22,7 @@ export const appCommands = (): Command[] => [
   ...[statusOf, info, ps, logs, scale, open].map(verb),
 ]
 
-/** The state of an app as one or two words. */
+/** Describes the state of an app in one or two words. */
 const stateOf = ({ active_deployment_id, scale_state, failure }: App) =>
   active_deployment_id ? scale_state : failure === null ? 'not deployed' : 'failed'
 
@@ -51,7 +51,7 @@ const create: Verb = {
   usage: 'create <name>',
   says: 'Create an app without deploying it',
   options: [
-    ['--git-url <url>', 'URL of its git repository'],
+    ['--git-url <url>', 'URL of the git repository that the app is built from'],
     ['--port <port>', 'port that the app listens on'],
     ['--health <path>', 'path that must return 2xx or 3xx before a deployment gets traffic'],
   ],
@@ -102,7 +102,7 @@ const remove: Verb = {
   },
 }
 
-/** The active deployment, or undefined. */
+/** Returns the app's active deployment; undefined if there is none. */
 export async function activeDeployment({ client }: Call, app: string): Promise<Deployment | undefined> {
   const { active_deployment_id: id } = await client.getApp({ app_name: app })
   if (!id) return undefined
@@ -110,7 +110,10 @@ export async function activeDeployment({ client }: Call, app: string): Promise<D
   return all.find(deployment => deployment.id === id)
 }
 
-/** The id from `--deployment`, else the active deployment. @throws Error if there is no active deployment */
+/**
+ * Returns the id given with `--deployment`, else that of the active deployment.
+ * @throws Error if there is no active deployment
+ */
 export async function deploymentOf(call: Call, app: string): Promise<string> {
   const named = text(call.flags, 'deployment')
   if (named !== undefined) return named
@@ -153,7 +156,7 @@ const statusOf: Verb = {
 
 const info: Verb = {
   usage: 'info',
-  says: 'Show what serves, and the traffic of the last hour and day',
+  says: 'Show the active version of the app, and its traffic of the last hour and day',
   options: [appFlag, watchFlag],
   example: 'mote info --app web\nmote info --watch',
   async run(call) {
@@ -224,8 +227,8 @@ const scale: Verb = {
   says: 'Set the number of VMs of the app; without arguments, show the settings',
   options: [
     appFlag,
-    ['--min <replicas>', 'minimum; 0 lets the app sleep when idle'],
-    ['--max <replicas>', 'maximum'],
+    ['--min <replicas>', 'minimum number of replicas; 0 lets the app sleep when idle'],
+    ['--max <replicas>', 'maximum number of replicas'],
     ['--auto', 'scale by CPU and memory between min and max'],
     ['--no-auto', 'keep a fixed number of replicas'],
     ['--cpu <percent>', 'CPU usage above which replicas are added'],

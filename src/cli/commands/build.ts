@@ -11,7 +11,7 @@ export const buildCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'List builds, newest first',
+  says: 'List the builds of the app, newest first',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -28,7 +28,7 @@ const list: Verb = {
 const log: Verb = {
   usage: 'log [deployment]',
   says: 'Show the log of a build, by default the newest; exits with 1 if the build failed',
-  options: [appFlag, ['-n, --tail <lines>', 'number of newest lines (1000)']],
+  options: [appFlag, ['-n, --tail <lines>', 'number of newest lines (default 1000)']],
   example: 'mote builds log --app web',
   async run(call) {
     const app_name = await appOf(call)
@@ -47,7 +47,7 @@ const settings: Verb = {
   says: 'Show or change how the app is built: each given option replaces that setting; changes apply from the next build',
   options: [
     appFlag,
-    ['--dockerfile <path>', 'path of the Dockerfile in the source; "" for the one at its top'],
+    ['--dockerfile <path>', 'path of the Dockerfile in the source; "" for the one in the top directory'],
     ['--arg <name=value...>', 'build arguments; "" for none'],
     ['--env <name...>', 'variables of the app that the build gets like arguments; "" for none'],
     ['--secret <name...>', 'variables of the app that the build gets as secrets; "" for none'],
@@ -70,7 +70,10 @@ const settings: Verb = {
   },
 }
 
-/** The settings with those of the flags; undefined if no flag is given. @throws Error if an argument has no value */
+/**
+ * Returns the build settings with those that flags give; undefined if no flag gives one.
+ * @throws Error if an argument has no value
+ */
 function changedSettings(flags: Flags, { build }: App): AppBuildRequest | undefined {
   const [dockerfile, args, env, secrets] = [text(flags, 'dockerfile'), ...['arg', 'env', 'secret'].map(listOf(flags))]
   if ([dockerfile, args, env, secrets].every(one => one === undefined)) return undefined

@@ -31,7 +31,7 @@ const plan: Verb = {
 
 const up: Verb = {
   usage: 'up',
-  says: 'Make the apps of the project match the file, and wait until they are healthy',
+  says: 'Make the apps of the stack match the compose file, and wait until they are healthy',
   options: [...files, skip, prune, ['-y, --yes', 'apply the plan without asking']],
   example: 'mote compose up --yes',
   async run(call) {
@@ -44,7 +44,11 @@ const up: Verb = {
 const down: Verb = {
   usage: 'down',
   says: 'Delete the apps of the stack and keep its volumes',
-  options: [...files, ['--volumes', 'also delete its volumes, with their data'], ['-y, --yes', 'do not ask']],
+  options: [
+    ...files,
+    ['--volumes', 'also delete the volumes of the stack, with their data'],
+    ['-y, --yes', 'delete without asking'],
+  ],
   example: 'mote compose down --volumes --yes',
   async run(call) {
     const { composeFileIn, stackSource } = await import('../compose-files.ts')

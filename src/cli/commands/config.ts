@@ -16,9 +16,9 @@ export const configCommands = (): Command => {
 
 const validate = () =>
   new Command('validate')
-    .description('Check the file, without a server; exits with 1 if it has a fault')
+    .description('Check mote.toml without a server; exits with 1 if it has a fault')
     .argument('[file]', 'the file', appFileName)
-    .option('--json', 'as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (file: string, flags: { json?: boolean }) => {
       const { parseAppFile } = await import('../../appfile/parse.ts')
       const text = await readFile(resolve(file), 'utf8').catch((cause: unknown) => {
@@ -35,15 +35,15 @@ const validate = () =>
     })
 
 const schema = () =>
-  new Command('schema').description('Print the JSON Schema of the file, for editors').action(async () => {
+  new Command('schema').description('Print the JSON Schema of mote.toml, for editors').action(async () => {
     const { AppFile } = await import('../../appfile/schema.ts')
     out(`${JSON.stringify(AppFile, null, 2)}\n`)
   })
 
 const show = () =>
   new Command('show')
-    .description('Show the file with all defaults, without a server')
-    .option('--json', 'as JSON')
+    .description('Show mote.toml with all defaults, without a server')
+    .option('--json', 'print the result as JSON')
     .action(async (flags: { json?: boolean }) => {
       const { requiredFile } = await import('../app-file.ts')
       const { effectiveText } = await import('../../appfile/write.ts')
@@ -65,7 +65,7 @@ const diff: Verb = {
 
 const pull: Verb = {
   usage: 'pull',
-  says: 'Write the state of the app into the file',
+  says: 'Write the settings of the app into mote.toml',
   options: [appFlag],
   example: 'mote config pull --app web',
   async run(call) {

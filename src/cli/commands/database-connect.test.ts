@@ -44,7 +44,7 @@ describe.skipIf(!existsSync('/usr/bin/ssh'))('the host key of the bastion (needs
     await rm(dir, { recursive: true })
   })
 
-  /** Returns the final message of ssh, which has no valid password. */
+  /** Returns the last message of ssh, which fails because it has no valid password. */
   async function attempt(keys: readonly string[]): Promise<string> {
     await using known = await knownHosts(keys)
     const args = ['-F', '/dev/null', '-N', ...hostKeyArgs(known.file), '-o', 'PreferredAuthentications=password']
@@ -60,7 +60,7 @@ describe.skipIf(!existsSync('/usr/bin/ssh'))('the host key of the bastion (needs
     return failed instanceof CommandError ? failed.stderr : String(failed)
   }
 
-  it('is the key that the gateway reports', async () => {
+  it('is the key that the gateway reports to the control plane', async () => {
     const line = await run('ssh-keygen', ['-y', '-f', join(dir, 'host')])
     expect(line.startsWith(`${reported[0]} `)).toBe(true)
   })

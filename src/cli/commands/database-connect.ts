@@ -18,13 +18,13 @@ export async function databaseOf({ client, args }: Call): Promise<Database> {
 
 export const connect: Verb = {
   usage: 'connect <database> [psql-arguments...]',
-  says: 'Open psql through an SSH tunnel; needs ssh and psql installed',
+  says: 'Connect to a database with psql through an SSH tunnel; needs ssh and psql installed',
   passThrough: true,
   example: "mote db connect main -- -c 'select version()'",
   async run(call) {
     const { id } = await databaseOf(call)
     const at = await call.client.getDatabaseConnection({ id })
-    // The bastion does not get the account's token, but a password that is valid for one login to this database.
+    // Send the bastion a password that is valid for one login to this database, instead of the account's token.
     const login = await call.client.createTunnelPassword({ id, body: {} })
     return openPsql(call, at, login)
   },
@@ -76,7 +76,7 @@ async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPasswor
 
 const bastionAlias = 'mote-bastion'
 
-/** ssh options that accept only the host keys in the file, regardless of the user's known hosts. */
+/** Returns ssh options that accept only the host keys in the file, regardless of the user's known hosts. */
 export const hostKeyArgs = (file: string): string[] =>
   [
     'StrictHostKeyChecking=yes',
@@ -144,7 +144,7 @@ async function untilListening(port: number, signal: AbortSignal): Promise<void> 
 
 export const connection: Verb = {
   usage: 'connection <database>',
-  says: 'Show connection commands for other tools',
+  says: 'Show the commands with which other tools connect to a database',
   async run(call) {
     const at = await call.client.getDatabaseConnection({ id: (await databaseOf(call)).id })
     const text = facts({
@@ -167,7 +167,7 @@ export const url: Verb = {
     const { id, name } = await databaseOf(call)
     const at = await call.client.getDatabaseConnection({ id })
     const login = `${encodeURIComponent(at.database_user)}:${encodeURIComponent(passwordIn(at.psql_command))}`
-    // The name for apps of the project; `database_host` is resolved only by the bastion.
+    // Use the name that apps of the project resolve; only the bastion resolves `database_host`.
     const address = `postgres://${login}@${name}.internal:${at.database_port}/${at.database_name}?sslmode=require`
     return said({ url: address }, address)
   },

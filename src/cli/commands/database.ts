@@ -15,7 +15,7 @@ export const databaseCommands = (): Command[] => [
   ]),
 ]
 
-const noWait = ['--no-wait', 'return immediately'] as const
+const noWait = ['--no-wait', 'return without waiting for the result'] as const
 
 const list: Verb = {
   usage: 'list',
@@ -39,9 +39,9 @@ const create: Verb = {
   says: 'Create a database and wait until it is ready',
   options: [
     ['--version <major>', 'version of PostgreSQL'],
-    ['--memory <mib>', 'memory of its VM'],
-    ['--vcpus <count>', 'vCPUs of its VM'],
-    ['--disk <mib>', 'disk size for data'],
+    ['--memory <mib>', 'memory of the database VM in MiB'],
+    ['--vcpus <count>', 'vCPUs of the database VM'],
+    ['--disk <mib>', 'size of the data disk in MiB'],
     noWait,
   ],
   example: 'mote db create main --version 15',
@@ -74,7 +74,7 @@ const branches: Verb = {
 
 const logs: Verb = {
   usage: 'logs <database>',
-  says: 'Show the server log of the current branch',
+  says: 'Show the server log of the current branch of a database',
   options: logFlags,
   async run(call) {
     const { id } = await databaseOf(call)
@@ -84,12 +84,12 @@ const logs: Verb = {
 
 const update: Verb = {
   usage: 'update <database> [setting=value...]',
-  says: 'Change size or settings, suspend or resume; restarts the database',
+  says: 'Change the size or the settings of a database, or suspend or resume it; restarts the database',
   options: [
-    ['--memory <mib>', 'memory of its VM'],
-    ['--vcpus <count>', 'vCPUs of its VM'],
-    ['--suspend', 'stop its VM and keep its disks'],
-    ['--resume', 'start it again'],
+    ['--memory <mib>', 'memory of the database VM in MiB'],
+    ['--vcpus <count>', 'vCPUs of the database VM'],
+    ['--suspend', 'stop the VM of the database and keep its disks'],
+    ['--resume', 'start the VM of a suspended database'],
   ],
   example: 'mote db update main work_mem=16MB --memory 2048',
   async run(call) {
@@ -113,10 +113,10 @@ const update: Verb = {
 
 const branch: Verb = {
   usage: 'branch <database> <name>',
-  says: 'Create a branch from a snapshot or a point in time, and wait until it is ready',
+  says: 'Create a branch of a database from a snapshot or a point in time, and wait until it is ready',
   options: [
-    ['--from <snapshot>', 'from this snapshot'],
-    ['--at <instant>', 'at this point in time (RFC 3339), or latest; from the backups'],
+    ['--from <snapshot>', 'snapshot that the branch starts from'],
+    ['--at <instant>', 'point in time (RFC 3339) that the branch is restored to from the backups, or latest'],
     noWait,
   ],
   example: 'mote db branch main try-it --from before-upgrade',
@@ -133,7 +133,7 @@ const branch: Verb = {
 
 const promote: Verb = {
   usage: 'promote <database> <branch>',
-  says: 'Make a branch the current branch',
+  says: 'Make a branch the current branch of its database',
   async run(call) {
     const [, branch_name = ''] = call.args
     const answer = await call.client.promoteDatabaseBranch({ id: (await databaseOf(call)).id, branch_name })
@@ -143,7 +143,7 @@ const promote: Verb = {
 
 const removeBranch: Verb = {
   usage: 'delete-branch <database> <branch>',
-  says: 'Delete a branch other than the current one',
+  says: 'Delete a branch of a database, except the current one',
   async run(call) {
     const [, branch_name = ''] = call.args
     const answer = await call.client.deleteDatabaseBranch({ id: (await databaseOf(call)).id, branch_name })
@@ -153,7 +153,7 @@ const removeBranch: Verb = {
 
 const backups: Verb = {
   usage: 'backups <database>',
-  says: 'Show backups and the result of the last restore check',
+  says: 'Show the backups of a database and the result of the last restore drill',
   async run(call) {
     const info = await call.client.getDatabaseBackups({ id: (await databaseOf(call)).id })
     const checked = info.retention_valid ? 'yes' : 'not yet'
@@ -166,7 +166,7 @@ const backups: Verb = {
 
 const snapshot: Verb = {
   usage: 'snapshot <database> <name>',
-  says: 'Take a backup snapshot, and wait until it is ready',
+  says: 'Take a backup snapshot of a database, and wait until it is ready',
   options: [noWait],
   async run(call) {
     const [, name = ''] = call.args
@@ -185,7 +185,7 @@ const snapshot: Verb = {
 
 const snapshots: Verb = {
   usage: 'snapshots <database>',
-  says: 'List backup snapshots, newest first',
+  says: 'List the backup snapshots of a database, newest first',
   async run(call) {
     const all = await call.client.listDatabaseSnapshots({ id: (await databaseOf(call)).id })
     const rows = all.map(one => [one.name, status(one.status), bytes(one.size_bytes), age(one.created_at)])
@@ -195,7 +195,7 @@ const snapshots: Verb = {
 
 const restore: Verb = {
   usage: 'restore <database> <snapshot>',
-  says: 'Roll back to a snapshot, and wait until the database runs again; the previous state is retained as another snapshot',
+  says: 'Roll a database back to a snapshot, and wait until it runs again; the previous state is retained as another snapshot',
   options: [['-y, --yes', 'skip the confirmation'], noWait],
   async run(call) {
     const database = await databaseOf(call)
@@ -214,7 +214,7 @@ const restore: Verb = {
 
 const removeSnapshot: Verb = {
   usage: 'delete-snapshot <database> <snapshot>',
-  says: 'Delete a backup snapshot',
+  says: 'Delete a backup snapshot of a database',
   async run(call) {
     const [, snapshot_name = ''] = call.args
     const answer = await call.client.deleteDatabaseSnapshot({ id: (await databaseOf(call)).id, snapshot_name })

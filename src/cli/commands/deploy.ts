@@ -23,10 +23,13 @@ export const deployCommands = (): Command[] => [
 ]
 
 const size: readonly (readonly [string, string])[] = [
-  ['--memory <mib>', '512, 1024, 2048 or 4096'],
-  ['--vcpus <count>', '1 to 4'],
-  ['--disk <mib>', 'size of the writable disk of each VM'],
-  ['--hypervisor <name>', 'firecracker, cloud-hypervisor, gvisor or qemu; by default the best one available'],
+  ['--memory <mib>', 'memory of each VM in MiB: 512, 1024, 2048 or 4096'],
+  ['--vcpus <count>', 'vCPUs of each VM, 1 to 4'],
+  ['--disk <mib>', 'size of the writable disk of each VM in MiB'],
+  [
+    '--hypervisor <name>',
+    'hypervisor of the VMs: firecracker, cloud-hypervisor, gvisor or qemu; by default the best one available',
+  ],
 ]
 
 function requestOf(flags: Flags): DeployAppRequest {
@@ -56,7 +59,7 @@ const deploy: Verb = {
     ['--plan', 'show what mote.toml would change, and change nothing'],
     ['-y, --yes', 'apply the plan without asking'],
     ['--force', 'deploy a new version even if nothing has changed'],
-    ['--no-wait', 'return immediately'],
+    ['--no-wait', 'return without waiting for the result'],
     ['--dry-run', 'show the placement without deploying'],
   ],
   example: 'mote deploy --plan\nmote deploy --app web --image docker.io/library/nginx:1.27 --port 80',
@@ -82,7 +85,7 @@ const deploy: Verb = {
 const restart: Verb = {
   usage: 'restart',
   says: 'Replace the VMs of the app by new ones with the same image and the current variables, without downtime',
-  options: [appFlag, ['--no-wait', 'return immediately']],
+  options: [appFlag, ['--no-wait', 'return without waiting for the result']],
   example: 'mote restart --app web',
   async run(call) {
     const app_name = await appOf(call)
@@ -103,8 +106,8 @@ const followed = async (call: Call, app: string, answer: DeployResponse): Promis
     : untilItServes(call, app, answer.job_id)
 
 /**
- * Whether to upload the folder: with `--upload`, or if the app was created from this folder and no other source is
- * given.
+ * Returns whether to upload the folder: with `--upload`, or if the app was created from this folder and no flag names
+ * another source.
  */
 async function isUpload({ flags }: Call): Promise<boolean> {
   if (flags.upload === true) return true
@@ -130,13 +133,13 @@ const launch: Verb = {
   options: [
     ['--name <name>', 'name of the app'],
     ['--upload', 'upload the folder and build it; the default for a folder that can be built'],
-    ['--git-url <url>', 'build from this repository instead'],
-    ['-i, --image <image>', 'deploy this image instead'],
-    ['--sample', 'deploy the sample that comes with Mote instead; needs no folder and no registry'],
+    ['--git-url <url>', 'build from this git repository instead of the folder'],
+    ['-i, --image <image>', 'deploy this image instead of a folder'],
+    ['--sample', 'deploy the sample app that comes with Mote; needs no folder and no registry'],
     ['--port <port>', 'port that the app listens on'],
     ...size,
     ['-y, --yes', 'take the defaults instead of asking'],
-    ['--no-wait', 'return immediately'],
+    ['--no-wait', 'return without waiting for the result'],
   ],
   example:
     'mote launch\nmote launch --sample\nmote launch --upload --name shop --port 3000\nmote launch --name web --image docker.io/library/nginx:1.27 --port 80',
@@ -174,7 +177,10 @@ const launch: Verb = {
   },
 }
 
-/** Deploys a folder whose Procfile has workers or a release command. @param file content of the new mote.toml */
+/**
+ * Deploys a folder whose Procfile has workers or a release command.
+ * @param file content of the `mote.toml` to create
+ */
 async function launchFile(call: Call, dir: string, file: string): Promise<Answer> {
   if (call.flags.wait === false) throw new Error('Leave out --no-wait: the workers start once the app serves.')
   await writeFile(join(dir, appFileName), file)
@@ -190,7 +196,7 @@ async function launchFile(call: Call, dir: string, file: string): Promise<Answer
 
 const list: Verb = {
   usage: 'list',
-  says: 'List deployments, newest first',
+  says: 'List the deployments of the app, newest first',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -206,7 +212,7 @@ const list: Verb = {
 
 const rollback: Verb = {
   usage: 'rollback [deployment]',
-  says: 'Activate an earlier deployment; by default the previous one',
+  says: 'Roll the app back to an earlier deployment; by default the previous one',
   options: [appFlag],
   example: 'mote rollback --app web',
   async run(call) {

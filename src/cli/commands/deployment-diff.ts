@@ -11,7 +11,7 @@ export const deploymentDiff: Verb = {
   async run(call) {
     const app_name = await appOf(call)
     const [a, b] = call.args
-    // With one argument, compare that deployment with the one before it; without arguments, the newest one.
+    // With fewer than two arguments, compare a deployment with the one before it: the given one, else the newest one.
     const job_id = b || a || (await call.client.listDeployments({ app_name, query: { limit: 1 } }))[0]?.job_id
     if (!job_id) throw new Error(`${app_name} has no deployments. Deploy it: mote deploy --app ${app_name}`)
     const diff = await call.client.compareDeployment({ app_name, job_id, query: b ? { base: a } : {} })

@@ -8,7 +8,7 @@ const marks = { yes: pc.green('✓'), limited: pc.yellow('~'), missing: pc.red('
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('Check this host and show how to fix problems; exits with 1 if real VMs cannot run')
-    .option('--json', 'as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (flags: { json?: boolean }) => {
       const { agentConfig } = await import('../../agent/base/config.ts')
       const { inspectHost } = await import('../../agent/doctor.ts')

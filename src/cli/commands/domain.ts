@@ -11,7 +11,7 @@ export const domainCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'List domains with their status',
+  says: 'List the custom domains of the app with their status',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -26,7 +26,7 @@ const list: Verb = {
 
 const add: Verb = {
   usage: 'add <name>',
-  says: 'Add a domain and print the DNS records to set',
+  says: 'Add a custom domain to the app and print the DNS records to set',
   options: [appFlag],
   example: 'mote domains add www.example.com --app web',
   async run(call) {
@@ -38,7 +38,7 @@ const add: Verb = {
 
 const verify: Verb = {
   usage: 'verify <name>',
-  says: 'Check the DNS record now; exits with 1 if it is missing',
+  says: 'Check the DNS record of a domain now; exits with 1 if it is missing',
   options: [appFlag],
   async run(call) {
     const [domain = ''] = call.args
@@ -50,7 +50,7 @@ const verify: Verb = {
 
 const remove: Verb = {
   usage: 'delete <name>',
-  says: 'Remove a domain; routing stops immediately',
+  says: 'Remove a custom domain; its routing stops immediately',
   options: [appFlag],
   async run(call) {
     const [domain = ''] = call.args

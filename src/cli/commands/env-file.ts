@@ -10,7 +10,7 @@ const defaultFile = '.env'
 
 export const importEnv: Verb = {
   usage: 'import <file>',
-  says: 'Set every variable of a .env file; - reads the standard input',
+  says: 'Set every variable of a .env file in the app; - reads the standard input',
   options: [appFlag, ['--plain', 'set values that members of the project can read, like those of mote.toml']],
   example: 'mote env import .env --app web\ncat .env | mote env import - --app web',
   async run(call) {
@@ -18,7 +18,7 @@ export const importEnv: Verb = {
     const [file = ''] = call.args
     const { envEntries } = await import('../../compose/env-entries.ts')
     const given = file === '-' ? await readInput() : await readFile(file, 'utf8')
-    // Parse the whole file first, so that no variable is set if a line is invalid.
+    // Parse the whole file before setting variables, so that an invalid line prevents all changes.
     const entries = envEntries(given, file === '-' ? 'standard input' : file)
     for (const { name, value } of entries)
       await call.client.putAppEnv({ app_name, name, body: { value, secret: call.flags.plain !== true } })
@@ -36,8 +36,12 @@ export async function readInput(): Promise<string> {
 
 export const pullEnv: Verb = {
   usage: 'pull',
-  says: 'Write the variables into a .env file; values of secrets cannot be read, so they become comments',
-  options: [appFlag, ['-o, --output <file>', 'the file (.env)'], ['-y, --yes', 'replace the file without asking']],
+  says: 'Write the variables of the app into a .env file; values of secrets cannot be read, so they become comments',
+  options: [
+    appFlag,
+    ['-o, --output <file>', 'file to write (default .env)'],
+    ['-y, --yes', 'replace the file without asking'],
+  ],
   example: 'mote env pull --app web\nmote env pull --output .env.local --yes',
   async run(call) {
     const app_name = await appOf(call)
@@ -58,7 +62,10 @@ export const pullEnv: Verb = {
   },
 }
 
-/** A line of a `.env` file. Single quotes keep every character but a single quote; double quotes need escapes. */
+/**
+ * Formats a variable as a line of a `.env` file. Single quotes keep every character but a single quote; double quotes
+ * need escapes.
+ */
 export const assignment = (name: string, value: string): string =>
   /^[\w./:@+,-]*$/.test(value)
     ? `${name}=${value}`

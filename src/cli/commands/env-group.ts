@@ -23,7 +23,7 @@ export const envGroupCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'List the groups with the apps that they are attached to',
+  says: 'List environment groups with the apps that they are attached to',
   aliases: ['ls'],
   async run({ client }) {
     const all = await Array.fromAsync(everyItem(query => client.listEnvGroups({ query })))
@@ -34,7 +34,7 @@ const list: Verb = {
 
 const create: Verb = {
   usage: 'create <group>',
-  says: 'Create a group without variables',
+  says: 'Create an environment group without variables',
   example: 'mote env-groups create shared',
   async run({ client, args: [name = ''] }) {
     const group = await client.createEnvGroup({ body: { name } })
@@ -44,7 +44,7 @@ const create: Verb = {
 
 const show: Verb = {
   usage: 'show <group>',
-  says: 'List the variables of a group; values of secrets are never shown',
+  says: 'List the variables of an environment group; values of secrets are never shown',
   async run({ client, args: [group_name = ''] }) {
     const all = await Array.fromAsync(everyItem(query => client.listEnvGroupVariables({ group_name, query })))
     const rows = all.map(one => [one.name, one.value ?? '(secret)', age(one.updated_at)])
@@ -56,7 +56,7 @@ const next = 'Its apps get the change with their next deployments: mote deploy'
 
 const set: Verb = {
   usage: 'set <group> <name=value...>',
-  says: 'Set secrets of a group; name=- reads the value from standard input',
+  says: 'Set secrets of an environment group; name=- reads the value from standard input',
   options: [['--plain', 'set values that members of the project can read']],
   example:
     'mote env-groups set shared API_URL=https://api.example.com --plain\nmote env-groups set shared API_KEY=- < key.txt',
@@ -72,7 +72,7 @@ const set: Verb = {
 
 const unset: Verb = {
   usage: 'unset <group> <name...>',
-  says: 'Remove variables of a group',
+  says: 'Remove variables of an environment group',
   async run({ client, args: [group_name = ''], rest }) {
     for (const name of rest) await client.deleteEnvGroupVariable({ group_name, name })
     return said({ unset: rest.length }, `Removed. ${next}`)
@@ -81,7 +81,7 @@ const unset: Verb = {
 
 const attach: Verb = {
   usage: 'attach [group...]',
-  says: 'Attach exactly these groups to the app; on equal names, variables of the app win, then those of later groups',
+  says: 'Attach exactly these environment groups to the app; if names are equal, variables of the app win, then those of later groups',
   options: [appFlag],
   example: 'mote env-groups attach shared team --app web\nmote env-groups attach --app web',
   async run(call) {
@@ -94,7 +94,7 @@ const attach: Verb = {
 
 const remove: Verb = {
   usage: 'delete <group>',
-  says: 'Delete a group that is attached to no app',
+  says: 'Delete an environment group that is attached to no app',
   options: [['-y, --yes', 'skip the confirmation']],
   async run({ client, args: [group_name = ''], flags }) {
     await confirmByName('the group', group_name, flags.yes === true)
@@ -104,7 +104,7 @@ const remove: Verb = {
 
 const groupHistory: Verb = {
   usage: 'history <group>',
-  says: 'List the versions of a group: which variables changed, when, and who changed them',
+  says: 'List the versions of an environment group: which variables changed, when, and who changed them',
   async run({ client, args: [group_name = ''] }) {
     const all = await Array.fromAsync(everyItem(query => client.listEnvGroupVersions({ group_name, query })))
     return said(all, historyText(all))
@@ -113,7 +113,7 @@ const groupHistory: Verb = {
 
 const groupRestore: Verb = {
   usage: 'rollback <group> <version>',
-  says: 'Set the variables of a group back to an earlier version',
+  says: 'Set the variables of an environment group back to an earlier version',
   example: 'mote env-groups rollback shared 7',
   async run({ client, args: [group_name = '', version = ''] }) {
     const answer = await client.restoreEnvGroupVersion({ group_name, version })
@@ -123,7 +123,7 @@ const groupRestore: Verb = {
 
 export const envHistory: Verb = {
   usage: 'history',
-  says: 'List the versions of the variables of an app: which changed, when, and who changed them; never their values',
+  says: 'List the versions of the variables of an app: which variables changed, when, and who changed them; never their values',
   options: [appFlag],
   async run(call) {
     const app_name = await appOf(call)

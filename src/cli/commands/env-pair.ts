@@ -8,6 +8,6 @@ export function pairOf(pair: string): readonly [name: string, value: string] {
   return [pair.slice(0, at), pair.slice(at + 1)]
 }
 
-/** The given value, or the standard input for `-`. */
+/** Returns the given value, or the standard input if the value is `-`. */
 export const valueOf = async (given: string): Promise<string> =>
   given === '-' ? (await readInput()).replace(/\n$/, '') : given

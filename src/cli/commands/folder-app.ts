@@ -114,7 +114,7 @@ const destroy: Verb = {
   options: [
     appFlag,
     ['--volumes', `also delete the volumes that ${appFileName} names, with their data`],
-    ['-y, --yes', 'do not ask for the name'],
+    ['-y, --yes', 'delete without asking for the name of the app'],
   ],
   example: 'mote destroy\nmote destroy web --yes',
   async run(call) {

@@ -10,7 +10,7 @@ export const fleetCommands = (): Command[] =>
     list,
     change('cordon', 'Place no new VMs on a host', 'cordonHost'),
     change('uncordon', 'Allow new VMs on a host again, and stop draining it', 'uncordonHost'),
-    change('drain', 'Move all VMs to other hosts, live if the hypervisor supports it', 'drainHost'),
+    change('drain', 'Move all VMs of a host to other hosts, live if the hypervisor supports it', 'drainHost'),
     label,
     remove,
   ].map(verb)
@@ -37,7 +37,7 @@ const change = (name: string, says: string, by: 'cordonHost' | 'uncordonHost' | 
 
 const label: Verb = {
   usage: 'label <host> [labels...]',
-  says: 'Set labels of a host (region=eu), or remove some that were set so (region-); without any, show them',
+  says: 'Set labels of a host (region=eu), or remove labels that were set with this command (region-); without labels, show them',
   example: 'mote host label host-1 region=eu disk=nvme\nmote host label host-1 disk-',
   async run({ client, args: [host_id = ''], rest }) {
     const host = await client.getHost({ host_id })
@@ -54,7 +54,7 @@ const label: Verb = {
 const remove: Verb = {
   usage: 'remove <host>',
   says: 'Remove a host permanently',
-  options: [['--force', 'even if it has VMs: they restart on other hosts, and the host is fenced']],
+  options: [['--force', 'remove the host even if it has VMs: they restart on other hosts, and the host is fenced']],
   async run({ client, args: [host_id = ''], flags }) {
     const answer = await client.removeHost({ host_id, query: flags.force === true ? { force: true } : undefined })
     return said(answer, `Host ${host_id} is removed. Stop its agent.`)

@@ -11,7 +11,7 @@ export function hostCommands(): Command {
     .argument('<name>', 'name of the host')
     .description('Prepare a new host: its id, a NATS user with minimal permissions, and the command to run on the host')
     .option('--nats-url <url>', 'NATS URL for the host', 'nats://nats.example:4222')
-    .option('--json', 'as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (name: string, flags: { natsUrl: string; json?: boolean }) => {
       const { natsAuthorization, natsUsers, permissionsFor } = await import('../../bus/permissions.ts')
       const hostId = newId()

@@ -11,7 +11,7 @@ export function imageCommands(): Command {
   build
     .command('postgres')
     .description(
-      'Build the image of managed databases from distribution packages of that version (needs root, apt and the network)',
+      'Build the image of managed databases with packages of the given PostgreSQL version (needs root, apt and the network)',
     )
     .option('--version <major>', 'major version of PostgreSQL', '15')
     .option('--data <dir>', 'data directory of the agent that gets the image', process.env.MOTE_DATA ?? '.mote')
@@ -31,7 +31,8 @@ export function imageCommands(): Command {
         })
       const name = await terminal.step(`Image of PostgreSQL ${version}`, build, seconds(40))
       out(`${name}\n`)
-      // In a data directory that no agent uses, the image would have no effect: databases would be refused without it.
+      // Warn about a data directory that no agent uses: an image built there has no effect, and the agent in use would
+      // still refuse databases of this version.
       if (!existsSync(join(resolve(flags.data), 'agent')))
         err(
           `No agent has used the data directory ${resolve(flags.data)} so far. If yours has another one, run this again with --data, or in the folder where you start the cloud.\n`,

@@ -28,11 +28,11 @@ describe('mote install', () => {
     expect(environment('gateway', 'NATS_URL=a\n', ['NATS_URL=b'])).toBe('NATS_URL=b\n')
   })
 
-  it.each(['lower=1', 'A B=1'])('refuses the setting %j', set => {
+  it.each(['lower=1', 'A B=1'])('refuses the invalid setting %j', set => {
     expect(() => environment('agent', '', [set])).toThrow(/not a valid name of a setting/)
   })
 
-  it('refuses a value with a line break', () => {
+  it('refuses a setting whose value contains a line break', () => {
     expect(() => environment('agent', '', ['A=1\nB=2'])).toThrow(/line break/)
   })
 
@@ -45,7 +45,7 @@ describe('mote install', () => {
         expect((await stat(join(root, 'etc/mote', `${program}.env`))).mode & 0o777).toBe(0o600)
         const unit = await readFile(join(root, 'etc/systemd/system', `mote-${program}.service`), 'utf8')
         expect(unit).toMatch(new RegExp(`^ExecStart="/.*/bin/mote" ${program}`, 'm'))
-        // By default, systemd gives up after five starts in ten seconds, which a program that fails at once exceeds.
+        // systemd gives up by default after five starts in ten seconds. A program that fails at once would exceed that.
         expect(unit).toMatch(/^Restart=always\nRestartSec=1$/m)
         expect(unit).toMatch(/^\[Unit\]$[^[]*^StartLimitIntervalSec=0$/m)
       } finally {
@@ -58,7 +58,7 @@ describe('mote install', () => {
     expect(() => requireDashboard('/nonexistent')).toThrow('run npm run build in /nonexistent first')
   })
 
-  it('gives each unit its own state directory and no restart limit', async () => {
+  it('gives each systemd unit its own state directory and no restart limit', async () => {
     const texts = await Promise.all(units.map(program => readFile(unitFile(program), 'utf8')))
     const directories = texts.map(text => /^StateDirectory=(.+)$/m.exec(text)?.[1])
     expect(new Set(directories).size).toBe(units.length)
@@ -68,7 +68,7 @@ describe('mote install', () => {
   it.skipIf(!canRename).each(['control', 'gateway'])(
     '%s starts as a user without name and home, like a dynamic user in systemd (needs user namespaces)',
     async program => {
-      // No server listens at this address; the program starts and reports that.
+      // No server listens at this address, so the program starts and reports that.
       const env = {
         NATS_URL: 'nats://127.0.0.1:1',
         DATABASE_URL: 'postgres://127.0.0.1:1/x',

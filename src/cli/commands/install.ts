@@ -38,8 +38,8 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   const { readFile, mkdir, writeFile } = await import('node:fs/promises')
   const { run } = await import('../../lib/exec.ts')
   const name = `mote-${program}.service`
-  // Not `new URL(..., import.meta.url)`: the bundler would treat that as a module and give the unit a path to its own
-  // copy.
+  // Not `new URL(..., import.meta.url)`: the bundler would treat the named file as a module and copy it, and the unit would
+  // contain the path of the copy.
   const checkout = join(import.meta.dirname, '..', '..', '..')
   const template = await readFile(join(checkout, 'packaging', 'systemd', name), 'utf8')
   const unit = template.replaceAll('@MOTE@', systemdWord(join(checkout, 'bin', 'mote')))
@@ -50,7 +50,7 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   await mkdir(join(root, 'etc/mote'), { recursive: true, mode: 0o755 })
   await mkdir(join(root, 'etc/systemd/system'), { recursive: true })
   const before = await readFile(envFile, 'utf8').catch(() => '')
-  // The file contains secrets. Only systemd reads it, not the unit's user.
+  // The settings file contains secrets. Only systemd reads it, as root; the unit's user does not.
   await writeFile(envFile, environment(program, before, set), { mode: 0o600 })
   await writeFile(unitFile, unit)
   out(`${unitFile}\n${envFile}\n`)
@@ -60,13 +60,14 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   if (root !== '/') return
   await run('systemctl', ['daemon-reload'])
   await run('systemctl', ['enable', name])
-  // Restart a running program to apply the new unit and settings.
+  // Restart a program that is already running, to apply the new unit and settings.
   await run('systemctl', ['restart', name])
   out(`${name} is running. Its log: journalctl -u ${name} -f\n`)
 }
 
 /**
- * Checks that the dashboard is built. The unit may not write into the checkout, so it cannot build it when it starts.
+ * Checks that the dashboard is built. The systemd unit may not write into the checkout, so the program cannot build the
+ * dashboard when it starts.
  * @throws Error that names the command to run
  */
 export function requireDashboard(checkout: string): void {
@@ -74,7 +75,10 @@ export function requireDashboard(checkout: string): void {
     throw new Error(`the dashboard is not built: run npm run build in ${checkout} first`)
 }
 
-/** Quotes one word of an `ExecStart=` line: systemd.service(5), "Command lines", and systemd.unit(5) on specifiers. */
+/**
+ * Quotes one word of an `ExecStart=` line as systemd.service(5), "Command lines", and systemd.unit(5), "Specifiers",
+ * require.
+ */
 export const systemdWord = (text: string) =>
   `"${text.replaceAll('%', '%%').replaceAll('$', '$$$$').replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 

@@ -19,7 +19,7 @@ export const jobCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'List jobs with the time of their next run',
+  says: 'List the jobs of the app with the time of their next run',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -39,10 +39,10 @@ const set: Verb = {
   options: [
     appFlag,
     ['--exec <command>', 'program and arguments, separated by spaces'],
-    ['--shell <script>', 'a script for /bin/sh instead'],
+    ['--shell <script>', 'a script for /bin/sh instead of a program'],
     ['--zone <name>', 'IANA time zone, such as Europe/Berlin; by default UTC'],
-    ['--overlap <policy>', 'if an earlier run has not ended: skip, allow or replace; by default skip'],
-    ['--retries <count>', 'repetitions of a failed run; by default none'],
+    ['--overlap <policy>', 'what to do if an earlier run has not ended: skip, allow or replace; by default skip'],
+    ['--retries <count>', 'how often a failed run is repeated; by default never'],
     ['--timeout <seconds>', 'end a run after this time; by default an hour'],
   ],
   example:
@@ -70,7 +70,7 @@ const set: Verb = {
 const nextOf = ({ name, next_at }: Job) =>
   next_at === null ? `${name} is paused.` : `${name} runs next at ${next_at}.`
 
-/** The command from `--exec` or `--shell`. @throws Error unless exactly one is given */
+/** Returns the command given with `--exec` or `--shell`. @throws Error unless exactly one of the flags is given */
 function commandOf(program: string | undefined, script: string | undefined): string[] {
   if ((program === undefined) === (script === undefined)) throw new Error('Give the command: --exec or --shell')
   return script === undefined ? (program ?? '').split(' ').filter(Boolean) : ['/bin/sh', '-c', script]

@@ -25,7 +25,7 @@ export function kernelCommands(): Command {
     .command('show')
     .description('Show the kernel that guests boot on this host')
     .option('--cache <dir>', 'cache directory of kernels and images (MOTE_CACHE)')
-    .option('--json', 'as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (flags: { cache?: string; json?: boolean }) => {
       const { ensureKernel } = await import('../../agent/guest/kernel.ts')
       const terminal = createTerminal()

@@ -8,7 +8,7 @@ interface Flags {
   readonly gateway: string
 }
 
-/** Generates new passwords at each call, so it needs no database. */
+/** Generates new passwords at each call, so that no database has to store them. */
 export const natsConfig = () =>
   new Command('nats-config')
     .description('Print a configuration for nats-server, with new users for the control planes and the gateways')

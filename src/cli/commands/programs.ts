@@ -27,7 +27,7 @@ const withSettings = (command: Command, names: readonly ProgramSettingName[]): C
   return command
 }
 
-/** Prints the addresses for people; the log lines before it are for programs. */
+/** Prints the addresses for people. The log lines printed before are for programs. */
 function welcome({ apiUrl, gatewayPort, hostReady, registry }: AllInOne, data: string): void {
   const images =
     registry.url === '' ? (registry.note ?? 'none') : `${new URL(registry.url).host}  (mote registry login)`
@@ -41,7 +41,7 @@ function welcome({ apiUrl, gatewayPort, hostReady, registry }: AllInOne, data: s
   Ctrl-C stops Mote and keeps the data.
 
 `)
-  // Known once the host has tested its hypervisors, which the first time includes building a kernel.
+  // Print the isolation once the host has tested its hypervisors, which at the first start includes building a kernel.
   hostReady().then(
     offers => {
       const offer = preferred(offers)
@@ -62,7 +62,9 @@ export const programCommands = (): Command[] => [upCommand(), controlCommand(), 
 
 function upCommand(): Command {
   return withSettings(new Command('up'), everything)
-    .description('Run everything in this process, on a private PostgreSQL and an in-process bus')
+    .description(
+      'Run a control plane, a gateway and an agent in this process, with a private PostgreSQL and an in-process bus',
+    )
     .option('--stop-vms', 'also stop the VMs when this process ends')
     .addHelpText('after', controlHelp())
     .action(async (flags: Flags) => {
@@ -143,7 +145,7 @@ function agentCommand(): Command {
     .option('--enable-forwarding', 'only enable packet forwarding on this host, as root, then exit')
     .action(async (flags: Flags) => {
       if (flags.enableForwarding) {
-        // The systemd unit runs this before the agent, which may not change kernel settings.
+        // The systemd unit runs this command before it starts the agent, which may not change kernel settings.
         const { enableForwarding } = await import('../../agent/net/devices.ts')
         await enableForwarding()
         return

@@ -58,7 +58,7 @@ const slugOf = async (call: Parameters<Verb['run']>[0]) =>
 
 const members: Verb = {
   usage: 'members',
-  says: 'List members and open invitations',
+  says: 'List the members and open invitations of the project',
   async run(call) {
     const list = await call.client.listMembers({ tenant_slug: await slugOf(call) })
     const rows = [
@@ -71,7 +71,7 @@ const members: Verb = {
 
 const invite: Verb = {
   usage: 'invite <email> [role]',
-  says: 'Invite a user as admin, member or viewer',
+  says: 'Invite a user to the project as admin, member or viewer',
   async run(call) {
     const [email = '', asked = 'member'] = call.args
     const roles = ['admin', 'member', 'viewer'] as const
@@ -94,7 +94,7 @@ const deleteProject: Verb = {
 
 const listTokens: Verb = {
   usage: 'list',
-  says: 'List tokens with the time of last use',
+  says: 'List your access tokens with the time of their last use',
   aliases: ['ls'],
   async run({ client }) {
     const all = await client.listTokens()
@@ -108,9 +108,9 @@ const listTokens: Verb = {
 
 const createToken: Verb = {
   usage: 'create <name>',
-  says: 'Create a token; it is shown only once',
+  says: 'Create an access token, which is shown only once',
   options: [
-    ['--scopes <list>', 'comma-separated: read, exec, deploy, write, admin; all by default'],
+    ['--scopes <list>', 'scopes of the token, comma-separated: read, exec, deploy, write, admin; all by default'],
     ['--only <project>', 'restrict the token to this project'],
     ['--expires <instant>', 'expiry time (RFC 3339); never by default'],
   ],
@@ -132,7 +132,7 @@ const createToken: Verb = {
 
 const revokeToken: Verb = {
   usage: 'revoke <id>',
-  says: 'Revoke a token immediately',
+  says: 'Revoke an access token immediately',
   async run({ client, args: [token_id = ''] }) {
     return said(await client.revokeToken({ token_id }), 'The token is revoked.')
   },
@@ -140,8 +140,8 @@ const revokeToken: Verb = {
 
 const notifications: Verb = {
   usage: 'notifications',
-  says: 'Show notifications and mark them as read',
-  options: [['--keep', 'do not mark them as read']],
+  says: 'Show your notifications and mark them as read',
+  options: [['--keep', 'do not mark the notifications as read']],
   async run({ client, flags }) {
     const { notifications: all, unread_count } = await client.listNotifications({ query: { limit: 30 } })
     if (unread_count > 0 && !flags.keep) await client.markAllNotificationsRead()

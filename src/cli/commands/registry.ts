@@ -56,7 +56,7 @@ async function ownLogin({ client, token }: Call): Promise<Answer> {
 
 /**
  * Adds advice to the error of a failed login. Container tools accept a registry without TLS only on the same computer,
- * where they try HTTPS first.
+ * and try HTTPS there first, so their error is about HTTPS.
  */
 export function refusal(host: string, cause: unknown): unknown {
   if (!(cause instanceof Error)) return cause
@@ -84,12 +84,12 @@ const list: Verb = {
 
 const logout: Verb = {
   usage: 'logout <host>',
-  says: 'Delete the credential for a registry; running VMs go on',
+  says: 'Delete the credential for a registry; running VMs continue',
   async run({ args: [given = ''], client }) {
     const host = hostOf(given)
     return said(await client.deleteRegistryCredential({ host }), `Images of ${host} are pulled without a password.`)
   },
 }
 
-/** The host of a registry that may be given as a URL, which Docker accepts too. */
+/** Returns the host of a registry. It may be given as a URL, as Docker allows. */
 const hostOf = (given: string) => given.replace(/^https?:\/\//, '').replace(/\/.*/s, '')

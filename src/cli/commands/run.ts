@@ -16,13 +16,13 @@ const run: Verb = {
   says: "Run a command in a new VM with the app's image and environment, and exit with its exit code",
   options: [
     appFlag,
-    ['-t, --tty', 'run it in a terminal'],
+    ['-t, --tty', 'run the program in a terminal'],
     ['-i, --interactive', 'pass the standard input on'],
-    ['--detach', 'start it, print its id and return; its output stays for 30 days'],
+    ['--detach', 'start the run, print its id and return; its output is retained for 30 days'],
     ['--job <id>', 'the deployment to use; by default the active one'],
-    ['--vcpus <count>', '1 to 4; by default as the app'],
-    ['--memory <mib>', '512, 1024, 2048 or 4096; by default as the app'],
-    ['--timeout <seconds>', 'end it after this time; by default an hour'],
+    ['--vcpus <count>', 'vCPUs of the VM, 1 to 4; by default those of the app'],
+    ['--memory <mib>', 'memory of the VM in MiB: 512, 1024, 2048 or 4096; by default that of the app'],
+    ['--timeout <seconds>', 'end the run after this time; by default an hour'],
   ],
   passThrough: true,
   example: 'mote run --app web -- python manage.py migrate\nmote run -it -- bash',
@@ -41,8 +41,8 @@ const run: Verb = {
       const started = await call.client.startRun({ app_name, body: { ...wanted, command: [...call.rest] } })
       return said(started, started.id)
     }
-    // Start a VM that only waits, and run the command in it as a session, which has input, a terminal and two outputs,
-    // and survives a lost connection.
+    // Start a VM that only waits, and run the command in it as a VM session, which has input, a terminal and separate
+    // output and error streams, and survives a lost connection.
     const started = await call.client.startRun({ app_name, body: wanted })
     try {
       return await inVm(call, app_name, await untilRunning(call, app_name, started))
@@ -85,7 +85,7 @@ function untilRunning(call: Call, app_name: string, started: Run): Promise<Run> 
 
 const list: Verb = {
   usage: 'list',
-  says: 'List runs, including release commands, newest first',
+  says: 'List the runs of the app, including release commands, newest first',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {

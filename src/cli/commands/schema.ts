@@ -10,15 +10,15 @@ const url = () => {
 export function schemaCommands(): Command {
   const db = new Command('schema').description('Database schema of the control plane')
   db.command('migrate')
-    .description('Apply pending migrations')
+    .description('Apply pending database migrations')
     .action(async () => {
       const { migrate } = await import('../../db/migrate.ts')
       const applied = await migrate({ url: url() })
       out(applied.length === 0 ? 'Nothing to do.\n' : `${applied.map(name => `applied ${name}`).join('\n')}\n`)
     })
   db.command('status')
-    .description('Show which migrations are applied')
-    .option('--json', 'as JSON')
+    .description('Show which database migrations are applied')
+    .option('--json', 'print the result as JSON')
     .action(async (flags: { json?: boolean }) => {
       const { migrationStatus } = await import('../../db/migrate.ts')
       const list = await migrationStatus({ url: url() })

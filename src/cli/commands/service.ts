@@ -11,7 +11,7 @@ export const serviceCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'List the services with their addresses',
+  says: 'List the TCP services of the app with their addresses',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -37,7 +37,7 @@ const set: Verb = {
     const port = Number(given)
     if (!Number.isInteger(port)) throw new Error(`"${given}" is not a port. Give a number from 1 to 65535.`)
     const { tls } = call.flags
-    if (tls !== undefined && tls !== 'sni' && tls !== 'none') throw new Error('--tls is "sni" or "none".')
+    if (tls !== undefined && tls !== 'sni' && tls !== 'none') throw new Error('--tls must be "sni" or "none".')
     const body: PutTcpServiceRequest = tls === undefined ? { port } : { port, tls }
     const service = await call.client.putTcpService({ app_name: await appOf(call), service_name, body })
     return said(
@@ -49,7 +49,7 @@ const set: Verb = {
 
 const remove: Verb = {
   usage: 'delete <name>',
-  says: 'Close the public port and its connections',
+  says: 'Delete a TCP service: closes its public port and all connections to it',
   options: [appFlag],
   async run(call) {
     const [service_name = ''] = call.args

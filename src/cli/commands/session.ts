@@ -36,7 +36,7 @@ const login = () =>
       out(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n${await firstStep(client)}`)
     })
 
-/** Advice for a project without apps; empty if it has apps, or if the token cannot list them. */
+/** Returns advice for a project without apps; empty if the project has apps, or if the token cannot list them. */
 async function firstStep(client: Client): Promise<string> {
   const apps = await client.listApps({ query: { limit: 1 } }).catch(() => undefined)
   if (apps?.length !== 0) return ''

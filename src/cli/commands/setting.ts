@@ -22,7 +22,7 @@ export const settingCommands = (): Command[] => [
 
 const listEnv: Verb = {
   usage: 'list',
-  says: 'List variables; values of secrets are never shown',
+  says: 'List the variables of the app; values of secrets are never shown',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -40,7 +40,7 @@ const listEnv: Verb = {
 
 const setEnv: Verb = {
   usage: 'set <name=value...>',
-  says: 'Set secrets; name=- reads the value from standard input',
+  says: 'Set secrets of the app; name=- reads the value from standard input',
   options: [appFlag, ['--plain', 'set values that members of the project can read, like those of mote.toml']],
   example: 'mote env set LOG_LEVEL=debug --app web\nmote env set API_KEY=- < key.txt',
   async run(call) {
@@ -56,7 +56,7 @@ const setEnv: Verb = {
 
 const unsetEnv: Verb = {
   usage: 'unset <name...>',
-  says: 'Remove variables',
+  says: 'Remove variables of the app',
   options: [appFlag],
   async run(call) {
     const app_name = await appOf(call)
@@ -67,7 +67,7 @@ const unsetEnv: Verb = {
 
 const listRules: Verb = {
   usage: 'list',
-  says: 'List rules in the order they apply',
+  says: 'List the security rules of the app in the order in which they apply',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -80,8 +80,11 @@ const listRules: Verb = {
 
 const addRule: Verb = {
   usage: 'add <allow|deny> <tcp|udp|icmp|any> [ports]',
-  says: 'Add a rule; it applies to running VMs within a second',
-  options: [appFlag, ['--priority <number>', 'lower numbers apply first; by default after all other rules']],
+  says: 'Add a security rule to the app; it applies to running VMs within a second',
+  options: [
+    appFlag,
+    ['--priority <number>', 'rules with lower numbers apply first; by default the rule comes after all others'],
+  ],
   example: 'mote rules add allow tcp 5432 --app web\nmote rules add deny udp 1-1024 --app web',
   async run(call) {
     const [actionText = '', protocolText = '', ports = ''] = call.args
@@ -104,7 +107,7 @@ const addRule: Verb = {
 
 const deleteRule: Verb = {
   usage: 'delete <id>',
-  says: 'Remove a rule',
+  says: 'Remove a security rule',
   options: [appFlag],
   async run(call) {
     const [rule_id = ''] = call.args

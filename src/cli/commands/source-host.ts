@@ -12,7 +12,7 @@ export const sourceHostCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'List readable repositories',
+  says: 'List the git repositories that the GitHub integration can read',
   aliases: ['ls'],
   async run({ client }) {
     const all = await client.listRepositories()
@@ -23,7 +23,7 @@ const list: Verb = {
 
 const connect: Verb = {
   usage: 'connect',
-  says: 'Print the URL for installing the integration in any browser',
+  says: 'Print the URL at which you install the GitHub integration, in any browser',
   async run({ client }) {
     const begun = await client.installScm({ query: { confirm: true } })
     const url: unknown = typeof begun === 'object' && begun !== null ? Reflect.get(begun, 'url') : undefined
@@ -33,7 +33,7 @@ const connect: Verb = {
 
 const confirm: Verb = {
   usage: 'confirm <confirmation>',
-  says: 'Bind the installation to the project with the confirmation from the browser',
+  says: 'Connect the GitHub installation to the project with the confirmation code that the browser shows',
   async run({ client, args }) {
     const [confirmation = ''] = args
     return said(await client.confirmScm({ body: { confirmation } }), 'The integration is installed: mote repos list')

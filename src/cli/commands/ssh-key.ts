@@ -11,7 +11,7 @@ export const sshKeyCommands = (): Command[] => [
 
 const listKeys: Verb = {
   usage: 'list',
-  says: 'List your keys, newest first',
+  says: 'List your SSH keys, newest first',
   aliases: ['ls'],
   async run(call) {
     const all = await call.client.listSshKeys({})
@@ -25,8 +25,8 @@ const listKeys: Verb = {
 
 const addKey: Verb = {
   usage: 'add <file>',
-  says: 'Register a public key, for example ~/.ssh/id_ed25519.pub',
-  options: [['--name <name>', 'label; by default the name of the file']],
+  says: 'Register a public SSH key, for example ~/.ssh/id_ed25519.pub',
+  options: [['--name <name>', 'name of the key; by default the name of the file']],
   example: 'mote ssh-keys add ~/.ssh/id_ed25519.pub',
   async run(call) {
     const [file = ''] = call.args
@@ -41,7 +41,7 @@ const addKey: Verb = {
 
 const removeKey: Verb = {
   usage: 'remove <name>',
-  says: 'Remove a key by its name',
+  says: 'Remove an SSH key by its name',
   aliases: ['rm'],
   async run(call) {
     const [name = ''] = call.args

@@ -47,7 +47,7 @@ const create: Verb = {
   usage: 'create <name>',
   says: 'Create an empty volume',
   options: [
-    ['--size <mib>', 'size (1024)'],
+    ['--size <mib>', 'size of the volume in MiB (default 1024)'],
     ['--pool <name>', 'storage pool; by default chosen by the installation'],
   ],
   example: 'mote volumes create data --size 10240',
@@ -60,7 +60,7 @@ const create: Verb = {
 
 const usage: Verb = {
   usage: 'usage <volume>',
-  says: 'Show the used space',
+  says: 'Show the used space of a volume',
   async run(call) {
     const { id, name } = await volumeOf(call, call.args[0] ?? '')
     const used = await call.client.getVolumeUsage({ volume_id: id })
@@ -78,7 +78,11 @@ const usage: Verb = {
 const attach: Verb = {
   usage: 'attach <volume>',
   says: 'Attach a volume to an app; applies from the next deployment',
-  options: [appFlag, ['--at <path>', 'mount point (/data)'], ['--read-only', 'for many VMs at once']],
+  options: [
+    appFlag,
+    ['--at <path>', 'mount point (default /data)'],
+    ['--read-only', 'attach the volume read-only, so that several VMs can use it'],
+  ],
   example: 'mote volumes attach data --app web --at /var/lib/web',
   async run(call) {
     const volume = await volumeOf(call, call.args[0] ?? '')
@@ -95,7 +99,10 @@ const attach: Verb = {
   },
 }
 
-/** Reports whether the volume is detached, or why not yet: a VM has to unmount it first. */
+/**
+ * Formats the result of a detachment: done, or the reason why the volume is still attached, such as a VM that has to
+ * unmount it first.
+ */
 export const detachText = (
   name: string,
   { status, message }: { readonly status: string; readonly message: string | null },
@@ -112,7 +119,11 @@ const detach: Verb = {
   },
 }
 
-/** Finds a snapshot. @returns undefined while it is being made. @throws Error if it has failed or was deleted */
+/**
+ * Finds a snapshot.
+ * @returns undefined while the snapshot is being taken
+ * @throws Error if it has failed or was deleted
+ */
 export function readySnapshot<T extends Pick<VolumeSnapshot, 'id' | 'name' | 'status'>>(
   all: readonly T[],
   { id, name }: Pick<VolumeSnapshot, 'id' | 'name'>,
@@ -126,7 +137,7 @@ export function readySnapshot<T extends Pick<VolumeSnapshot, 'id' | 'name' | 'st
 const snapshot: Verb = {
   usage: 'snapshot <volume> <name>',
   says: 'Take a snapshot of a volume, and wait until it is ready',
-  options: [['--no-wait', 'return immediately']],
+  options: [['--no-wait', 'return without waiting for the result']],
   async run(call) {
     const [volume = '', name = ''] = call.args
     const { id } = await volumeOf(call, volume)
@@ -152,7 +163,7 @@ const snapshots: Verb = {
 
 const restore: Verb = {
   usage: 'restore <volume> <snapshot>',
-  says: 'Roll a volume back to a snapshot; it must be detached',
+  says: 'Roll a detached volume back to a snapshot',
   async run(call) {
     const [volume = '', snapshot_name = ''] = call.args
     const { id } = await volumeOf(call, volume)
@@ -166,7 +177,7 @@ const move: Verb = {
   says: 'Move a detached volume with its snapshots to another host; without a host, show the progress',
   options: [
     ['--cancel', 'cancel the move; the volume stays on its host'],
-    ['--no-wait', 'return immediately'],
+    ['--no-wait', 'return without waiting for the result'],
   ],
   example: 'mote volumes move data host-2\nmote volumes move data',
   async run(call) {
@@ -191,7 +202,7 @@ const move: Verb = {
 
 const clone: Verb = {
   usage: 'clone <volume> <snapshot> <new-name>',
-  says: 'Create a volume from a snapshot',
+  says: 'Create a volume from a snapshot of another volume',
   async run(call) {
     const [volume = '', snapshot_name = '', name = ''] = call.args
     const { id } = await volumeOf(call, volume)
@@ -202,7 +213,7 @@ const clone: Verb = {
 
 const removeSnapshot: Verb = {
   usage: 'delete-snapshot <id>',
-  says: 'Delete a snapshot',
+  says: 'Delete a snapshot of a volume',
   async run({ client, args: [id = ''] }) {
     return said(await client.deleteVolumeSnapshot({ snapshot_id: id }), 'The snapshot is being deleted.')
   },

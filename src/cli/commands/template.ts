@@ -6,7 +6,7 @@ import type { Template } from '../../compose/template.ts'
 export const templateCommands = () =>
   noun('templates', 'Ready-made apps: databases, websites, tools', [list, show, deploy])
 
-const catalogFlag = ['--catalog <url>', 'another catalog, over https'] as const
+const catalogFlag = ['--catalog <url>', 'https URL of another catalog of templates'] as const
 
 const list: Verb = {
   usage: 'list',
@@ -42,8 +42,8 @@ const deploy: Verb = {
   options: [
     catalogFlag,
     ['--name <name>', 'name of the stack and of its main app; by default that of the template'],
-    ['--set <NAME=value...>', 'answers to the questions of the template; passwords are generated'],
-    ['-y, --yes', 'do not ask'],
+    ['--set <NAME=value...>', 'answers to the questions of the template; by default, passwords are generated'],
+    ['-y, --yes', 'deploy without asking'],
   ],
   example: 'mote templates deploy wordpress --name blog --yes',
   async run(call) {
@@ -63,7 +63,8 @@ const deploy: Verb = {
       '\n',
     )
     const answer = await upStack(call, source).catch((cause: unknown) => {
-      // Print the passwords anyway: apps may already have them, and the next attempt would generate others.
+      // Print the generated passwords even if the command failed: apps may already use them, and the next attempt
+      // generates others.
       if (generated.length > 0) call.terminal.line(note)
       throw cause
     })

@@ -51,9 +51,9 @@ function remoteOf(given: string): { readonly app: string; readonly path: string 
 
 const list: Verb = {
   usage: 'list <path>',
-  says: 'List a directory',
+  says: 'List a directory in the VM of the app',
   aliases: ['ls'],
-  options: [...target, ['--depth <levels>', 'levels below the path; 1 by default']],
+  options: [...target, ['--depth <levels>', 'number of directory levels to list; 1 by default']],
   async run(call) {
     const [path = ''] = call.args
     const { listFiles } = await import('../file-session.ts')
@@ -70,8 +70,8 @@ const list: Verb = {
 
 const watch: Verb = {
   usage: 'watch <path>',
-  says: 'Print changes of a file or directory until Ctrl-C',
-  options: [...target, ['-r, --recursive', 'also watch all directories below']],
+  says: 'Print changes of a file or directory in the VM of the app, until Ctrl-C',
+  options: [...target, ['-r, --recursive', 'also watch all subdirectories']],
   example: 'mote files watch -r /srv --json | while read -r change; do ...; done',
   async run(call) {
     const [path = ''] = call.args
@@ -99,14 +99,14 @@ function sentenceOf({ event, path = '', to, directories }: FileChange): string {
 
 const makeDirectory: Verb = {
   usage: 'mkdir <path>',
-  says: 'Make a directory with its parents',
+  says: 'Make a directory in the VM of the app, with its parents',
   options: target,
   run: call => act(call, { action: 'mkdir', path: call.args[0] ?? '' }, `${call.args[0]} exists.`),
 }
 
 const move: Verb = {
   usage: 'move <from> <to>',
-  says: 'Rename a file or directory',
+  says: 'Rename a file or directory in the VM of the app',
   aliases: ['mv'],
   options: target,
   run: call => act(call, { action: 'move', path: call.args[0] ?? '', to: call.args[1] }, `${call.args[1]} exists.`),
@@ -114,7 +114,7 @@ const move: Verb = {
 
 const remove: Verb = {
   usage: 'delete <path>',
-  says: 'Delete a file or an empty directory',
+  says: 'Delete a file or an empty directory in the VM of the app',
   aliases: ['rm'],
   options: [...target, ['-r, --recursive', 'also delete a directory with its content']],
   run: call =>

@@ -28,13 +28,13 @@ const place = async (call: Call) => {
 
 const exec: Verb = {
   usage: 'exec <command...>',
-  says: 'Run a program in the VM and exit with its exit code',
+  says: 'Run a program in the VM of the app, and exit with its exit code',
   options: [
     ...forProgram,
     ['-i, --interactive', 'pass the standard input on'],
-    ['-t, --tty', 'run it in a terminal'],
-    ['--detach', 'start it, print its session id and return'],
-    ['--timeout <seconds>', 'time limit, at most 60; by default none'],
+    ['-t, --tty', 'run the program in a terminal'],
+    ['--detach', 'start the program, print its session id and return'],
+    ['--timeout <seconds>', 'time limit of the program, at most 60 seconds; by default none'],
   ],
   passThrough: true,
   example:
@@ -51,11 +51,14 @@ const exec: Verb = {
 const ssh: Verb = {
   usage: 'ssh',
   says: "Open a shell in the app's VM",
-  options: [...forProgram, ['--config', 'print the lines of ssh_config for OpenSSH, scp, sftp and editors instead']],
+  options: [
+    ...forProgram,
+    ['--config', 'open no shell, and print the lines of ssh_config for OpenSSH, scp, sftp and editors'],
+  ],
   example: 'mote ssh --app web\nmote ssh --config >> ~/.ssh/config && ssh mote-web',
   async run(call) {
     if (call.flags.config) return sshConfig(call)
-    // Bash if the image has it. Every image with a shell has /bin/sh.
+    // Prefer bash. Every image with a shell has at least /bin/sh.
     const shell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
     const began = performance.now()
     const answer = await runProgram(call, shell, { tty: process.stdin.isTTY, stdin: true })
@@ -65,7 +68,10 @@ const ssh: Verb = {
   },
 }
 
-/** The lines of ssh_config for an unmodified OpenSSH, whose user needs a registered key: mote ssh-keys add. */
+/**
+ * Returns the lines of ssh_config that let an unmodified OpenSSH connect. The user must have registered a key with
+ * `mote ssh-keys add`.
+ */
 async function sshConfig(call: Call): Promise<Answer> {
   const app_name = await appOf(call)
   const ssh = await call.client.getAppSsh({ app_name })
@@ -84,15 +90,19 @@ async function sshConfig(call: Call): Promise<Answer> {
 }
 
 /**
- * Exit code 127 within this time means that /bin/sh is missing: no user types an unknown command and leaves the shell
- * so quickly.
+ * Time within which exit code 127 means that /bin/sh is missing. A user who types an unknown command and leaves the
+ * shell needs longer.
  */
 const quickMs = 1500
 
 const top: Verb = {
   usage: 'top',
   says: "Show the processes of the app's VM; on a terminal, refreshed every two seconds until Ctrl-C",
-  options: [...target, ['--vm <id>', 'the VM; by default the first running one'], ['--once', 'show them once']],
+  options: [
+    ...target,
+    ['--vm <id>', 'the VM; by default the first running one'],
+    ['--once', 'show the processes once, without refreshing'],
+  ],
   example: 'mote top --app web',
   async run(call) {
     const at = { ...(await place(call)), query: { vm_id: text(call.flags, 'vm') } }
@@ -132,7 +142,7 @@ const proxy: Verb = {
   },
 }
 
-/** Parses `<local>:<port>` or `<port>`. @throws Error for anything else */
+/** Parses `<local port>:<port in the VM>`, or one port for both. @throws Error for anything else */
 function portsOf(given: string): { readonly local: number; readonly port: number } {
   const [, first = '', second] = /^(\d{1,5})(?::(\d{1,5}))?$/.exec(given) ?? []
   const [local, port] = [Number(first), Number(second ?? first)]
@@ -166,7 +176,7 @@ async function runProgram(
   return { json: opened, text: '', code: await runRemote(call, { ...at, session_id: opened.id, tty, stdin }) }
 }
 
-/** Parses the values of `--env`. @throws Error if one has no name */
+/** Parses the values of the flag `--env`. @throws Error if one of them has no name */
 function environmentOf({ env }: Flags): Record<string, string> {
   const pairs = Array.isArray(env) ? env.map(String) : []
   return Object.fromEntries(
@@ -178,13 +188,14 @@ function environmentOf({ env }: Flags): Record<string, string> {
   )
 }
 
-/** Waits for the program and returns its whole output. */
+/** Runs a program without a session: waits for its end and prints its whole output. */
 async function execAtOnce(call: Call): Promise<Answer> {
   const seconds = wholeNumber(call.flags, 'timeout') ?? 10
   const began = performance.now()
   const body = { command: [...call.rest], timeout_seconds: seconds }
   const answer = await call.client.execInVm({ ...(await place(call)), body })
-  // Exit code 124 alone does not prove a timeout, because a program can exit with it, too. So the duration also counts.
+  // Exit code 124 alone does not prove a timeout, because the program itself can exit with it. So compare the duration,
+  // too.
   const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
   if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
   raw('stderr', answer.stderr)
@@ -196,7 +207,7 @@ async function execAtOnce(call: Call): Promise<Answer> {
 
 const list: Verb = {
   usage: 'list',
-  says: 'List sessions, including those that ended within a day, newest first',
+  says: 'List the sessions in the VMs of the app, including those that ended within a day, newest first',
   aliases: ['ls'],
   options: target,
   async run(call) {
@@ -211,7 +222,7 @@ const list: Verb = {
 
 const attach: Verb = {
   usage: 'attach <session>',
-  says: 'Connect to a session again; an earlier client is disconnected',
+  says: 'Connect to a VM session again; an earlier client is disconnected',
   options: target,
   async run(call) {
     const [session_id = ''] = call.args
@@ -224,7 +235,7 @@ const attach: Verb = {
 
 const close: Verb = {
   usage: 'close <session>',
-  says: 'Kill the program of a session and its children',
+  says: 'Kill the program of a VM session and its children',
   options: target,
   async run(call) {
     const [session_id = ''] = call.args

@@ -18,7 +18,7 @@ async function at(call: Call) {
   return { app_name, job_id: await deploymentOf(call, app_name) }
 }
 
-/** A field of a response whose schema is free-form, as text. */
+/** Returns a field of a response without a fixed schema, as text. */
 const field = (value: unknown, name: string): string => {
   const found: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
   return found === undefined || found === null ? '' : String(found)
@@ -26,7 +26,7 @@ const field = (value: unknown, name: string): string => {
 
 const list: Verb = {
   usage: 'list',
-  says: 'List snapshots, newest first',
+  says: 'List the VM snapshots of a deployment, newest first',
   aliases: ['ls'],
   options: target,
   async run(call) {
@@ -42,7 +42,7 @@ const list: Verb = {
 
 const create: Verb = {
   usage: 'create <name>',
-  says: 'Take a snapshot of the VM, which pauses briefly',
+  says: 'Take a snapshot of the VM of the app, which pauses briefly',
   options: target,
   example: 'mote snapshots create before-upgrade --app web',
   async run(call) {
@@ -54,7 +54,7 @@ const create: Verb = {
 
 const restore: Verb = {
   usage: 'restore <name>',
-  says: 'Roll the VM back to a snapshot',
+  says: 'Roll the VM of the app back to a snapshot',
   options: target,
   async run(call) {
     const [snapshot_name = ''] = call.args
@@ -65,7 +65,7 @@ const restore: Verb = {
 
 const fork: Verb = {
   usage: 'fork <name> <new-app>',
-  says: 'Create an app with clones of a snapshot',
+  says: 'Create a new app whose VMs are clones of a VM snapshot',
   options: [...target, ['--replicas <count>', 'number of clones, 1 to 20']],
   example: 'mote snapshots fork warm web-copy --app web --replicas 3',
   async run(call) {
@@ -78,7 +78,7 @@ const fork: Verb = {
 
 const remove: Verb = {
   usage: 'delete <name>',
-  says: 'Delete a snapshot',
+  says: 'Delete a VM snapshot',
   options: target,
   async run(call) {
     const [snapshot_name = ''] = call.args
@@ -89,11 +89,11 @@ const remove: Verb = {
 
 const migrate: Verb = {
   usage: 'migrate [host]',
-  says: 'Migrate the VM with its volumes to another host, live if possible; without a host, show the progress',
+  says: 'Migrate the VM of the app with its volumes to another host, live if possible; without a host, show the progress',
   options: [
     ...target,
     ['--cancel', 'cancel the migration; the VM stays on its host'],
-    ['--no-wait', 'return immediately'],
+    ['--no-wait', 'return without waiting for the result'],
     ['--uri <uri>', 'address that the target host listens on'],
   ],
   example: 'mote migrate host-2 --app web\nmote migrate --app web',
@@ -121,7 +121,7 @@ const migrate: Verb = {
 
 const balloon: Verb = {
   usage: 'balloon [mib]',
-  says: 'Set the memory of the guest; without a number, show it',
+  says: 'Set the memory that the VM may use (balloon); without a number, show it',
   options: target,
   example: 'mote balloon 256 --app web',
   async run(call) {

@@ -9,7 +9,7 @@ export interface DemoAccount {
   readonly client: Client
 }
 
-/** The demo's user: created once per data directory, reused at later starts. */
+/** Returns the demo's user, who is created once per data directory and reused at later starts. */
 export async function demoAccount(apiUrl: string, dataDir: string): Promise<DemoAccount> {
   const file = join(dataDir, 'demo.json')
   const stored = await readFile(file, 'utf8').then(JSON.parse, () => undefined)

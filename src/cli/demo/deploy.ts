@@ -17,7 +17,7 @@ export async function ensureApp(client: Client, name: string): Promise<App> {
   }
 }
 
-/** Host name of an app. @throws Error if it has none, although every app of the demo has one */
+/** Returns the host name of an app. @throws Error if it has none, which does not happen in the demo */
 export function hostOf({ name, hostname }: App): string {
   if (!hostname) throw new Error(`the app ${name} has no host name`)
   return hostname
@@ -28,7 +28,10 @@ export async function deployAndFollow(client: Client, terminal: Terminal, app: s
   await followToEnd(client, terminal, app, job_id, image)
 }
 
-/** Waits until the deployment serves. @throws Error if it fails or exceeds the demo's time limit */
+/**
+ * Waits until the deployment serves requests.
+ * @throws Error if the deployment fails or exceeds the demo's time limit
+ */
 export async function followToEnd(
   client: Client,
   terminal: Terminal,
@@ -64,7 +67,7 @@ export async function firstAnswer(
   throw new Error(`the app did not answer through the gateway; the last answer was: ${last}`)
 }
 
-/** Requests the app's page from the gateway. Not with fetch, because `*.localhost` does not resolve on every system. */
+/** Requests the app's page from the gateway. Does not use `fetch`, because not every system resolves `*.localhost`. */
 const ask = (port: number, host: string) =>
   new Promise<{ status: number; body: string }>((resolve, reject) => {
     request({ host: '127.0.0.1', port, path: '/', headers: { host } }, response => {

@@ -12,15 +12,15 @@ import { run } from '../../lib/exec.ts'
 export interface GitHostOptions {
   /** Directory of the repositories: `<dir>/<name>.git`. */
   readonly dir: string
-  /** `user:password` required by every request. */
+  /** Credentials, as `user:password`, that every request needs. */
   readonly auth?: string
-  /** Called after each accepted push. */
+  /** Called after each push that the git host has accepted. */
   readonly onPush?: () => Promise<void>
   readonly onRequest?: (request: { readonly path: string; readonly authorization: string | undefined }) => void
 }
 
 export interface GitHost extends AsyncDisposable {
-  /** `http://127.0.0.1:<port>/<name>.git` */
+  /** URL of a repository: `http://127.0.0.1:<port>/<name>.git`. */
   urlOf(name: string): string
   /** Creates an empty repository that accepts pushes. Does nothing if it exists. */
   create(name: string): Promise<void>
@@ -78,7 +78,8 @@ function answer({ dir, onPush }: GitHostOptions, request: IncomingMessage, respo
     stdio: ['pipe', 'pipe', 'ignore'],
   })
   request.pipe(child.stdin)
-  child.stdin.on('error', () => undefined) // git may answer before it has read the whole input
+  // git may exit before it has read the whole input.
+  child.stdin.on('error', () => undefined)
   let head: Buffer | undefined = Buffer.alloc(0)
   child.stdout.on('data', (chunk: Buffer) => {
     if (head === undefined) return void response.write(chunk)
@@ -106,7 +107,7 @@ function splitField(line: string): readonly [string, string] {
   return [line.slice(0, at), line.slice(at + 1).trim()]
 }
 
-/** The webhook request that a git host sends after a push to the branch, signed as Gitea and GitHub do. */
+/** Creates the webhook request that a git host sends after a push to the branch, signed as Gitea and GitHub do. */
 export async function pushDelivery(dir: string, name: string, branch: string, secret: string) {
   const git = (...args: string[]) => run('git', ['--git-dir', join(dir, `${name}.git`), ...args])
   const after = (await git('rev-parse', `refs/heads/${branch}`)).trim()

@@ -24,7 +24,7 @@ const patienceMs = 300_000
 /** Pushes two commits. @returns the app's host name, and its response after each push */
 export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: string; readonly answers: string[] }> {
   const { client, terminal, data, gatewayPort } = demo
-  // A separate directory for each run, so that earlier repositories remain unchanged.
+  // Use a separate directory for each run, so that earlier repositories remain unchanged.
   const dir = join(data, 'git', randomBytes(4).toString('hex'))
   await mkdir(dir, { recursive: true })
   let onPush = async () => undefined
@@ -58,7 +58,7 @@ export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: s
   return { hostname, answers }
 }
 
-/** The demo's app; it gets a new repository at each start. */
+/** Returns the demo's app. Each start of the demo sets a new repository for it. */
 async function ensurePushedApp(client: Client, gitUrl: string): Promise<App> {
   const apps = await client.listApps()
   if (!apps.some(({ name }) => name === pushedApp))

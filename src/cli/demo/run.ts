@@ -39,18 +39,18 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   const startedMs = performance.now()
   const terminal = createTerminal()
   const data = flags.once ? await onceDir(resolve(flags.data)) : resolve(flags.data)
-  // With a random gateway port, the SSH port is random too, so that the demo occupies no fixed port.
+  // If the gateway's port is random, the SSH port is random, too, so that the demo occupies no fixed port.
   const ssh = flags.gatewayPort === '0' ? { sshPort: '0' } : {}
   const settings = readSettings({ ...ssh, ...flags, data }, process.env)
   const log = createLog({ level: settings.logLevel, file: join(data, 'log', 'mote.log') })
-  // The demo registers its own user and cannot solve a captcha.
+  // No captcha: the demo registers its own user and cannot solve one.
   const env = { ...process.env, MOTE_CAPTCHA: 'off', ...(flags.git ? { MOTE_GIT_PRIVATE_HOSTS: 'on' } : {}) }
   let all: AllInOne | undefined
   const stop = async () => {
     await all?.stop({ stopVms: true })
     if (!flags.once) return
     await rm(data, { recursive: true, force: true })
-    // Also removes the directory of `--data` if it is empty now, which it is if no other run has data in it.
+    // Also remove the directory given with `--data`. This fails if another run has data in it.
     await rmdir(dirname(data)).catch(() => undefined)
   }
   const bringUp = async () => {

@@ -5,7 +5,7 @@ import { run } from '../../lib/exec.ts'
 export interface PushOptions {
   readonly branch?: string
   readonly message?: string
-  /** Commit ids of submodules by path; `.gitmodules` among the files contains their URLs. */
+  /** Commit ids of submodules by path. The `.gitmodules` in `files` contains their URLs. */
   readonly links?: Readonly<Record<string, string>>
 }
 

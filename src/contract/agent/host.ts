@@ -1,10 +1,10 @@
-/** Hosts: their offers and heartbeats. */
+/** Messages about hosts: what they offer, and their heartbeats. */
 import { type Static, Type } from 'typebox'
 import { labelNamePattern, labelValuePattern } from '../../lib/labels.ts'
 import { NetworkObserved } from '../network.ts'
 import { HypervisorName, VmObserved, VmStats } from './vm.ts'
 
-/** Capabilities of a driver on this host. Requests that need a missing one get 409 `unsupported_by_hypervisor`. */
+/** Capabilities of a hypervisor on this host. Requests that need a missing one get 409 `unsupported_by_hypervisor`. */
 export const Capabilities = Type.Object({
   pause: Type.Boolean(),
   snapshot: Type.Boolean(),
@@ -30,17 +30,23 @@ export type HypervisorFeature = (typeof hypervisorFeatures)[number]
 export const HypervisorOffer = Type.Object({
   name: HypervisorName,
   available: Type.Boolean(),
-  /** The availability is not known yet: the agent has just started and is still probing the hypervisor. */
+  /** Whether the availability is not known yet, because the agent has just started and still probes the hypervisor. */
   probing: Type.Optional(Type.Boolean()),
   /** Why the hypervisor is not available, or how it runs (`kvm`, `tcg`). */
   detail: Type.String(),
-  /** Guests run on an emulated processor, an order of magnitude slower: chosen only if nothing else is offered. */
+  /**
+   * Whether guests run on an emulated processor, which is about ten times slower. Such a hypervisor is chosen only if
+   * the host offers no other.
+   */
   emulated: Type.Optional(Type.Boolean()),
   capabilities: Capabilities,
-  /** Absent: an older agent that does not report features; all are assumed. */
+  /**
+   * Features of the hypervisor on this host (`hypervisorFeatures`). Absent: an older agent, which is assumed to have
+   * all of them.
+   */
   features: Type.Optional(Type.Array(Type.String())),
   /**
-   * `SnapshotObserved.madeBy` of a snapshot that this host would take now. The host can start only snapshots with the
+   * The `madeBy` that a snapshot taken on this host now would have. The host can only start from snapshots with the
    * same value.
    */
   snapshotKind: Type.Optional(Type.String()),
@@ -56,24 +62,24 @@ export const offersFeature = (
 /** A pool for volumes on a host, as reported in its heartbeats. */
 export const PoolOffer = Type.Object({
   name: Type.String(),
-  /** Storage type: `dir`, `lvm-thin`, `rbd`, ... */
+  /** Storage type of the pool: `dir`, `lvm-thin`, `rbd`, ... */
   kind: Type.String(),
-  /** Every host with a pool of this name has access to the same volumes. */
+  /** Whether every host that has a pool of this name can access the volumes in it. */
   shared: Type.Boolean(),
-  /** Rounded down, so that the heartbeats of an idle host do not change. */
+  /** Free space in the pool, rounded down so that the heartbeats of an idle host do not change. */
   freeBytes: Type.Integer(),
   encrypted: Type.Boolean(),
 })
 export type PoolOffer = Static<typeof PoolOffer>
 
 /**
- * Published on `host.<id>.out.beat` every second. `vms` (all of them) is included in the first heartbeat and every
- * 15th.
+ * Heartbeat of a host, published on `host.<id>.out.beat` every second. The first heartbeat and every 15th include
+ * `vms`, with all VMs.
  */
 export const HostHeartbeat = Type.Object({
   hostId: Type.String(),
   name: Type.String(),
-  /** New for every start of the agent. */
+  /** Id that an agent generates at each start. */
   incarnation: Type.String(),
   version: Type.String(),
   arch: Type.String(),
@@ -81,7 +87,7 @@ export const HostHeartbeat = Type.Object({
   memoryMib: Type.Integer(),
   diskMib: Type.Integer(),
   hypervisors: Type.Array(HypervisorOffer),
-  /** How guests are connected: `tap` (root), `user` (QEMU user networking), `fake`. */
+  /** How guests are connected to the network: `tap` (needs root), `user` (QEMU user networking), `fake` (simulated). */
   network: Type.String(),
   vms: Type.Union([Type.Array(VmObserved), Type.Null()]),
   stats: Type.Array(VmStats),
@@ -89,7 +95,7 @@ export const HostHeartbeat = Type.Object({
   privateNetwork: Type.Optional(NetworkObserved),
   /** Images of database engines in the host's image directory, e.g. `postgres:15`. */
   databaseImages: Type.Optional(Type.Array(Type.String())),
-  /** Labels that its operator has configured; absent: none, or an older agent. */
+  /** Labels that the host's operator has configured; absent: none, or an older agent. */
   labels: Type.Optional(
     Type.Record(Type.String({ pattern: labelNamePattern }), Type.String({ pattern: labelValuePattern })),
   ),

@@ -17,7 +17,7 @@ type Part = ReadAnswer['parts'][number]
 
 export type OutputPart = Omit<Part, 'data'> & { readonly data: Uint8Array }
 
-/** A `SessionAnswer` to a `read`, with binary data. */
+/** Reply to a `read` request, with binary data instead of base64. */
 export interface SessionOutput {
   /**
    * In a decoded message, each part has at most 64 KiB of data, with free space before it for the header of a WebSocket
@@ -25,11 +25,11 @@ export interface SessionOutput {
    */
   readonly parts: readonly OutputPart[]
   readonly end: ReadAnswer['end']
-  /** Bytes of output that the VM sends before it waits for an acknowledgment. */
+  /** Number of bytes of output that the VM sends before it waits for an acknowledgment. */
   readonly windowBytes: number
 }
 
-/** A `SessionRequest` with the action `input`, with binary data. */
+/** An `input` request, with binary data instead of base64. */
 export interface SessionInput {
   readonly vmId: string
   readonly sessionId: string
@@ -51,7 +51,9 @@ const OutputHead = Type.Object({
 })
 const outputHead = Compile(OutputHead)
 
-/** Encodes output. Once the message is sent, its memory may be returned to the pool (lib/buffer-pool.ts). */
+/**
+ * Encodes a reply with output. Once the message is sent, its memory may be returned to the pool (lib/buffer-pool.ts).
+ */
 export function encodeOutput({ parts, end, windowBytes }: SessionOutput): Uint8Array {
   const pieces = parts.flatMap(piecesOf)
   const heads = pieces.map(({ stream, offset, lostBytes, data }) => ({ stream, offset, lostBytes, bytes: data.length }))
@@ -78,7 +80,7 @@ function piecesOf(part: OutputPart): OutputPart[] {
   })
 }
 
-/** Decodes output. @throws Error for a message that is not valid */
+/** Decodes a reply with output. @throws Error for a message that is not valid */
 export function decodeOutput(message: Uint8Array): SessionOutput {
   const { head, data } = decode(message)
   if (!outputHead.Check(head)) throw new Error('the session output does not match the contract')
@@ -93,14 +95,14 @@ export function decodeOutput(message: Uint8Array): SessionOutput {
 }
 
 /**
- * Encodes input. Once the message is sent, its memory may be returned to the pool (lib/buffer-pool.ts).
+ * Encodes an `input` request. Once the message is sent, its memory may be returned to the pool (lib/buffer-pool.ts).
  * @param data consecutive parts of the input
  */
 export function encodeInput(at: Omit<SessionInput, 'data'>, data: readonly Uint8Array[]): Uint8Array {
   return encode(at, data)
 }
 
-/** Decodes input. @throws Error for a message that is not valid */
+/** Decodes an `input` request. @throws Error for a message that is not valid */
 export function decodeInput(message: Uint8Array): SessionInput {
   const { head, data } = decode(message)
   check(SessionInputAt, head)
@@ -108,7 +110,10 @@ export function decodeInput(message: Uint8Array): SessionInput {
   return { vmId: head.vmId, sessionId: head.sessionId, offset: head.offset, data }
 }
 
-/** Used for other binary messages, too (shell.ts). @throws Error for a message that is not valid */
+/**
+ * Other files also use these functions for their binary messages (shell.ts). @throws Error for a message that is not
+ * valid
+ */
 export { check as checkHead, decode as decodeWithHead, encode as encodeWithHead }
 
 function check<T extends TSchema>(schema: T, value: unknown): asserts value is Static<T> {

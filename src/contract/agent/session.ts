@@ -1,6 +1,6 @@
 /**
- * Sessions: processes in a VM with input, output and signals. All positions are byte offsets, so requests are
- * repeatable.
+ * Messages about sessions: processes in a VM with input, output and signals. All positions are byte offsets, so that
+ * every request can be repeated.
  */
 import { type Static, Type } from 'typebox'
 
@@ -12,11 +12,11 @@ export const TerminalSize = Type.Object({
 })
 const SessionOffsets = Type.Object({ stdout: Bytes, stderr: Bytes })
 
-/** Longest wait of a `read`, in ms. */
+/** Maximum time for which a `read` may wait for output, in ms. */
 export const maxReadWaitMs = 25_000
-/** Maximum input of one request, in bytes. */
+/** Maximum input of one `input` request, in bytes. */
 export const maxInputBytes = 1 << 19
-/** Maximum input of one request in base64, the format for older agents. */
+/** Maximum input of one `input` request in base64, the format for older agents, in bytes before encoding. */
 export const maxTextInputBytes = 1 << 18
 const maxInputChars = Math.ceil(maxTextInputBytes / 3) * 4
 /**
@@ -26,46 +26,46 @@ export const textWindowBytes = 1 << 18
 
 const of = <A extends string>(action: A) => ({ action: Type.Literal(action), sessionId: SessionId })
 
-/** Absolute path of a Unix socket; `sun_path` of unix(7) has 108 bytes with the NUL at the end. */
+/** Absolute path of a Unix socket; at most 107 bytes, because `sun_path` of unix(7) has 108 with the NUL at the end. */
 export const SocketPath = Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 107 })
 
 export const SessionRequest = Type.Union([
   Type.Object({
     ...of('open'),
-    /** Exactly one of `command`, `port` and `socket`. */
+    /** The program of the session. Exactly one of `command`, `port` and `socket` must be set. */
     command: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 256 })),
-    /** A TCP port of the guest to connect to instead of running a program. */
+    /** TCP port of the guest to which the session connects, instead of running a program. */
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-    /** Path of a Unix socket in the guest to connect to (unix(7)). An older init program refuses it. */
+    /** Path of a Unix socket in the guest (unix(7)) to which the session connects. Older init programs refuse it. */
     socket: Type.Optional(SocketPath),
-    /** `command` is a file tool of the init (guest/files.c) with its arguments. */
+    /** Whether `command` names a file tool of the guest's init (guest/files.c), with its arguments. */
     fileTool: Type.Optional(Type.Boolean()),
-    /** The arguments after the first are percent-encoded bytes, for paths that are not UTF-8. */
+    /** Whether the arguments after the first one are percent-encoded bytes, for paths that are not UTF-8. */
     encodedArguments: Type.Optional(Type.Boolean()),
-    /** Added to the environment of the VM's program. */
+    /** Variables in addition to the environment of the VM's program. */
     env: Type.Optional(Type.Record(Type.String(), Type.String())),
     cwd: Type.Optional(Type.String()),
-    /** Name or number. Default: the image's user. */
+    /** Name or number of the user that runs the program; default: the image's user. */
     user: Type.Optional(Type.String()),
-    /** Runs the program in a terminal. */
+    /** Size of the terminal in which the program runs; absent: it runs without a terminal. */
     tty: Type.Optional(TerminalSize),
-    /** Opens a pipe as standard input. */
+    /** Whether the program gets a pipe as standard input. */
     input: Type.Optional(Type.Boolean()),
   }),
   /**
-   * Returns the output after `from`, or waits for it. A read acknowledges all output before `acked`, whose default is
-   * `from`: the guest drops it. A new `readerId` replaces the previous reader.
+   * Request that returns the output after `from`, or waits for it. It acknowledges all output before `acked` (default:
+   * `from`), which the guest then drops. A new `readerId` replaces the previous reader.
    */
   Type.Object({
     ...of('read'),
     readerId: Type.String({ minLength: 1, maxLength: 64 }),
     from: SessionOffsets,
     acked: Type.Optional(SessionOffsets),
-    /** Return the data as bytes (session-bytes.ts). Older agents ignore this and return base64. */
+    /** Whether to return the data as bytes (session-bytes.ts). Older agents ignore this field and return base64. */
     bytes: Type.Optional(Type.Literal(true)),
     waitMs: Type.Integer({ minimum: 0, maximum: maxReadWaitMs }),
   }),
-  /** Writes base64 data at this offset of the input. */
+  /** Request that writes base64 data at an offset of the program's input. */
   Type.Object({ ...of('input'), offset: Bytes, data: Type.String({ maxLength: maxInputChars }) }),
   Type.Object(of('close_input')),
   Type.Object({ ...of('resize'), size: TerminalSize }),
@@ -75,35 +75,35 @@ export const SessionRequest = Type.Union([
 ])
 export type SessionRequest = Static<typeof SessionRequest>
 
-/** Head of an `input` request with binary data (session-bytes.ts). */
+/** Head of a binary `input` request (session-bytes.ts); the data follows it. */
 export const SessionInputAt = Type.Object({ vmId: Type.String(), sessionId: SessionId, offset: Bytes })
 
-/** The agent accepts `input` with binary data. Absent: an older agent, which does not. */
+/** Whether the agent accepts `input` requests with binary data; absent: an older agent, which does not. */
 const takesBytes = Type.Optional(Type.Literal(true))
-/** The agent accepts an `input` with binary data while earlier ones of the same session await their replies. */
+/** Whether the agent accepts a binary `input` request while earlier ones of the same session await their replies. */
 const takesInputAhead = Type.Optional(Type.Literal(true))
 
-/** `vm.session`: the reply is a `SessionAnswer` of the same action. */
+/** Request of `vm.session`. The reply is a `SessionAnswer` with the same action. */
 export const VmSession = Type.Object({ vmId: Type.String(), request: SessionRequest })
 export type VmSession = Static<typeof VmSession>
 
 const SessionEnd = Type.Object({
   reason: Type.Enum(['exited', 'signaled']),
-  /** Exit code, or number of the signal. */
+  /** Exit code of the program, or number of the signal that ended it. */
   code: Type.Integer({ minimum: 0, maximum: 255 }),
-  /** Total length of each output. */
+  /** Total length of each output stream, in bytes. */
   total: SessionOffsets,
 })
 
 const SessionRow = Type.Object({
   sessionId: SessionId,
   state: Type.Enum(['running', 'exited', 'signaled']),
-  /** PID, exit code or number of the signal. */
+  /** Depending on `state`: the PID, the exit code, or the number of the signal. */
   number: Type.Integer(),
   tty: Type.Boolean(),
-  /** The guest retains output until a client has acknowledged it. */
+  /** Whether the guest retains output until a client has acknowledged it. */
   held: Type.Boolean(),
-  /** First retained byte of each output. */
+  /** Position of the first retained byte in each output stream. */
   oldest: SessionOffsets,
   total: SessionOffsets,
   inputBytes: Bytes,
@@ -117,12 +117,12 @@ export const SessionAnswer = Type.Union([
       Type.Object({
         stream: Type.Enum(['stdout', 'stderr']),
         offset: Bytes,
-        /** Bytes before `offset` that the guest no longer retains. */
+        /** Number of bytes before `offset` that the guest no longer retains, so they are lost. */
         lostBytes: Bytes,
         data: Type.String(),
       }),
     ),
-    /** Set when the session has ended and `parts` has the rest of its output. */
+    /** How the program ended; null until the session has ended and `parts` contains the rest of its output. */
     end: Type.Union([SessionEnd, Type.Null()]),
   }),
   Type.Object({ action: Type.Literal('input'), receivedBytes: Bytes }),

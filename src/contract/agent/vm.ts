@@ -1,4 +1,4 @@
-/** VMs: desired state, observed state, and commands in the guest. */
+/** Messages about VMs: desired state, observed state, and commands in the guest. */
 import { type Static, Type } from 'typebox'
 import { FirewallObserved, FirewallSpec } from '../network.ts'
 
@@ -6,8 +6,8 @@ export const HypervisorName = Type.Enum(['firecracker', 'cloud-hypervisor', 'gvi
 export type HypervisorName = Static<typeof HypervisorName>
 
 /**
- * A volume (or a database's data disk) to attach to the VM. The generation fences the disk: the host refuses a smaller
- * one.
+ * A volume (or a database's data disk) to attach to the VM. The generation fences the disk: the host refuses to attach
+ * it with a lower generation than before.
  */
 export const DiskSpec = Type.Object({
   volumeId: Type.String(),
@@ -29,21 +29,25 @@ export const VmSpec = Type.Object({
   hostname: Type.String(),
   hypervisor: HypervisorName,
   /**
-   * `registry/name:tag`, `registry/name@sha256:...`, or `oci:name:tag` for an OCI layout in the host's image directory.
+   * Reference of the image: `registry/name:tag`, `registry/name@sha256:...`, or `oci:name:tag` for an OCI layout in the
+   * host's image directory.
    */
   image: Type.String(),
   /**
-   * The image was built by the control plane for an app of this project: the host may sign in to its registry to pull
-   * it.
+   * Whether the control plane built the image for an app of this project. Then the host may sign in to its registry to
+   * pull it.
    */
   builtImage: Type.Optional(Type.Boolean()),
-  /** The project has a credential for the image's registry: the host asks for it when it pulls (`registryLogin`). */
+  /**
+   * Whether the project has a credential for the image's registry, which the host requests when it pulls
+   * (`registryLogin`).
+   */
   signIn: Type.Optional(Type.Boolean()),
   vcpus: Type.Integer({ minimum: 1 }),
   memoryMib: Type.Integer({ minimum: 64 }),
   /** Size of the writable scratch disk over the read-only image. */
   diskMib: Type.Integer({ minimum: 16 }),
-  /** Merged over the image's environment. */
+  /** Environment variables in addition to those of the image, which they override. */
   env: Type.Record(Type.String(), Type.String()),
   /** Files that are written at each boot, before the program starts. Hosts of earlier releases ignore them. */
   files: Type.Optional(
@@ -51,7 +55,7 @@ export const VmSpec = Type.Object({
       Type.Object({
         path: Type.String(),
         mode: Type.Integer({ minimum: 0, maximum: 0o777 }),
-        /** Base64. */
+        /** Content of the file, in base64. */
         data: Type.String(),
       }),
       { maxItems: 64 },
@@ -63,26 +67,28 @@ export const VmSpec = Type.Object({
   arguments: Type.Optional(Type.Array(Type.String())),
   /** TCP port that the app listens on inside the guest. */
   port: Type.Integer({ minimum: 1, maximum: 65535 }),
-  /** HTTP path probed on `port` (2xx and 3xx are healthy); null: a TCP connect is enough. */
+  /** HTTP path of the health check on `port`, healthy with status 2xx or 3xx; null: the check is a TCP connect. */
   healthCheckPath: Type.Union([Type.String(), Type.Null()]),
-  /** Nothing listens on `port`: the VM is healthy once the workload has run for two seconds. */
+  /** Whether nothing listens on `port`. Such a VM is healthy once the workload has run for two seconds. */
   unprobed: Type.Optional(Type.Boolean()),
   ipv6Address: Type.String(),
-  /** Restarts of the workload after an exit before the VM counts as `crashed`. */
+  /** How often the workload is restarted after an exit before the VM counts as `crashed`. */
   maxRestarts: Type.Integer({ minimum: 0 }),
-  /** Exits after which the workload is restarted; absent: all. After any other exit the VM is `crashed` at once. */
+  /**
+   * After which exits the workload is restarted; absent: after all. After any other exit, the VM is `crashed` at once.
+   */
   restartOn: Type.Optional(Type.Enum(['failure', 'never'])),
-  /** A counter: an increase restarts the VM once. */
+  /** A counter that the control plane increases to restart the VM once. */
   restarts: Type.Integer({ minimum: 0 }),
-  /** Memory left to the guest; null: all of memoryMib. */
+  /** Memory that the balloon leaves to the guest, in MiB; null: all of `memoryMib`. */
   balloonTargetMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   disks: Type.Array(DiskSpec),
-  /** Firewall rules, updated while the VM runs; absent: no rules, the defaults apply. */
+  /** Firewall rules, updated while the VM runs; absent: the app has no rules, so the defaults apply. */
   firewall: Type.Optional(FirewallSpec),
   /**
    * Start from a snapshot on this host instead of booting. `renew`: the VM is a clone and gets a new identity (MAC,
-   * address, machine id, entropy); false: the same VM resumes. The clock is set either way. `alone`: no other VM starts
-   * from the snapshot, so its memory need not be shared between several VMs.
+   * address, machine id, entropy); false: the same VM resumes. In both cases the guest's clock is set. `alone`: no
+   * other VM starts from the snapshot, so its memory need not be shared between several VMs.
    */
   from: Type.Optional(
     Type.Object({
@@ -90,22 +96,27 @@ export const VmSpec = Type.Object({
       renew: Type.Boolean(),
       alone: Type.Optional(Type.Boolean()),
       /**
-       * Volumes of the clone. Each gets the content that the volume `of` had in the snapshot, and replaces that volume,
-       * which the guest has mounted.
+       * New volumes of the clone. Each gets the content that the volume `of` had in the snapshot, and is mounted in its
+       * place.
        */
       clones: Type.Optional(Type.Array(Type.Object({ volumeId: Type.String(), of: Type.String() }))),
     }),
   ),
-  /** Receive the VM from another host: this host prepares a listening VMM and boots nothing. */
+  /** This host receives the VM from another host: it starts a VMM that waits for the VM, and boots nothing. */
   incoming: Type.Optional(Type.Object({ migrationId: Type.String() })),
-  /** Hand the running VM over to another host. Removing this field cancels the migration, and the VM stays. */
+  /**
+   * This host hands the running VM over to another host. Removing this field cancels the migration, and the VM stays.
+   */
   outgoing: Type.Optional(
     Type.Object({
       migrationId: Type.String(),
       uri: Type.String(),
-      /** The host reports `ready` before it pauses the guest, and continues once this field is removed. */
+      /**
+       * Whether the host stops before it pauses the guest: it reports `ready`, and continues once this field is
+       * removed.
+       */
       waits: Type.Optional(Type.Boolean()),
-      /** Volumes that migrate with the VM, with their snapshots, oldest first. */
+      /** Volumes that migrate with the VM, each with its snapshots, oldest first. */
       volumes: Type.Optional(
         Type.Array(Type.Object({ volumeId: Type.String(), snapshots: Type.Array(Type.String()) })),
       ),
@@ -114,15 +125,17 @@ export const VmSpec = Type.Object({
 })
 export type VmSpec = Static<typeof VmSpec>
 
-/** `absent` releases all resources of the VM on the host, including its scratch disk and logs. */
+/**
+ * Desired state of a VM. `absent` releases all resources of the VM on the host, including its scratch disk and logs.
+ */
 export const VmWant = Type.Enum(['running', 'paused', 'stopped', 'absent'])
 export type VmWant = Static<typeof VmWant>
 
 export const VmPut = Type.Object({
   vmId: Type.String(),
   /**
-   * Refused with code `stale_generation` if smaller than the newest generation the host has received. Equal: an
-   * idempotent repeat.
+   * The host refuses a generation below the newest one that it has received, with code `stale_generation`. The same
+   * generation is an idempotent repeat.
    */
   generation: Type.Integer({ minimum: 1 }),
   want: VmWant,
@@ -136,9 +149,10 @@ export const VmPut = Type.Object({
 export type VmPut = Static<typeof VmPut>
 
 /**
- * `preparing`: image and disks are being prepared; `booting`: the VMM runs, the workload has not started; `running`:
- * the workload runs (see `healthy`); `crashed`: the workload exited more often than `maxRestarts` allows or could not
- * be started, which is final until a new generation. `absent`: nothing of the VM is left on the host.
+ * State of a VM on its host. `preparing`: image and disks are being prepared; `booting`: the VMM runs, the workload has
+ * not started; `running`: the workload runs (see `healthy`); `crashed`: the workload exited more often than
+ * `maxRestarts` allows or could not be started, which is final until a new generation. `absent`: nothing of the VM is
+ * left on the host.
  */
 export const VmState = Type.Enum([
   'preparing',
@@ -153,8 +167,8 @@ export const VmState = Type.Enum([
 export type VmState = Static<typeof VmState>
 
 /**
- * One timed step of starting a VM: `image`, `base`, `disk`, `spawn`, `boot`, `healthy`; from a snapshot: `prepare`,
- * `disk`, `spawn`, `load`, `resume`, `healthy`.
+ * Duration of one step of a VM's start. Steps of a boot: `image`, `base`, `disk`, `spawn`, `boot`, `healthy`; from a
+ * snapshot: `prepare`, `disk`, `spawn`, `load`, `resume`, `healthy`.
  */
 export const VmStep = Type.Object({ name: Type.String(), ms: Type.Number() })
 export type VmStep = Static<typeof VmStep>
@@ -169,8 +183,8 @@ export const DiskObserved = Type.Object({
 export type DiskObserved = Static<typeof DiskObserved>
 
 /**
- * A migration as reported by one of its two hosts. `uri` is the address the target listens on. `switched`: the guest
- * runs on the target now.
+ * State of a migration, as reported by one of its two hosts. `uri` is the address the target listens on. `switched`:
+ * the guest runs on the target now.
  */
 export const MigrationObserved = Type.Object({
   migrationId: Type.String(),
@@ -182,28 +196,35 @@ export const MigrationObserved = Type.Object({
   totalBytes: Type.Integer(),
   downtimeMs: Type.Union([Type.Number(), Type.Null()]),
   error: Type.Union([Type.String(), Type.Null()]),
-  /** The source waits for a desired state without `outgoing.waits`; the next step pauses the guest. */
+  /**
+   * The source host is ready to pause the guest, and waits until the desired state no longer contains `outgoing.waits`.
+   */
   ready: Type.Optional(Type.Boolean()),
 })
 export type MigrationObserved = Static<typeof MigrationObserved>
 
 export const VmObserved = Type.Object({
   vmId: Type.String(),
-  /** The newest generation that the host had accepted at the time of the observation. */
+  /** The newest generation of the desired state that the host had accepted at the time of the observation. */
   generation: Type.Integer(),
-  /** The host's clock at the time of the observation. Messages can arrive out of order: the smaller value is older. */
+  /**
+   * Time of the observation by the host's clock. Messages can arrive out of order: the one with the smaller value is
+   * older.
+   */
   atUs: Type.Optional(Type.Integer()),
   state: VmState,
-  /** True while the health check passes. */
+  /** Whether the VM's last health check passed. */
   healthy: Type.Boolean(),
   /** Address at which the gateway reaches the app; null if there is none yet. */
   endpoint: Type.Union([Type.Object({ host: Type.String(), port: Type.Integer() }), Type.Null()]),
   imageDigest: Type.Union([Type.String(), Type.Null()]),
   hypervisor: HypervisorName,
-  /** Cause of `crashed`, or the error that is being retried. `code` is stable, `message` is for people. */
+  /**
+   * Why the VM is `crashed`, or the error after which the host tries again. `code` is stable, `message` is for people.
+   */
   error: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()]),
   exitCode: Type.Union([Type.Integer(), Type.Null()]),
-  /** Number of times that the workload was restarted. */
+  /** How often the workload was restarted. */
   restartCount: Type.Integer(),
   startedAtMs: Type.Union([Type.Number(), Type.Null()]),
   steps: Type.Array(VmStep),
@@ -213,7 +234,7 @@ export const VmObserved = Type.Object({
 })
 export type VmObserved = Static<typeof VmObserved>
 
-/** The report about a VM that does not exist on the host. */
+/** Returns the report about a VM that does not exist on the host. */
 export const absentVm = (vmId: string, generation: number): VmObserved => ({
   vmId,
   generation,
@@ -232,19 +253,20 @@ export const absentVm = (vmId: string, generation: number): VmObserved => ({
 export const VmStats = Type.Object({
   vmId: Type.String(),
   atMs: Type.Number(),
-  /** Share of the VM's vCPUs in use over the last interval, percent 0..100. */
+  /** Share of the VM's vCPUs that was in use over the last interval, in percent (0 to 100). */
   cpuUsage: Type.Number(),
   ramUsedBytes: Type.Integer(),
   /** Bytes that the guest has received since the VM started; `txBytes`: bytes that it has sent. */
   rxBytes: Type.Integer(),
   txBytes: Type.Integer(),
-  /** Memory that the balloon leaves to the guest; absent without a balloon. */
+  /** Memory that the balloon leaves to the guest; absent if the VM has no balloon. */
   balloonActualMib: Type.Optional(Type.Integer()),
 })
 export type VmStats = Static<typeof VmStats>
 
 /**
- * `vm.exec`: runs a command in the guest through the control channel, without a shell, and replies once it has exited.
+ * Request of `vm.exec`: runs a command in the guest through the control channel, without a shell, and replies once it
+ * has exited.
  */
 export const VmExec = Type.Object({
   vmId: Type.String(),
@@ -254,7 +276,7 @@ export const VmExec = Type.Object({
 export type VmExec = Static<typeof VmExec>
 export const VmExecAnswer = Type.Object({
   exitCode: Type.Integer(),
-  /** `stdout` and `stderr` are cut at 1 MiB each. `truncated`: whether one of them was cut. */
+  /** Reply to `vm.exec`. `stdout` and `stderr` are cut at 1 MiB each. `truncated`: whether one of them was cut. */
   stdout: Type.String(),
   stderr: Type.String(),
   truncated: Type.Boolean(),
@@ -262,7 +284,7 @@ export const VmExecAnswer = Type.Object({
 export type VmExecAnswer = Static<typeof VmExecAnswer>
 
 /**
- * `vm.forget`: the control plane does not assign this VM to the host (any more), so the host removes it without a spec.
+ * Request of `vm.forget`: the control plane does not assign this VM to the host (any more), so the host removes it.
  * Refused with `stale_generation` if the host has received a newer generation.
  */
 export const VmForget = Type.Object({ vmId: Type.String(), generation: Type.Integer({ minimum: 0 }) })

@@ -32,14 +32,14 @@ describe('the API explorer', () => {
     expect((await app.inject({ url })).json().openapi).toBe('3.1.0')
   })
 
-  it('serves no other files of its npm package', async () => {
+  it('serves only those files of its npm package that the page loads', async () => {
     for (const name of ['..%2fpackage.json', 'index.html', 'logo.svg'])
       expect((await app.inject({ url: `/v1/docs/assets/${name}` })).statusCode, name).toBe(404)
   })
 })
 
 describe('the OpenAPI document', () => {
-  it('has an entity tag, so that clients fetch it once', async () => {
+  it('has an entity tag, so that clients download it again only after a change', async () => {
     const first = await app.inject({ url: '/v1/api-docs/openapi.json' })
     const second = await app.inject({
       url: '/v1/api-docs/openapi.json',

@@ -46,7 +46,7 @@ const startScript = `SwaggerUIBundle({
 `
 
 export function apiDocsFeature(operations: Readonly<Record<string, Operation>>): Feature {
-  // Serialized once, at the first request: it has about a megabyte and is the same for all callers.
+  // The document is serialized once, at the first request: it has about a megabyte and is the same for all callers.
   const document = lazily(() => new JsonText(JSON.stringify(buildOpenApi(operations))))
   const appFile = lazily(() => new JsonText(JSON.stringify(AppFile)))
   return feature(apiDocsOperations, {
@@ -56,7 +56,7 @@ export function apiDocsFeature(operations: Readonly<Record<string, Operation>>):
   })
 }
 
-/** Serves the explorer's files from its npm package. */
+/** Serves the scripts and styles of the API explorer from its npm package (`@fastify/swagger-ui`). */
 export const apiDocsPages: Pages = { serves: () => false, register: registerAssets }
 
 function registerAssets(app: FastifyInstance): void {

@@ -25,12 +25,13 @@ const { paths } = buildOpenApi(allOperations) as { readonly paths: Paths }
 
 /** Returns a handler that responds with the operation's example. */
 function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
-  // The server validates the example against the response type, which this generic handler cannot know.
+  // The example's type is unknown to this generic handler; the server validates the example against the operation's
+  // response type.
   const example = (typeof answer === 'string' ? 'ok' : exampleOf(answer)) as never
   if (answer === 'stream') return { stream: async () => undefined }
   if (answer === 'bytes')
     return { bytes: async () => ({ name: 'x', version: '1', sizeBytes: 1, body: Readable.from(['x']) }) }
-  // For a list inside a larger response, the handler itself applies the page.
+  // If an operation's response contains a list as one of its fields, its handler selects the page of the list itself.
   if (list?.within !== undefined) return { read: async () => new ListPart(example, undefined) }
   if (method === 'GET' || auth === 'none' || unaudited) return { read: async () => example }
   return {
@@ -50,8 +51,8 @@ const { app } = createFixture({
 afterAll(() => app.close())
 
 /**
- * Headers that the document does not repeat for each response: some are on every response and described in its
- * introduction, the others belong to HTTP.
+ * Names of headers that this test does not compare: the document describes those on every response only once, in its
+ * introduction, and does not describe those that belong to HTTP itself.
  */
 const common = new Set(
   [
@@ -76,7 +77,7 @@ const declaredHeaders = ({ method, path }: Operation, status: number) =>
 function pathOf({ params, path }: Operation): string {
   const examples = Object(exampleOf(params))
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    // The fixture has one project per user.
+    // In the test server, the project of the user `root` has the slug `root`.
     encodeURIComponent(name === 'tenant_slug' ? 'root' : String(Reflect.get(examples, name) ?? 'x')),
   )
 }
@@ -89,14 +90,17 @@ function payloadOf({ body, rawBody, upload }: Operation) {
   }
 }
 
-/** Returns required query parameters only. An example of a cursor does not belong to the list and would be refused. */
+/**
+ * Returns a query string with example values of the required parameters only: an example cursor would be refused,
+ * because cursors are valid only in the list that returned them.
+ */
 function queryOf({ query }: Operation): string {
   const { required = [] } = Object(query) as { readonly required?: readonly string[] }
   const examples = Object(exampleOf(query))
   return required.map(name => `${name}=${encodeURIComponent(String(Reflect.get(examples, name)))}`).join('&')
 }
 
-/** Returns whether the document has examples for all parts of the request and for the response. */
+/** Returns whether the document has examples for all parts of the operation's request and for its response. */
 const hasExamples = ({ answer, body, params, query }: Operation) =>
   [typeof answer === 'string' ? undefined : answer, body, params, query]
     .filter(schema => schema !== undefined)
@@ -121,7 +125,7 @@ it.each(
   expect(declared.filter(name => !sent.includes(name) && !notAlways.has(name))).toEqual([])
 })
 
-it('a current entity tag gets 304 with the declared headers', async () => {
+it('a GET request with a current entity tag gets 304 with the headers that the document declares', async () => {
   const read = () => app.inject({ url: '/v1/health', headers: { 'if-none-match': '*' } })
   const answer = await read()
   expect(answer.statusCode).toBe(304)
@@ -155,7 +159,7 @@ it.each([
   expect(declared.filter(name => !(name in answer.headers))).toEqual([])
 })
 
-it('an operation that sets an undeclared cookie fails', async () => {
+it('a request fails if its operation sets a cookie that it does not declare', async () => {
   const other = createFixture({
     handlers: {
       getSecretThing: {

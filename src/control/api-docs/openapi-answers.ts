@@ -154,8 +154,8 @@ const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
 function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
   const { adminOnly, answer, auth, body, fails = [], params, project, rawBody, scope, upload } = operation
   const isBearer = auth === 'bearer'
-  // Every request with a credential may get 429, because refused credentials count against a rate limit; so may
-  // streams, because their number per owner may be limited.
+  // An operation with a credential may respond 429, because refused credentials count against a rate limit. A stream
+  // may respond 429, because the number of open streams per account is limited.
   const isRefusable = isLimited(operation) || isBearer || isOpenEnded(answer)
   const occurring: Readonly<Record<ErrorStatus, unknown>> = {
     400: true,
@@ -163,7 +163,7 @@ function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorS
     // Operations with the scope `read` never fail with 403: every credential and every member of a project may read.
     403: isBearer && (scope !== 'read' || adminOnly),
     404: isBearer && (params || project !== 'none'),
-    // For an `Idempotency-Key` that was used for another request.
+    // The error 409 occurs if an `Idempotency-Key` was already used for a different request.
     409: takesKey(operation),
     412: isConditional(operation, readable),
     413: body || rawBody || upload,

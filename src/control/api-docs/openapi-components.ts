@@ -4,7 +4,10 @@ export type Components = Map<string, unknown>
 
 export const reference = (title: string) => ({ $ref: `#/components/schemas/${title}` })
 
-/** Keywords whose content is a value, not a schema: a `title` in it is not a schema name. */
+/**
+ * JSON Schema keywords whose content is a value and not a schema. A property `title` in such a value is not the name of
+ * a schema.
+ */
 const values: ReadonlySet<string> = new Set(['examples', 'default', 'enum', 'const'])
 
 /** Returns the schema with each titled schema in it moved to `components` and replaced with a reference. */
@@ -36,7 +39,8 @@ const isNullableNumber = ({ enum: members, type }: Json) =>
   Array.isArray(type) && type.includes('null') && Array.isArray(members) && members.some(one => typeof one === 'number')
 
 /**
- * Moves null to a branch of its own, with the same meaning, because oapi-codegen fails on null in an enum of numbers.
+ * Turns a nullable enum of numbers into an `anyOf` of the numbers and null, with the same meaning, because oapi-codegen
+ * fails on null in an enum of numbers.
  */
 function asBranches({ description, enum: members, examples, type, ...limits }: Json): Json {
   const types = Array.isArray(type) ? type.filter(one => one !== 'null') : []

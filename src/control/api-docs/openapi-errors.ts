@@ -19,7 +19,7 @@ const descriptions = {
 } as const
 export type ErrorStatus = keyof typeof descriptions
 
-/** Example message of each status. */
+/** An example of an error message for each status. */
 const messages: Readonly<Record<ErrorStatus, string>> = {
   400: 'name: must have 1 to 40 characters',
   401: 'Sign in, or send a valid token.',
@@ -130,7 +130,7 @@ const titles: Readonly<Record<ErrorStatus, string>> = {
   503: 'Service Unavailable',
 }
 
-/** Returns the response of a status, for `components.responses`. */
+/** Returns the error response of a status, which operations share in `components.responses`. */
 export function errorResponse(status: ErrorStatus): Json {
   const codes = codesOf(status)
   const error = {

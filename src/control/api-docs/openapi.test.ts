@@ -8,7 +8,7 @@ import { tagDescriptions } from '../http/tags.ts'
 import { resource, text } from '../http/types.ts'
 
 /**
- * The operations without WebSockets: linters require a 2xx status, which a WebSocket handshake does not have (RFC 6455,
+ * All operations except WebSockets: linters require a 2xx status, which a WebSocket handshake does not have (RFC 6455,
  * 4.2.2).
  */
 const requests = Object.fromEntries(Object.entries(allOperations).filter(([, { answer }]) => answer !== 'socket'))
@@ -22,20 +22,20 @@ const lint = async (document: unknown) =>
 
 /** Rules of Spectral's OpenAPI rule set that are disabled. */
 const otherwise = {
-  // An installation has neither a contact page nor a fixed URL.
+  // The document has no contact, because an installation has neither a contact page nor a fixed URL.
   'contact-properties': 'off',
-  // The license has an SPDX identifier, besides which OpenAPI 3.1 allows no URL.
+  // The document identifies its license by an SPDX identifier, and OpenAPI 3.1 does not allow a URL in addition.
   'license-url': 'off',
-  // Tags are sorted in reading order.
+  // Tags are sorted for readers of the documentation, not by the alphabet.
   'openapi-tags-alphabetical': 'off',
-  // Redocly's linter also compares examples with schemas, in a fifth of the time.
+  // Redocly's linter, which also runs here, compares examples with schemas in a fifth of Spectral's time.
   'oas3-valid-media-example': 'off',
   'oas3-valid-schema-example': 'off',
 } as const
 
 async function spectralFaults(document: unknown): Promise<string[]> {
   const spectral = new Spectral()
-  // The types of Spectral's own packages do not match each other.
+  // The TypeScript types of Spectral's packages do not match each other.
   const every = oas as unknown as RulesetDefinition
   spectral.setRuleset({ extends: [[every, 'all']], rules: otherwise })
   const problems = await spectral.run(JSON.stringify(document))
@@ -64,7 +64,7 @@ describe('the OpenAPI document', () => {
     expect(problems.length).toBeGreaterThan(0)
   })
 
-  it('declares the events of every stream', () => {
+  it('declares the kinds of events of every stream', () => {
     const streams = Object.entries(allOperations).filter(([, { answer }]) => answer === 'stream')
     expect(streams.length).toBeGreaterThan(8)
     const bare = streams.filter(([, { events = {} }]) => Object.keys(events).length < 2)
@@ -78,7 +78,7 @@ describe('the OpenAPI document', () => {
     expect([...tags].filter(tag => !(tag in tagDescriptions))).toEqual([])
   })
 
-  it('cannot be built with two different schemas of one name', () => {
+  it('cannot be built if two different schemas have the same name', () => {
     const operation = { ...allOperations.getHealth!, answer: resource('Health', { other: text() }) }
     expect(() => buildOpenApi({ ...allOperations, otherHealth: { ...operation, path: '/v1/other' } })).toThrow(
       'two different schemas are called Health',
@@ -97,7 +97,7 @@ it.each([
   ['/v1/scm/install', 'get', ['409']],
   ['/v1/apps/{app_name}/deployments/{job_id}/balloon', 'get', ['409']],
   ['/v1/apps/{app_name}', 'patch', ['412']],
-])('%s %s documents its errors: %j', (path, method, statuses) => {
+])('%s %s documents its error responses: %j', (path, method, statuses) => {
   const { paths } = buildOpenApi(allOperations) as {
     paths: Record<string, Record<string, { responses: Record<string, unknown> }>>
   }

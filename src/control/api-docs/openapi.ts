@@ -98,7 +98,7 @@ function describe(id: string, operation: Operation, components: Components, read
   }
 }
 
-/** Returns the error responses that some operation references. */
+/** Returns the error responses that at least one operation references. */
 function errorResponses(paths: Json): Json {
   const used = JSON.stringify(paths).matchAll(/components\/responses\/Error(\d+)/g)
   const statuses = new Set([...used].map(([, status]) => Number(status)))

@@ -102,13 +102,13 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     ['limit=1001', 'limit'],
     ['cursor=x', 'cursor'],
     ['cursor=OTk5OTk5OTk5OTk5OTk5OS54eHg_Pz8', 'cursor'],
-  ])('cannot be searched with %s, and the error names the field', async (query, field) => {
+  ])('cannot be searched with the invalid query %s, and the error names the field', async (query, field) => {
     const { status, body } = await ann.get(`/v1/apps/web/logs?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_request'])
     expect(body.details[0].field).toContain(field)
   })
 
-  it('are not found for an unknown deployment, or by accounts outside the project', async () => {
+  it('get 404 for an unknown deployment and for accounts outside the project', async () => {
     expect((await ann.get('/v1/apps/web/logs?deployment=job-unknown')).status).toBe(404)
     const bob = await system.user()
     for (const path of ['logs', 'logs/download']) {
@@ -203,7 +203,7 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     expect(followed).toMatchObject({ code: 130, out: expect.stringContaining('"line":"Hello of the first"') })
   })
 
-  it('are removed from the hosts with their app, and the records of expired logs are deleted', async () => {
+  it('are removed from the hosts when their app is deleted, and the sweep deletes the records of expired logs', async () => {
     const sweep = () =>
       logRetention({ db: system.database.db, bus: system.bus, config }).run({
         now: new Date(),
@@ -219,9 +219,9 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the start and end of a log search', () => {
+describe('the time span of a log search', () => {
   const now = new Date('2026-03-14T12:00:00Z')
-  it('may be RFC 3339 times, with microseconds, or durations', () => {
+  it('can be given as RFC 3339 times, with microseconds, or as durations', () => {
     expect(timeUs('since', '2026-03-14T11:00:00.123456Z', now)).toBe(
       Date.parse('2026-03-14T11:00:00.123Z') * 1000 + 456,
     )
@@ -235,7 +235,7 @@ describe('the start and end of a log search', () => {
     ] as const)
       expect(timeUs('since', value, now)).toBe((now.getTime() - seconds * 1000) * 1000)
   })
-  it('never include a time before the retention', () => {
+  it('never starts before the retention period of logs', () => {
     expect(spanOf({ since: '30d' }, 3_600_000, now).afterUs).toBe((now.getTime() - 3_600_000) * 1000)
   })
 })

@@ -5,7 +5,7 @@ const key = /^(\d{1,16})\.([0-9a-zA-Z_-]{0,64})$/
 
 export const cursorOf = ({ atUs, vmId }: LogKey): string => Buffer.from(`${atUs}.${vmId}`).toString('base64url')
 
-/** Parses a cursor. @throws ApiError 400 unless it comes from an earlier page */
+/** Parses a cursor. @throws ApiError 400 unless an earlier page of the list returned this cursor */
 export function keyOf(cursor: string): LogKey {
   const [, atUs, vmId] = key.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
   if (atUs === undefined || vmId === undefined || !Number.isSafeInteger(Number(atUs)))

@@ -11,9 +11,9 @@ export interface LogFilter extends Span {
   readonly deploymentId: string | null
   readonly isReplica: (vmId: string) => boolean
   readonly streams: readonly LogStream[]
-  /** Text that a line must contain, in lower case; empty: any line. */
+  /** Text that a log line must contain, in lower case; empty: lines are not filtered by text. */
   readonly text: string
-  /** True if the query has no condition besides the app or the deployment. */
+  /** True if the query has no condition except the app or deployment whose log is searched. */
   readonly isPlain: boolean
 }
 
@@ -29,7 +29,7 @@ export interface FilterQuery {
 
 const streamsOf = { app: ['stdout', 'stderr'], platform: ['system', 'build'] } as const
 
-/** Checks a query. @throws ApiError 400, or 404 for an unknown deployment */
+/** Checks the query of a log search. @throws ApiError 400, or 404 for an unknown deployment */
 export async function filterOf(
   { db, config, clock }: Pick<Deps, 'db' | 'config' | 'clock'>,
   appId: string,

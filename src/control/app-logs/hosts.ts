@@ -40,8 +40,8 @@ export async function searchHosts(
 }
 
 /**
- * Merges the results of several hosts, up to the position that all of them have searched. Lines after that position are
- * read again by the next request.
+ * Merges the results of several hosts, up to the last position that all of these hosts have searched. The next request
+ * reads the lines after that position again.
  */
 function merge({ order, limit }: Query, answers: readonly LogSearchAnswer[]): LogSearchAnswer {
   const ends = answers.flatMap(({ reached }) => reached ?? [])
@@ -56,8 +56,8 @@ function merge({ order, limit }: Query, answers: readonly LogSearchAnswer[]): Lo
 }
 
 /**
- * Drops lines of VMs that the host was not queried about, and ends the search on a host whose position does not
- * advance: it would otherwise be queried forever.
+ * Drops lines of VMs that the host was not queried about. Ends the search on a host that reports the same position
+ * again, because such a host would be queried forever.
  */
 function checked(
   vmIds: readonly string[],
@@ -85,8 +85,8 @@ async function searchHost(
 }
 
 /**
- * Searches on agents of the previous version, which have no search: reads the newest lines of each VM and filters them
- * in the control plane.
+ * Searches the logs on agents of the previous release, which have no search operation: reads the newest lines of each
+ * VM and filters them in the control plane.
  */
 async function searchOlderAgent(
   client: ReturnType<typeof agentClient>,

@@ -18,19 +18,19 @@ export function timeUs(field: 'since' | 'until', value: string, now: Date): numb
 }
 
 export interface Span {
-  /** The span has only lines later than this and earlier than `beforeUs`. */
+  /** The search returns only lines later than `afterUs` and earlier than `beforeUs`. */
   readonly afterUs: number
   readonly beforeUs: number
 }
 
-/** Returns the span of a query, limited by the retention. @throws ApiError 400 */
+/** Returns the time span of a log search, limited by the retention of logs. @throws ApiError 400 */
 export function spanOf(
   query: { readonly since?: string | undefined; readonly until?: string | undefined },
   retentionMs: number,
   now: Date,
 ): Span {
   const oldestUs = (now.getTime() - retentionMs) * 1000
-  // The result includes a line at exactly `since`, but not one at `until`.
+  // A search returns a line at exactly `since`, but not a line at exactly `until`.
   const afterUs = query.since === undefined ? oldestUs : timeUs('since', query.since, now) - 1
   const beforeUs = query.until === undefined ? Number.MAX_SAFE_INTEGER : timeUs('until', query.until, now)
   if (beforeUs <= afterUs + 1) throw invalidField('until', 'Give a time after `since`.')

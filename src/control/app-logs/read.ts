@@ -20,16 +20,16 @@ export interface AppLine extends FoundLine {
 }
 
 export interface AppLines {
-  /** Sorted in the requested order. */
+  /** Log lines in the requested order. */
   readonly lines: readonly AppLine[]
-  /** Position from which the next page continues; null at the end of the span. */
+  /** Position from which the next page continues; null if the whole time span was searched. */
   readonly reached: LogKey | null
   readonly unavailable: ReadonlySet<string>
 }
 
 export type ReadDeps = Pick<Deps, 'db' | 'bus' | 'log'>
 
-/** Time after which a request returns the lines that it has found so far. */
+/** Time after which a log search stops and returns the lines that it has found so far. */
 const mostMs = seconds(4)
 const mostBytes = 16 * 2 ** 20
 /** Maximum number of lines that one request to a host returns. */
@@ -65,7 +65,8 @@ export async function readLines(
     }
     for (const vmId of found.unavailable) unavailable.add(vmId)
     const edge = edgeUs === undefined ? undefined : edgeKey(order, edgeUs)
-    // More VMs end at the same time than one query returns, so the search cannot continue after them.
+    // If more VMs have ended at the same time than one query returns, the position does not advance. Then the search
+    // ends.
     const isStuck = edge && at && (order === 'newest' ? edge.atUs >= at.atUs : edge.atUs <= at.atUs)
     const reached = found.reached ?? (isStuck ? null : (edge ?? null))
     const isEnough = lines.length >= limit || bytes > mostBytes || performance.now() > end
@@ -90,6 +91,9 @@ function upTo(order: LogOrder, { afterUs, beforeUs }: Span, edgeUs: number | und
     : { afterUs, beforeUs: Math.min(beforeUs, edgeUs) }
 }
 
-/** Position from which to continue at the edge of the searched time. Lines exactly at the edge were not searched. */
+/**
+ * Position from which the next page continues when only a part of the time span was searched, up to `edgeUs`. Lines at
+ * exactly `edgeUs` were not searched.
+ */
 const edgeKey = (order: LogOrder, edgeUs: number): LogKey =>
   order === 'newest' ? { atUs: edgeUs + 1, vmId: '' } : { atUs: edgeUs - 1, vmId: 'z' }

@@ -15,8 +15,8 @@ import { lineView, timeOf } from './view.ts'
 type LogDeps = Pick<Deps, 'db' | 'bus' | 'log' | 'config' | 'clock'>
 
 /**
- * Delay before a line is returned to a reader in the order `oldest`. A line may arrive up to this much later than its
- * timestamp.
+ * How old a line must be before a reader in the order `oldest` gets it: a line may arrive up to this much later than
+ * its timestamp.
  */
 const settleMs = 1000
 
@@ -57,8 +57,8 @@ async function filterFor(
 }
 
 /**
- * Leaves out the newest lines for a reader who continues from the last line: an earlier line that arrives late would
- * otherwise be missed.
+ * Leaves out the newest lines for a reader in the order `oldest`, who continues from the last line: a line with an
+ * earlier timestamp that arrives late would otherwise be missed.
  */
 function settled({ clock }: LogDeps, { order, until }: LogSearchQuery, filter: LogFilter): LogFilter {
   if (order !== 'oldest' || until !== undefined) return filter

@@ -23,7 +23,7 @@ export const appLogOperations = operations({
       "Returns log lines of all deployments of the app, including VMs and deployments that no longer exist, newest first. Lines are deleted after `retention_days`, or earlier if the app's logs exceed the size that the operator allows.",
     query: LogSearchQuery,
     answer: LogPage,
-    // The output of an app may contain secrets.
+    // Responses with log lines are not cached, because the output of an app may contain secrets.
     secretAnswer: true,
   },
   downloadAppLogs: {

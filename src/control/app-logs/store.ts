@@ -2,7 +2,7 @@
 import { type Sql, statement } from '../../db/db.ts'
 import type { LogOrder } from '../../contract/agent.ts'
 
-/** A VM or a build, and a host that stores lines of it. A VM that was moved has one entry for each host. */
+/** A VM or a build, and a host that stores its log lines. A VM that was moved has one entry for each of its hosts. */
 export interface LogSource {
   readonly vmId: string
   readonly deploymentId: string
@@ -65,21 +65,21 @@ const deleteForgotten = statement(
 )
 const deleteOld = statement('appLogs.deleteOld', `DELETE FROM vm_log WHERE ended_at < $1`)
 
-/** Maximum number of removed VMs that one search includes. */
+/** Maximum number of removed VMs in one log search. */
 export const mostEnded = 500
-/** Maximum difference between the clocks of hosts and the database that is allowed for. */
+/** Clock difference between hosts and the database that a log search tolerates. */
 const skewMs = 60_000
 
 export interface Window {
   readonly sources: readonly LogSource[]
   /**
-   * Time up to which the sources are complete, in the direction of the order. Later lines may come from other sources.
-   * Undefined: the sources are complete.
+   * Limit of the time span that is searched with these sources: lines beyond it, in the requested order, may be stored
+   * at VMs and builds that are not among `sources`. Undefined: `sources` is complete.
    */
   readonly edgeUs: number | undefined
 }
 
-/** Returns the VMs and builds that may have lines in the span. */
+/** Returns the VMs and builds that may have log lines in the time span. */
 export async function sourcesIn(
   sql: Sql,
   { appId, deploymentId }: Scope,

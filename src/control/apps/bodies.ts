@@ -118,7 +118,7 @@ const settings = {
 }
 
 const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'vm', 'fake'] as const
-/** VM size and other options of a manual deployment; absent fields get the installation's defaults. */
+/** VM size and other options of a manual deployment. Absent fields get the installation's defaults. */
 const vmSize = {
   disk_mib: maybe(
     uint32({

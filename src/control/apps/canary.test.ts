@@ -14,7 +14,7 @@ afterAll(async () => system[Symbol.asyncDispose]())
 const canaryOf = async () => (await user.get('/v1/apps/shop')).body.canary
 const change = (canary: unknown, app = 'shop') => user.call('PATCH', `/v1/apps/${app}`, { port: 8080, canary })
 
-it('canary settings have defaults, are kept by other changes, are listed, and are removed with a share of 0', async () => {
+it('canary settings get defaults, do not change with other settings, are listed, and are removed by a share of 0', async () => {
   expect(await canaryOf()).toBeNull()
   const set = { percent: 10, seconds: 300, max_error_percent: 5, min_requests: 20 }
   expect((await change({ percent: 10 })).body.canary).toEqual(set)

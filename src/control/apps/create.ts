@@ -44,8 +44,8 @@ export interface AppRequest {
 }
 
 /**
- * Returns the scale that a request asks for. Omitted fields keep their value, but the minimum and maximum follow the
- * desired number.
+ * Returns the number of replicas and the autoscaling settings that a request asks for. Omitted fields keep their value,
+ * but the minimum and maximum follow the desired number.
  */
 export function scaleOf(request: Omit<AppRequest, 'name'>, now: store.Scale & Pick<store.App, 'kind'>): store.Scale {
   const desiredReplicas = request.desired_replicas ?? now.desiredReplicas
@@ -70,7 +70,7 @@ const initialScale: store.Scale = {
 }
 
 /**
- * Checks everything that needs no database, and returns a function that creates the app.
+ * Checks the parts of the request that need no database, and returns a function that creates the app.
  * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
  */
 export function prepareApp(
@@ -115,8 +115,8 @@ export function prepareApp(
   return async (tx: Tx): Promise<store.App> => {
     const limits = await lockLimits(tx, project.id)
     if (app.autoscalingEnabled) assertAllowed(limits, 'autoscalingAllowed')
-    // The statements are pipelined and run in this order, which saves a round trip while the project is locked. If the
-    // limit is exceeded, the transaction is rolled back.
+    // The statements that count and insert apps are pipelined, which saves a round trip while the project is locked.
+    // They run in this order, and the transaction is rolled back if the plan allows no further app.
     const [before, made] = await Promise.allSettled([store.count(tx, project.id), store.insert(tx, app)])
     if (before.status === 'rejected') throw before.reason
     assertWithin(limits, 'maxApps', before.value)
@@ -132,7 +132,7 @@ export function prepareApp(
 
 export interface SystemApp {
   readonly projectId: string
-  /** Kind of the owning workflow, which is poked when the app changes. */
+  /** Kind of the workflow that owns the app. The owner is poked when the app changes. */
   readonly owner: 'database'
   readonly ownerId: string
   readonly port: number
@@ -180,7 +180,7 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
   return made
 }
 
-/** Sets the environment for the app's next deployment. */
+/** Sets variables of the app, which its VMs get with the next deployment. */
 export async function setSystemEnv(
   deps: Pick<Deps, 'vault'>,
   tx: Tx,

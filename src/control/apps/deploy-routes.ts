@@ -62,7 +62,7 @@ const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: st
     ? deployFromSource(deps, call, tx, app, { body })
     : deploy(deps, call, tx, app, { body })
 
-/** Changes the app's repository to the one that the deployment names. */
+/** Changes the app's repository to the one in the request. */
 async function followRepository(
   tx: Tx,
   app: store.App,

@@ -3,7 +3,7 @@ import { type Sql, type Tx, statement } from '../../db/db.ts'
 export interface EnvEntry {
   readonly name: string
   readonly updatedAt: Date
-  /** Sealed value of a variable that is not a secret; null for a secret. */
+  /** Encrypted value of a variable that is not a secret; null for a secret, whose value is never returned. */
   readonly plain: Buffer | null
 }
 
@@ -19,16 +19,16 @@ const putEnv = statement(
 )
 const deleteEnv = statement('apps.deleteEnv', `DELETE FROM app_env WHERE app_id = $1 AND name = $2`)
 
-/** Lists the variables, without the values of secrets. */
+/** Lists the variables of an app, without the values of secrets. */
 export const list = (sql: Sql, appId: string) => sql.rows(listEnv, [appId])
 export interface NewEntry {
   readonly name: string
-  /** Purpose `app.env`. */
+  /** The value, encrypted for the purpose `app.env`. */
   readonly sealed: Buffer
   readonly isPlain: boolean
 }
 
 export const put = (tx: Tx, appId: string, { name, sealed, isPlain }: NewEntry) =>
   tx.run(putEnv, [appId, name, sealed, isPlain])
-/** Returns false when the variable does not exist. */
+/** Deletes a variable of the app. Returns false when the variable does not exist. */
 export const remove = async (tx: Tx, appId: string, name: string) => (await tx.run(deleteEnv, [appId, name])) === 1

@@ -78,7 +78,7 @@ async function putChecked(tx: Tx, appId: string, file: files.NewFile): Promise<v
   rules.checkFiles(await files.list(tx, appId))
 }
 
-/** Validates the request, and seals the content. @throws ApiError 400 */
+/** Validates the request to set a file, and encrypts the file's content. @throws ApiError 400 */
 function fileOf({ vault }: Pick<Deps, 'vault'>, body: PutRequest): files.NewFile {
   const { content, variable, secret } = body
   const path = rules.checkFilePath(body.path)

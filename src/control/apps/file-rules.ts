@@ -2,15 +2,18 @@
 import { invalidField } from '../http/errors.ts'
 
 export const maxFiles = 64
-/** Total size of an app's files. In base64 and together with the environment, they still fit into one bus message. */
+/**
+ * Maximum total size of an app's files. Encoded in base64, they still fit into one bus message together with the
+ * environment.
+ */
 export const maxFileBytes = 512 << 10
-/** Longer than any real path, and short enough to be listed. */
+/** Maximum length of a file's path. Real paths are shorter, and a list of files stays small. */
 export const maxPathChars = 512
 
 /** Virtual file systems of the kernel, which cannot store files. */
 const kernelTrees = ['/proc', '/sys', '/dev']
 
-/** Returns the path if it is allowed. @throws ApiError 400 */
+/** Returns the path of a file if it is allowed. @throws ApiError 400 */
 export function checkFilePath(path: string): string {
   const parts = path.split('/')
   const isNormal = parts[0] === '' && parts.length > 1 && parts.slice(1).every(part => !['', '.', '..'].includes(part))
@@ -25,15 +28,20 @@ export function checkFilePath(path: string): string {
 
 export const defaultFileMode = 0o644
 
-/** Parses three or four octal digits. Set-user-id and similar bits are not allowed. @throws ApiError 400 */
+/**
+ * Parses the mode of a file: three octal digits, optionally after a 0. The set-user-ID, set-group-ID and sticky bits
+ * are not allowed.
+ * @throws ApiError 400
+ */
 export function checkFileMode(mode: string): number {
-  if (!/^0?[0-7]{3}$/.test(mode)) throw invalidField('mode', 'must be three octal digits, such as 0644 or 0400')
+  if (!/^0?[0-7]{3}$/.test(mode))
+    throw invalidField('mode', 'must be three octal digits, optionally after a 0, such as 644 or 0644')
   return Number.parseInt(mode, 8)
 }
 
 export const modeText = (mode: number) => `0${mode.toString(8).padStart(3, '0')}`
 
-/** Decodes the content, which must be valid base64. @throws ApiError 400 */
+/** Decodes the content of a file, which must be valid base64. @throws ApiError 400 */
 export function checkContent(content: string): Buffer {
   const bytes = Buffer.from(content, 'base64')
   if (bytes.toString('base64').replace(/(?<!=)=+$/, '') !== content.replace(/(?<!=)=+$/, ''))

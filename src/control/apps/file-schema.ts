@@ -73,7 +73,9 @@ export const PutAppFileRequest = resource('PutAppFileRequest', {
 
 const shared = { tag: 'Apps', auth: 'bearer', project: 'selected', addition: true } as const
 const params = Type.Object({ app_name: text({ description: 'Name of the app.', examples: ['web'] }) })
-/** The path is optional, so that a request without one gets the same 404 as an unknown path. */
+/**
+ * The parameter `path` is optional, so that a request without it gets the same 404 as a request for an unknown path.
+ */
 const query = Type.Object({ path: Type.Optional(path()) })
 const files = '/v1/apps/{app_name}/files'
 

@@ -4,11 +4,11 @@ import { variablesOf } from '../base/variables.ts'
 export interface FileEntry {
   readonly path: string
   readonly mode: number
-  /** The variable whose value is the file's content; null: the file has its own content. */
+  /** Name of the variable whose value is the file's content; null: the file has its own content. */
   readonly variable: string | null
-  /** Size of the file's own content; 0 with a variable. */
+  /** Size of the file's own content; 0 if its content is the value of a variable. */
   readonly sizeBytes: number
-  /** Hash of the content; null for a secret. */
+  /** Hash of the file's content; null for a secret. */
   readonly sha256: string | null
   readonly updatedAt: Date
 }
@@ -34,7 +34,7 @@ const hasVariable = statement<{ ok: boolean }>(
 export interface NewFile {
   readonly path: string
   readonly mode: number
-  /** Content in base64, sealed with purpose `app.file`. */
+  /** Content in base64, encrypted for the purpose `app.file`. */
   readonly sealed: Buffer | null
   readonly variable: string | null
   readonly sizeBytes: number
@@ -42,11 +42,11 @@ export interface NewFile {
 }
 
 export const list = (sql: Sql, appId: string) => sql.rows(listFiles, [appId])
-/** Returns the file, without its content if it is a secret. */
+/** Returns a file of the app, without its content if it is a secret. */
 export const one = (sql: Sql, appId: string, path: string) => sql.maybe(oneFile, [appId, path])
 export const put = (tx: Tx, appId: string, file: NewFile) =>
   tx.run(putFile, [appId, file.path, file.mode, file.sealed, file.variable, file.sizeBytes, file.sha256])
-/** Returns false when there is no such file. */
+/** Deletes a file of the app. Returns false when there is no such file. */
 export const remove = async (tx: Tx, appId: string, path: string) => (await tx.run(deleteFile, [appId, path])) === 1
 export const knowsVariable = async (tx: Tx, appId: string, name: string) =>
   (await tx.one(hasVariable, [appId, name])).ok

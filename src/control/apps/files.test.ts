@@ -43,7 +43,7 @@ const givenTo = async (deploymentId: string) => {
   return wishes.find(({ spec }) => spec?.deploymentId === deploymentId)?.spec.files
 }
 
-describe('files of an app', () => {
+describe('the files of an app', () => {
   it('are returned by the API unless they are secrets, and are stored encrypted', async () => {
     const before = (await user.get('/v1/apps/shop')).body.settings_changed_at
     expect((await put({ path: '/etc/shop/a b.conf', content: base64('level = 1\n') })).body).toEqual({ status: 'set' })
@@ -133,12 +133,12 @@ describe('files of an app', () => {
       { path: '/run/key', mode: '0400', secret: true },
       { path: '/run/token', variable: 'TOKEN' },
     ])
-    // Changes of the original app do not reach the fork.
+    // A change of the original app's variable does not change the fork's variable.
     await user.call('PUT', '/v1/apps/shop/env/TOKEN', { value: 'another token' })
     expect(await givenTo((await deploy('twin')).body.deployment_id)).toEqual(files)
   })
 
-  it('make the next deployment fail at once if they use a variable that was removed', async () => {
+  it('make the next deployment fail at once if their content is the value of a variable that was removed', async () => {
     await user.call('DELETE', '/v1/apps/shop/env/TOKEN')
     expect(await deploy()).toMatchObject({
       status: 400,

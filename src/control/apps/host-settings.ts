@@ -35,7 +35,7 @@ export interface HostsRequest {
   readonly prefer?: Labels | null
 }
 
-/** Returns the settings; null if they contain no labels. @throws ApiError 400 */
+/** Returns the host labels that the request requires and prefers; null if it names none. @throws ApiError 400 */
 export function hostsOf({ require, prefer }: HostsRequest): HostSettings | null {
   const settings = { require: require ?? {}, prefer: prefer ?? {} }
   for (const [field, labels] of Object.entries(settings)) {

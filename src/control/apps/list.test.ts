@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { testSystem } from '../../../test/support/system.ts'
 import { statement } from '../../db/db.ts'
 
-// Unusual values: quotes, a backslash, a line separator, an emoji, a time with microseconds in another zone, the
-// largest number.
+// Unusual values for the fields of an app: quotes, a backslash, a line separator, an emoji, a time with microseconds in
+// another zone, the largest number.
 const anything = statement(
   'test.anything',
   `UPDATE app SET git_url = $1, git_branch = $1, health_check_path = $1, scm_repo_full_name = $1, git_submodules = true,
@@ -13,8 +13,8 @@ const anything = statement(
    WHERE name = 'full'`,
 )
 
-// PostgreSQL renders the list, but `appView` renders a single app. This test fails if a field is missing or rendered
-// differently.
+// PostgreSQL renders the list of apps, but `appView` renders a single app. This test fails if one of the two omits a
+// field or renders it differently.
 it('an app in the list equals the app read alone, whatever its fields contain', async () => {
   await using system = await testSystem({ agents: 0 })
   const user = await system.user()
@@ -53,7 +53,7 @@ it('the app list is always current after any kind of change', async () => {
   expect(await read()).toEqual({ a: 1 })
   await create('b')
   await db.tx(async tx => {
-    // Two changes in one transaction.
+    // Changes the same row twice in one transaction.
     await tx.run(setPort, ['b', 2])
     await tx.run(setPort, ['b', 3])
   })
@@ -69,14 +69,14 @@ it('the app list is always current after any kind of change', async () => {
   })
   await expect(undone).rejects.toThrow('undone')
   expect(await read()).toEqual({ a: 4, b: 3 })
-  // A deployment that fails does not change its app's row.
+  // The failure of a deployment changes the listed app, but not the app's row.
   const failureOf = async () =>
     (await user.get('/v1/apps')).body.find(({ name }: { name: string }) => name === 'a').failure
   await user.post('/v1/apps/a/deploy', { image: 'docker.io/library/nginx:1.27' })
   expect(await failureOf()).toBeNull()
   await db.run(setFailed, ['a'])
   expect([await failureOf(), (await user.get('/v1/apps/a')).body.failure]).toEqual(['It exited.', 'It exited.'])
-  // Another project must not get the cached page.
+  // The cached page of one project must not be returned to another project.
   expect((await (await system.user()).get('/v1/apps')).body).toEqual([])
   await user.delete('/v1/apps/b')
   expect(await read()).toEqual({ a: 4 })

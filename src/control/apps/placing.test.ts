@@ -45,7 +45,7 @@ describe('host labels', () => {
     hosts.splice(0, 2, ...(await operator.get('/v1/admin/hosts')).body)
   })
 
-  it('can be set only by operators, and are validated', async () => {
+  it('can be set only by operators, and invalid labels are refused', async () => {
     const path = `/v1/admin/hosts/${hosts[0]!.id}/labels`
     expect((await user.call('PUT', path, { labels: {} })).status).toBe(403)
     expect(await operator.call('PUT', path, { labels: { 'A B': 'c' } })).toMatchObject({
@@ -107,7 +107,7 @@ describe('an app', () => {
     expect(answers[1]).toBe(answers[0])
   })
 
-  it('runs on a preferred host if that has room', async () => {
+  it('runs on a host with a preferred label if that host has free capacity', async () => {
     await create('near', { hosts: { prefer: { region: 'us', zone: 'none' } }, desired_replicas: 2, max_replicas: 2 })
     const { body } = await deploy('near')
     expect(await hostOf('near', body.job_id)).toBe(region('us').id)
@@ -124,7 +124,7 @@ describe('an app', () => {
     expect((await user.get('/v1/apps')).body).toContainEqual(now)
   })
 
-  it('with the strategy `one-at-a-time` needs no room for two versions in its plan', async () => {
+  it('with the strategy `one-at-a-time` can replace its version even if the plan has room for only one version', async () => {
     const poor = await system.user()
     const { id } = (await poor.post('/v1/apps', { name: 'one', git_url: '', strategy: 'one-at-a-time' })).body
     const free = `UPDATE project SET plan = 'free' WHERE id = (SELECT project_id FROM app WHERE id = '${id}')`

@@ -42,12 +42,12 @@ describe('a worker', () => {
     ['an app that does not exist', { ...worker, name: 'a', env_of: 'none' }, 400],
     ['another worker', { ...worker, name: 'a', env_of: 'shop-mails' }, 400],
     ['an app, being a web app', { ...worker, name: 'a', kind: 'web' }, 400],
-  ])('cannot take its environment from %s', async (_what, body, status) => {
+  ])('cannot get its environment from %s', async (_what, body, status) => {
     expect(await user.post('/v1/apps', body)).toMatchObject({ status, body: { details: [{ field: 'env_of' }] } })
     expect((await user.get('/v1/apps/a')).status).toBe(404)
   })
 
-  it('refuses an empty program, and a scale of zero', async () => {
+  it('is refused with an empty program or with a scale of zero', async () => {
     expect((await user.post('/v1/apps', { ...worker, name: 'a', command: [''] })).body.details).toMatchObject([
       { field: 'command' },
     ])
@@ -56,7 +56,7 @@ describe('a worker', () => {
     ])
   })
 
-  it('has no domains, and no variables of its own', async () => {
+  it('cannot have domains or variables of its own', async () => {
     expect((await user.post('/v1/apps/shop-mails/domains', { name: 'www.example.com' })).status).toBe(409)
     expect((await user.call('PUT', '/v1/apps/shop-mails/env/A', { value: '1' })).status).toBe(409)
   })
@@ -88,7 +88,7 @@ describe('a worker', () => {
   })
 })
 
-it('`arguments` replace those of the image but not its entrypoint, and a deployment keeps its own', async () => {
+it("`arguments` replace the image's arguments but not its entrypoint, and a deployment keeps its arguments when the app changes", async () => {
   const body = { name: 'args', git_url: '', kind: 'worker', arguments: ['--flag', 'two\nlines'], stack: 'shop' }
   const made = await user.post('/v1/apps', body)
   expect(made.body).toMatchObject({ arguments: body.arguments, command: [], stack: 'shop', settings_changed_at: null })

@@ -21,7 +21,7 @@ import { AppHosts } from './host-settings.ts'
 import { AppCanary, AppRestart, strategy } from './rollout-resources.ts'
 import { AppScaleState } from '../deployments/schema.ts'
 
-/** Kinds of apps: `worker` for programs that get no requests. */
+/** Kinds of apps: `web` for apps that serve requests, `worker` for programs that get no requests. */
 export const appKinds = ['web', 'worker'] as const
 
 export const App = resource(

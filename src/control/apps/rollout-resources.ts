@@ -1,4 +1,4 @@
-/** Schemas for how versions replace each other, and what happens when programs end. */
+/** Schemas of how a new version of an app replaces the active one, and of what happens when the app's programs end. */
 import { double, int32, maybe, nullable, oneOf, resource } from '../http/types.ts'
 import { restartPolicies, strategies } from '../deployments/index.ts'
 

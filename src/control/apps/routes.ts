@@ -100,7 +100,7 @@ export const appFeature = (deps: Deps) =>
         if (!app) throw notFound()
         return {
           scm_webhook_secret: deps.vault.open('app.webhook', app.scmWebhookSecret),
-          // The URL contains the id, because apps of other projects may have the same name.
+          // The webhook's URL contains the app's id, because apps of other projects may have the same name.
           webhook_url: `${deps.config.publicUrl}/v1/webhooks/scm/${app.id}`,
         }
       },
@@ -123,7 +123,9 @@ export const appFeature = (deps: Deps) =>
     },
   })
 
-/** Changes the scale. Returns the app, and a message for the user if replicas have to wait for capacity. */
+/**
+ * Changes the number of replicas. Returns the app, and a message for the user if replicas have to wait for capacity.
+ */
 async function changeScale(
   deps: Pick<Deps, 'db' | 'config'>,
   tx: Tx,

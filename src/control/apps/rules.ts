@@ -50,8 +50,8 @@ export function checkBranch(name: string): string {
 }
 
 /**
- * Validates the path of the health check. It must be an absolute path without a host, so that a check cannot be pointed
- * elsewhere.
+ * Validates the path of the health check. It must be an absolute path without a host, so that health checks cannot be
+ * directed at another server.
  */
 export function checkHealthPath(path: string): string {
   if (!/^\/[\x21-\x7e]*$/.test(path) || path.startsWith('//') || path.length > 512)
@@ -102,7 +102,10 @@ export function checkDrainTimeout(seconds: number): number {
 
 export const maxReplicas = 100
 
-/** Checks `0 <= min <= desired <= max` and the thresholds. @throws ApiError 400 naming the first invalid field */
+/**
+ * Checks that `0 <= min <= desired <= max` replicas, and the autoscaler's CPU and memory thresholds.
+ * @throws ApiError 400 naming the first invalid field
+ */
 export function checkScale(scale: Scale): Scale {
   const { minReplicas: min, maxReplicas: max, desiredReplicas: desired } = scale
   if (min < 0) throw invalidField('min_replicas', 'must not be negative')
@@ -139,7 +142,10 @@ export interface CanaryRequest {
   readonly min_requests?: number | null
 }
 
-/** Returns the canary settings with defaults; null for a share of 0. @throws ApiError 400 naming the field */
+/**
+ * Returns the canary settings of a request with defaults; null for a canary with 0 % of the requests.
+ * @throws ApiError 400 naming the field
+ */
 export function canaryOf(request: CanaryRequest): CanarySettings | null {
   const { percent, seconds, max_error_percent, min_requests } = request
   if (percent === 0) return null
@@ -152,7 +158,7 @@ export function canaryOf(request: CanaryRequest): CanarySettings | null {
   }
 }
 
-/** Checks that the app is not a worker, which gets no requests. @throws ApiError 400 */
+/** Checks that the app is not a worker: workers get no requests, so they cannot have a canary. @throws ApiError 400 */
 export function assertCanBeCanary(kind: 'web' | 'worker'): void {
   if (kind === 'worker') throw invalidField('canary', 'must be left out for a worker, since it gets no requests')
 }
@@ -165,7 +171,7 @@ export function checkCanary(kind: 'web' | 'worker', request: CanaryRequest): Can
 }
 
 /**
- * Checks that an app with the strategy `one-at-a-time` has no canary, which runs beside the active version.
+ * Checks that an app with the strategy `one-at-a-time` has no canary, because a canary runs beside the active version.
  * @throws ApiError 400
  */
 export function assertOneStrategy(app: { readonly strategy: Strategy; readonly canary: CanarySettings | null }): void {
@@ -181,6 +187,6 @@ export interface RestartRequest {
   readonly max_restarts?: number | null
 }
 
-/** Returns the restart settings; null if they equal the installation's default. */
+/** Returns the restart settings of a request; null if they equal the installation's default. */
 export const restartOf = ({ policy, max_restarts = null }: RestartRequest): RestartSettings | null =>
   policy === 'always' && max_restarts === null ? null : { policy, max_restarts }

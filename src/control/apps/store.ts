@@ -15,11 +15,11 @@ export interface App {
   readonly gitSubmodules: boolean
   readonly port: number
   readonly kind: 'web' | 'worker'
-  /** The app whose environment the deployments of this worker get; null: its own. */
+  /** The app whose environment the deployments of this worker get; null: the worker's own environment. */
   readonly envOf: string | null
-  /** Replaces the image's command; empty: that of the image. */
+  /** Replaces the image's command; empty: the image's command is used. */
   readonly command: readonly string[]
-  /** Replaces the image's arguments but not its entrypoint; empty: those of the image. */
+  /** Replaces the image's arguments but not its entrypoint; empty: the image's arguments are used. */
   readonly arguments: readonly string[]
   /** Name of the stack that the app belongs to. */
   readonly stack: string | null
@@ -29,11 +29,11 @@ export interface App {
   readonly drainTimeout: number
   /** Canary settings; null: a healthy new version gets all requests at once. */
   readonly canary: CanarySettings | null
-  /** How a new version replaces the active one. */
+  /** How a new version of the app replaces the active one. */
   readonly strategy: Strategy
   /** Host labels that the app requires and prefers; null: any host. */
   readonly hosts: HostSettings | null
-  /** Restart settings; null: always, as often as the installation allows. */
+  /** Restart settings; null: programs are always restarted, as often as the installation allows. */
   readonly restart: RestartSettings | null
   readonly build: BuildSettings | null
   readonly desiredReplicas: number
@@ -53,16 +53,20 @@ export interface App {
   readonly want: 'live' | 'deleted'
   /** Owner of the app. Users list, count and address only apps with owner `user`. */
   readonly owner: 'user' | 'database'
-  /** Id of the workflow that is poked when the app changes; its kind is `owner`. */
+  /**
+   * Id of the workflow that owns the app and is poked when the app changes; `owner` is its kind. Null for apps of
+   * users.
+   */
   readonly ownerId: string | null
   readonly createdAt: Date
   /** Error of the newest deployment, if it failed and no deployment is active. */
   readonly failure: string | null
-  /** When a setting that takes effect with the next deployment last changed. */
+  /** When a setting that takes effect with the next deployment was last changed. */
   readonly settingsChangedAt: Date | null
 }
 
-// SQL: a column of the newest deployment, which is read (from the index) only for apps without an active deployment.
+// Returns SQL for a column of the app's newest deployment. The deployment is read (from the index) only if the app has
+// no active deployment.
 const newest = (column: string) => `CASE WHEN app.active_deployment_id IS NULL THEN (
     SELECT ${column} FROM deployment d WHERE d.app_id = app.id AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT 1) END`
 const failure = newest(`CASE WHEN d.outcome = 'failed' THEN left(coalesce(d.error_message, ''), 1000) END`)
@@ -77,10 +81,10 @@ const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_b
 const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' AND id < $5::uuid
   ORDER BY id DESC OFFSET $3`
 // PostgreSQL renders the page as JSON in the API's format (like `appView`; a test compares them), because parsing and
-// rendering a hundred rows here took three times as long. It skips the rendering, seven times as expensive as the
-// check, if the rows still match mark $4. The mark covers each row's xmin (the transaction that wrote it), the newest
-// deployment of apps that show its failure, and the server's start time, because transaction numbers repeat only in a
-// restored backup.
+// rendering a hundred rows in this process took three times as long. The rendering costs seven times as much as the
+// query of the mark, so it is skipped if mark $4 of the cached page is still current. The mark covers each row's xmin
+// (the transaction that wrote it), the newest deployment of apps without an active one, and the server's start time:
+// transaction ids can repeat only after a restore from a backup, which starts the server again.
 const listApps = statement<WrittenPage>(
   'apps.list',
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
@@ -135,7 +139,8 @@ const updateApp = statement<App>(
    WHERE id = $1
    RETURNING ${columns}`,
 )
-// Not now(): a deployment that held the lock before may have started after this transaction did.
+// Uses clock_timestamp(): now() is the start of this transaction, which may be before the creation of a deployment that
+// locked the app first and still got the old settings.
 const touchSettings = statement(
   'apps.settingsChanged',
   `UPDATE app SET settings_changed_at = clock_timestamp() WHERE id = $1`,
@@ -169,7 +174,10 @@ export type NewApp = Omit<
   'failure' | 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt' | 'settingsChangedAt'
 >
 
-/** Returns a page in the API's format, newest first. @param mark of the cached page, or null */
+/**
+ * Returns a page of apps in the API's format, newest first.
+ * @param mark mark of the cached page, or null if no page is cached
+ */
 export const list = (
   db: Db,
   projectId: string,
@@ -279,7 +287,7 @@ export const changeScale = (tx: Tx, id: string, s: Scale) =>
     s.minReplicas,
     s.maxReplicas,
   ])
-/** Marks the app for deletion. Returns false when it already is. */
+/** Marks the app for deletion. Returns false when it is already marked. */
 export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteApp, [id])
 export const deployments = async (sql: Sql, appId: string) =>

@@ -6,7 +6,7 @@ import type { App } from './store.ts'
 
 type Gateway = Pick<ControlConfig, 'gatewayUrl'>
 
-/** Returns the parts of an app's URL before and after its hostname: the scheme, and the port of the gateway. */
+/** Returns the parts of an app's URL before and after its hostname: the scheme, and the gateway's port. */
 export function around(gatewayUrl: string): readonly [string, string] {
   const { protocol, port } = new URL(gatewayUrl)
   return [`${protocol}//`, port ? `:${port}` : '']
@@ -19,7 +19,7 @@ const buildView = ({ dockerfile, args, env, secrets }: BuildSettings) => ({
   secrets: [...secrets],
 })
 
-/** Converts an app to the API's format. The webhook secret is not included; only `/secret` returns it. */
+/** Converts an app to the API's format. The webhook secret is not included: only the operation `/secret` returns it. */
 export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppShape> => ({
   id: app.id,
   name: app.name,

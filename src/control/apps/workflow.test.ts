@@ -1,4 +1,4 @@
-/** Crash matrix of deleting an app. */
+/** Crash matrix of the app workflow: crashes the workflow before and after each phase while it deletes an app. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -37,8 +37,8 @@ const cases = crashMatrix({
   },
 })
 
-describe('crash matrix of an app', () => {
-  it('covers every phase with every fault', () =>
+describe('crash matrix of the app workflow', () => {
+  it('tests every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.app.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })

@@ -23,7 +23,7 @@ async function testDirectory() {
 const sql = (text: string): Statement<{ n: number }> => statement(`test.audit.${++statements}`, text)
 
 describeEachPostgres('the audit log', which => {
-  // Sealing waits for transactions of the whole database server, so the test needs a server of its own.
+  // Rows are sealed only after older transactions of the whole database server, so the test needs a server of its own.
   let server: Awaited<ReturnType<typeof startPrivateServer>>
   let api: Identity
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describeEachPostgres('the audit log', which => {
   })
 
   const unsealed = sql('SELECT count(*) AS n FROM audit_log WHERE position IS NULL')
-  /** Seals all rows. Retries, because the server's own housekeeping transactions can delay sealing. */
+  /** Seals all rows. Retries, because internal transactions of PostgreSQL (such as autovacuum) can delay sealing. */
   const seal = () =>
     until(
       async () => {
@@ -80,7 +80,7 @@ describeEachPostgres('the audit log', which => {
     expect(failed).toMatchObject({ user_id: person.id, ip_address: '127.0.0.1', details: { wrong: 'password' } })
   })
 
-  it('hides rows of other users and projects', async () => {
+  it('lists no rows of other users and projects', async () => {
     const [a, b] = [await api.person(), await api.person()]
     const list = await api.call('GET', '/v1/audit-logs', { token: b.token })
     expect(new Set(list.body['items'].map((item: { user_id: string }) => item.user_id))).toEqual(new Set([b.id]))
@@ -103,7 +103,7 @@ describeEachPostgres('the audit log', which => {
     expect(await verify()).toMatchObject({ intact: true })
   })
 
-  it('seals rows in the order of commits and waits for older transactions', async () => {
+  it('seals rows in the order of their commits, after all older transactions have ended', async () => {
     await seal()
     const before = await verify()
     const insert = sql(
@@ -150,13 +150,13 @@ describeEachPostgres('the audit log', which => {
     ['a start that was moved', `UPDATE audit_chain SET first_position = 4`],
     ['a hash of the attacker', `UPDATE audit_log SET hash = sha256(hash) WHERE position = 5`],
   ]
-  it.each(tampering)('does not verify with %s', async (_name, text) => {
+  it.each(tampering)('is reported as tampered with after %s', async (_name, text) => {
     await seal()
     const rollback = new Error('undo')
     const run = api.deps.db.tx(async tx => {
       await tx.run(sql(`ALTER TABLE audit_log DISABLE TRIGGER USER`))
       expect(await tx.run(sql(text))).toBeGreaterThan(0)
-      // Verifies inside this transaction, as if the changes had been committed.
+      // Verifies the chain inside the transaction that tampers with it, as if the changes had been committed.
       const verdict = await verifyAuditChain({ ...api.deps.db, one: tx.one, rows: tx.rows }, api.deps.vault)
       expect(verdict.intact).toBe(false)
       throw rollback
@@ -165,7 +165,7 @@ describeEachPostgres('the audit log', which => {
     expect(await verify()).toMatchObject({ intact: true })
   })
 
-  it('does not verify against an earlier head if the newest rows were removed or replaced', async () => {
+  it('does not match an earlier signed head if its newest rows were removed or replaced', async () => {
     await seal()
     const { db, vault } = api.deps
     const head = await currentHead(db)
@@ -180,7 +180,7 @@ describeEachPostgres('the audit log', which => {
           last_hash = (SELECT hash FROM audit_log WHERE position = last_position - 3)`),
       )
       const inside = { ...db, one: tx.one, rows: tx.rows }
-      // From the database alone, the truncation cannot be detected.
+      // The database alone does not show that the newest rows were removed.
       expect(await verifyAuditChain(inside, vault)).toMatchObject({ intact: true })
       expect(await verifyAuditChain(inside, vault, readHeads(vault, file))).toMatchObject({
         intact: false,
@@ -193,7 +193,7 @@ describeEachPostgres('the audit log', which => {
     expect(await verifyAuditChain(db, vault, [other])).toMatchObject({ intact: false, at: head.position })
   })
 
-  it('accepts only heads with a valid signature', () => {
+  it('is compared only with heads that have a valid signature', () => {
     const { vault } = api.deps
     const line = signedHead(vault, { position: 7, hash: 'b'.repeat(64) }, new Date())
     expect(readHeads(vault, line)).toEqual([{ position: 7, hash: 'b'.repeat(64) }])
@@ -202,7 +202,7 @@ describeEachPostgres('the audit log', which => {
     expect(readHeads(vault, 'nothing here')).toEqual([])
   })
 
-  it("writes its head to the program's log and to a file, once per position", async () => {
+  it("has its signed head written to the program's log and to a file, once per position", async () => {
     await seal()
     await using dir = await testDirectory()
     const lines: string[] = []
@@ -215,7 +215,7 @@ describeEachPostgres('the audit log', which => {
     expect(readHeads(api.deps.vault, lines.join('\n'))).toEqual([head])
   })
 
-  it('cannot be recomputed without the secret', async () => {
+  it("has hashes that cannot be recomputed without the installation's secret", async () => {
     const other = createVault(['another-secret-that-is-long-enough-for-us'])
     expect(await verifyAuditChain(api.deps.db, other)).toMatchObject({ intact: false, at: 1 })
   })

@@ -1,9 +1,10 @@
 /**
  * The audit log as a keyed hash chain. The hash of each sealed row is HMAC(previous hash, row), so a change, removal,
  * insertion or reordering of rows is detected unless the attacker has the installation's secret. Rows are sealed in the
- * order of their commits, once no older transaction on the server can add one: usually within two seconds, later during
- * long writing transactions. Until then only the table's trigger protects a row. If the newest sealed rows are removed
- * AND the recorded head is set back, only an earlier head reveals it (heads.ts).
+ * order of their commits, as soon as all older transactions on the server have ended: usually within two seconds, later
+ * during long writing transactions. Until then only the table's trigger protects a row. If an attacker removes the
+ * newest sealed rows AND resets the recorded head (position and hash of the newest row), only an earlier signed head
+ * reveals it (heads.ts).
  */
 import { type Db, type Tx, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
@@ -16,7 +17,7 @@ interface LinkRow {
   readonly scopeId: string
   readonly action: string
   readonly resourceType: string
-  /** The row without position and hash, as a text that does not depend on session settings. */
+  /** All columns of the row except position and hash, as text that does not depend on session settings. */
   readonly content: string
 }
 
@@ -89,7 +90,7 @@ export function sealBatch(db: Db, vault: Vault, limit: number): Promise<number> 
 
 export type ChainVerdict =
   | { readonly intact: true; readonly rows: number; readonly lastPosition: number; readonly lastHash: string }
-  /** `at`: the first position at which the chain is wrong. */
+  /** `at`: the first position at which the hash chain is broken. */
   | { readonly intact: false; readonly at: number; readonly because: string }
 
 const verifyBatch = 5_000
@@ -97,7 +98,8 @@ const rewritten = 'an earlier head of the chain has another hash at this positio
 
 /**
  * Recomputes the whole chain, at about 100,000 rows a second, without writing anything.
- * @param heads earlier heads that were stored outside the database; those older than the retention are ignored
+ * @param heads earlier heads that were stored outside the database; heads of rows that were removed by the retention
+ * are ignored
  */
 export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly AuditHead[] = []): Promise<ChainVerdict> {
   const { firstPosition, firstHash, lastPosition, lastHash } = await db.one(ends)

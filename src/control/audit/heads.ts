@@ -1,7 +1,8 @@
 /**
- * Signed heads of the chain, stored outside the database. An attacker who removes the newest rows and resets the
- * recorded head leaves a chain that verifies; an earlier signed head reveals the removal. Heads are written to the log
- * of the control plane, and to a file if one is configured.
+ * Signed heads of the audit log's hash chain, stored outside the database. A head is the position and hash of the
+ * newest sealed row. An attacker who removes the newest rows and resets the recorded head leaves a chain that verifies;
+ * an earlier signed head reveals the removal. Heads are written to the log of the control plane, and to a file if one
+ * is configured.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { appendFile } from 'node:fs/promises'
@@ -13,7 +14,7 @@ import type { Deps } from '../base/deps.ts'
 
 export interface AuditHead {
   readonly position: number
-  /** Hash of the row at this position, hexadecimal. */
+  /** Hash of the row at `position`, in hexadecimal. */
   readonly hash: string
 }
 
@@ -23,14 +24,14 @@ const end = statement<{ position: number; hash: Buffer }>(
   `SELECT last_position AS position, last_hash AS hash FROM audit_chain`,
 )
 
-/** Returns a head as one line: position, hash, time and signature. */
+/** Returns a signed head as one line of text: position, hash, time and signature. */
 export function signedHead(vault: Vault, { position, hash }: AuditHead, at: Date): string {
   const content = `audit-head ${position} ${hash} ${at.toISOString()}`
   return `${content} ${vault.hash(purpose, content).toString('hex')}`
 }
 
 /**
- * Parses the heads in a file or a log. Ignores other text on a line.
+ * Parses the heads in a file or a log, and ignores other text on a line.
  * @throws Error that names a line with an invalid signature
  */
 export function readHeads(vault: Vault, text: string): AuditHead[] {
@@ -53,7 +54,7 @@ export async function currentHead(db: Db): Promise<AuditHead> {
   return { position, hash: hash.toString('hex') }
 }
 
-/** The sweep that writes the head of the chain once a minute while the chain grows. */
+/** The sweep that writes a signed head of the audit log once a minute while the log grows. */
 export function auditHeads({ db, vault, config, log }: Pick<Deps, 'db' | 'vault' | 'config' | 'log'>): Sweep {
   let written = 0
   return {

@@ -1,6 +1,7 @@
 import { type Db, statement } from '../../db/db.ts'
 
-// The newest sealed row that may be removed. All rows up to it are removed, and the chain then starts after it.
+// Selects the newest sealed row that may be removed. All rows up to that one are removed, and the chain then starts
+// after it.
 const cut = statement<{ position: number; hash: Buffer }>(
   'audit.cut',
   `SELECT position, hash FROM audit_log
@@ -19,7 +20,10 @@ const subtract = statement(
 const removeUpTo = statement('audit.removeUpTo', `DELETE FROM audit_log WHERE position <= $1`)
 const moveStart = statement('audit.moveStart', `UPDATE audit_chain SET first_position = $1, first_hash = $2`)
 
-/** Removes at most `limit` sealed rows older than `before`, oldest first. The remaining chain can still be verified. */
+/**
+ * Removes at most `limit` sealed audit rows older than `before`, oldest first. The remaining chain can still be
+ * verified.
+ */
 export function removeOldAudit(db: Db, before: Date, limit: number): Promise<number> {
   return db.tx(async tx => {
     await tx.run(lockChain)

@@ -1,5 +1,6 @@
 /**
- * Reads the audit log. Each statement exists in four variants, so that every combination of filters can use an index.
+ * Reads the audit log. Each statement exists in four variants (filtered by action, resource type, both or neither), so
+ * that every filter can use an index.
  */
 import { type Db, type Statement, statement } from '../../db/db.ts'
 import { accountName } from '../http/account-name.ts'
@@ -8,7 +9,7 @@ import type { Window } from '../http/paging.ts'
 export interface AuditRow {
   readonly id: string
   readonly userId: string
-  /** Name or e-mail address of the account; null if the account does not exist. */
+  /** Name or e-mail address of the account that caused the entry; null if the account does not exist. */
   readonly actor: string | null
   readonly action: string
   readonly resourceType: string
@@ -22,8 +23,8 @@ export interface AuditRow {
 export interface AuditFilter {
   readonly projectId: string
   /**
-   * Account whose own rows are included. Undefined to leave them out: if they are not requested, or for a token that is
-   * bound to the project, which cannot read them.
+   * Account whose own rows are returned in addition to the project's rows. Undefined: only the project's rows, as for a
+   * token that is bound to the project.
    */
   readonly accountId: string | undefined
   readonly action: string | undefined
@@ -49,8 +50,8 @@ const perVariant = <Row>(make: (variant: Variant) => Statement<Row>): Readonly<R
 const columns = `id, account_id AS "userId", action, resource_type AS "resourceType", resource_id AS "resourceId", details,
   ip_address AS "ipAddress", created_at AS "createdAt"`
 
-// Reads each scope (project, account) with its own index up to the end of the page; the caller merges them. A condition
-// `scope_id IN (...)` would sort all rows of both.
+// Reads the rows of the project and those of the account separately, each by an index and only up to the end of the
+// page; the caller merges them. A condition `scope_id IN (...)` would sort all rows of both.
 const walk = (scope: string, variant: Variant, reach: string, before: string) =>
   `(SELECT ${columns} FROM audit_log WHERE scope_id = ${scope} ${conditions[variant]} AND id < ${before}::uuid
      ORDER BY id DESC LIMIT ${reach})`
@@ -70,8 +71,8 @@ const pages = perVariant<AuditRow>(variant => {
   )
 })
 
-// Adds the stored count of sealed rows and the actual count of the few unsealed ones. The sealer changes both in one
-// transaction and this is one statement with one snapshot, so no row is counted twice or missed.
+// Adds the stored number of sealed rows and the counted number of the few unsealed ones. The sealer changes both
+// numbers in one transaction, and this statement reads one snapshot, so no row is counted twice or missed.
 const totals = perVariant<{ total: number }>(variant =>
   statement(
     `audit.total.${variant}`,
@@ -88,7 +89,7 @@ function variantOf({ action, resourceType }: AuditFilter): Variant {
   return resourceType === undefined ? 'all' : 'byResource'
 }
 
-/** A scope that no row has: the ids of accounts and projects are UUIDs of version 7. */
+/** Scope id that matches no row: ids of accounts and projects are UUIDs of version 7. */
 const nobody = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 const paramsOf = (f: AuditFilter) => [
@@ -99,6 +100,6 @@ const paramsOf = (f: AuditFilter) => [
 
 export const auditPage = (db: Db, filter: AuditFilter, { take, skip, before }: Window) =>
   db.rows(pages[variantOf(filter)], [...paramsOf(filter), take, skip, before])
-/** Returns the exact number of rows, however many there are. */
+/** Returns the exact number of matching audit rows, however many there are. */
 export const auditTotal = async (db: Db, filter: AuditFilter) =>
   (await db.one(totals[variantOf(filter)], paramsOf(filter))).total

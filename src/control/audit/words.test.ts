@@ -11,7 +11,7 @@ it('every action that the source code records has a description', () => {
   expect([...new Set(found)].filter(action => !describedActions.includes(action))).toEqual([])
 })
 
-it('a description names the object of the entry', () => {
+it('the description of an audit entry names the object that was changed', () => {
   expect(inWordsOf('deployment.create', { app: 'web', image: 'nginx:1.27' })).toBe('deployed web (nginx:1.27)')
   expect(inWordsOf('app.env.set', { app: 'web', name: 'KEY' })).toBe('set the variable KEY of web')
   expect(inWordsOf('app.scale', { name: 'web', desiredReplicas: 3 })).toBe('scaled web to 3')

@@ -4,7 +4,10 @@ type Details = Readonly<Record<string, unknown>>
 type Words = string | ((details: Details) => string)
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '')
-/** Returns the first of these details with a space before it, such as ` web`; empty if none of them is present. */
+/**
+ * Returns the value of the first of these details that is present, with a space before it, such as ` web`; empty if
+ * none of them is present.
+ */
 const named =
   (...keys: readonly string[]) =>
   (details: Details) => {
@@ -29,7 +32,7 @@ const after = (mark: string, key: string) => (details: Details) =>
 const ofApp = inWords('of', 'app')
 const path = named('path')
 
-/** Descriptions of actions, as they follow the name of the actor. */
+/** Descriptions of audited actions, as they follow the name of the actor. */
 const words: Readonly<Record<string, Words>> = {
   'account.created': 'created the account',
   'account.deleted': 'deleted the account',

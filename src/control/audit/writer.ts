@@ -4,10 +4,10 @@ import { newId } from '../../lib/ids.ts'
 import type { AuditNote, Caller } from '../http/operation.ts'
 import type { AuditWriter } from '../http/ports.ts'
 
-/** Account id for an unknown account, for example in a sign-in with an address that has no account. */
+/** Account id of audit rows without an account, for example for a sign-in with an unknown e-mail address. */
 export const unknownAccount = '00000000-0000-0000-0000-000000000000'
 
-/** Who made the change, and from where. */
+/** Who made the audited change, and from where. */
 export interface AuditActor {
   readonly userId: string
   readonly projectId: string | undefined
@@ -38,7 +38,7 @@ export function writeAudit(tx: Tx, actor: AuditActor, note: AuditNote): void {
   ])
 }
 
-/** Returns `session:<id>` or `pat:<id>`; null without a credential. */
+/** Returns the credential of an audit row as `session:<id>` or `pat:<id>`; null without a credential. */
 function credentialOf(via: Caller['via'] | undefined): string | null {
   if (!via) return null
   return via.kind === 'session' ? `session:${via.sessionId}` : `pat:${via.patId}`

@@ -6,10 +6,10 @@ export interface PrincipalRow {
   readonly userId: string
   readonly email: string
   readonly role: 'Admin' | 'User'
-  /** Scopes separated by spaces; null for a session, which has all scopes. */
+  /** Scopes of an access token, separated by spaces; null for a session, which has all scopes. */
   readonly scopes: string | null
   readonly patId: string | null
-  /** Expiry of an access token, if it has one. */
+  /** Expiry of an access token; null for a session and for a token without an expiry. */
   readonly expiresAt: Date | null
   readonly boundProjectId: string | null
 }
@@ -22,7 +22,7 @@ export interface ProjectRow {
 }
 
 export interface PrincipalInProjectRow extends PrincipalRow {
-  /** Null if the project does not exist, is being deleted, or the caller is not a member. */
+  /** Id of the selected project; null if it does not exist, is being deleted, or the caller is not a member. */
   readonly projectId: string | null
   readonly projectSlug: string
   readonly projectName: string
@@ -35,7 +35,10 @@ export interface SessionKey {
   readonly epoch: number
 }
 
-/** The requested project. If both are null: the token's project, else the account's default project. */
+/**
+ * The project that the request names, by id or slug. If both are null, it is the token's project or else the account's
+ * default project.
+ */
 export interface Selection {
   readonly id: string | null
   readonly slug: string | null
@@ -59,8 +62,8 @@ const joinProject = (id: string, slug: string, fallback: string, bound: string) 
     AND (${bound})`
 
 /**
- * One statement of the request (its speculative read) may follow on the same connection, in the same round trip
- * (docs/decisions/0073-pipelined-reads-and-writes.md).
+ * The authentication query may be followed by one statement of the request (its speculative read), on the same
+ * connection and in the same round trip (docs/decisions/0073-pipelined-reads-and-writes.md).
  */
 const leads = { leads: 1 } as const
 const bySession = statement<PrincipalRow>(

@@ -105,7 +105,8 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
 const profileFields = new Set(['avatar_url', 'email_notifications', 'first_name', 'last_name', 'marketing_emails'])
 
 /**
- * Checks the URL of an avatar. It is loaded by other users' browsers, so it must be https without a password.
+ * Checks the URL of an avatar. Browsers of other users load the picture, so the URL must be https and contain no
+ * password.
  * @throws ApiError 400
  */
 function checkAvatar(address: string): void {
@@ -127,8 +128,8 @@ const lastAdmin = () =>
   )
 
 /**
- * Returns a row of the caller's account. The account existed when its credential was checked; if it is gone now, the
- * credential is invalid.
+ * Returns a row of the caller's account. The account existed when the caller's credential was checked; if it is gone
+ * now, the credential is invalid.
  */
 async function existing<Row>(row: Promise<Row | undefined>): Promise<Row> {
   const found = await row

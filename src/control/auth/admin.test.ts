@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { startIdentity } from '../../../test/support/identity.ts'
 import { revokeAllSessions, setAccountRole } from './index.ts'
 
-it('grants and revokes the role Admin, except for the last Admin', async () => {
+it('the role Admin can be granted and revoked, except for the last Admin', async () => {
   await using api = await startIdentity()
   const [first, second] = [await api.person(), await api.person()]
   const { db } = api.deps
@@ -13,7 +13,7 @@ it('grants and revokes the role Admin, except for the last Admin', async () => {
   await expect(setAccountRole(db, 'nobody@example.com', 'Admin')).rejects.toThrow('no account')
 })
 
-it('ends all sessions of an account', async () => {
+it('a revocation of all sessions ends each session of the account', async () => {
   await using api = await startIdentity()
   const person = await api.person()
   await api.login(person.email)

@@ -9,16 +9,16 @@ import { account, announceRevoked, credentialsByEmail, lockedAdmins } from './st
 
 const changeRole = statement('auth.changeRole', `UPDATE account SET role = $2 WHERE id = $1`)
 /**
- * Named in the audit rows instead of an account, because database access is sufficient for these operations. The rows
- * are filed under the affected account.
+ * Actor in the audit rows of these operations. They have no account, because database access is sufficient for them.
+ * The rows are filed under the affected account.
  */
 const operator = 'mote admin'
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
 
 /**
- * Creates an account with a project, as a registration does but without a captcha. Returns its role: Admin for the
- * first account.
- * @throws Error with advice if the e-mail address has an account, or the password is refused
+ * Creates an account with a project, as a registration does but without a captcha. Returns the account's role: Admin
+ * for the first account of the installation.
+ * @throws Error with advice if an account with the e-mail address exists, or the password is refused
  */
 export async function createAccountByOperator(
   db: Db,

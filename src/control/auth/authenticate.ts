@@ -24,7 +24,7 @@ import { recordRefusals } from './refusals.ts'
 import { allScopes } from '../http/scopes.ts'
 import { expandScopes } from './rules.ts'
 
-/** The interface that the HTTP layer needs. */
+/** The interface of authentication for the HTTP layer. */
 export interface Authenticator extends Security {
   /** Flushes pending records of token use and stops the timer. */
   stop(): Promise<void>
@@ -49,7 +49,7 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
   const patHashes = createGenerationalCache<Buffer>(mostCached)
 
   const patHash = (text: string): Buffer => {
-    // Cached by the plain hash, which takes less than 1 us. The stored hash is keyed and takes 14 us.
+    // Keyed hashes of tokens take 14 us, so they are cached by a plain hash, which takes less than 1 us.
     const key = hash('sha256', text, 'base64')
     const found = patHashes.get(key) ?? vault.hash(purposes.pat, text)
     patHashes.set(key, found)
@@ -81,13 +81,13 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
     const row = await asked
     if (!row) {
       cached.forget(key)
-      // Only a signed token proves which account it belongs to.
+      // The audit row names an account only for a session token, whose signature proves which account it belongs to.
       return refuse(origin, credential.kind === 'session' ? credential.claims.userId : undefined)
     }
     if (row.patId !== null) uses.note(row.patId)
     if (known && isDeepStrictEqual(row, known.row)) return known.who
     const who = { caller: callerOf(row, credential, scopesOf), project: projectOf(row) }
-    // Unknown project names are not cached: any caller could fill the memory with them.
+    // Results for unknown project names are not cached: any caller could fill the memory with invented names.
     if (selection && !who.project) cached.forget(key)
     else cached.set(key, { row, who })
     return who
@@ -123,10 +123,14 @@ function keyOf(credential: Credential, selection: Selection | undefined): string
   return `${sessionId} ${userId} ${epoch} ${expiresAt.getTime()} ${where}`
 }
 
-/** Caches scope sets by their stored text: there are few different ones, and each request needs one. */
+/**
+ * Returns a function that parses scopes. It caches the parsed sets by their stored text: each request needs a set, and
+ * there are few different texts.
+ */
 function rememberScopes(): (stored: string) => ReadonlySet<Scope> {
   const known = new Map<string, ReadonlySet<Scope>>()
-  // Scopes are stored as given, in any order and with repetitions, so the number of cached texts is limited.
+  // Access tokens store scopes as they were requested, in any order and with repetitions, so the number of cached texts
+  // is limited.
   const most = 100
   return stored => {
     const scopes = known.get(stored) ?? expandScopes(stored.split(' '))
@@ -158,7 +162,7 @@ function projectOf(row: PrincipalRow | PrincipalInProjectRow): ProjectAccess | u
   return { id: row.projectId, slug: row.projectSlug, name: row.projectName, memberRole: row.memberRole }
 }
 
-/** The requested project. A text that is not a slug matches no project, so it needs no check. */
+/** Returns the selection of a project by id or slug. Other texts need no check here, because they match no project. */
 function selectionOf(selector: string | undefined): Selection {
   if (selector === undefined) return { id: null, slug: null }
   return isUuid(selector) ? { id: selector.toLowerCase(), slug: null } : { id: null, slug: selector }

@@ -4,7 +4,9 @@ import { purposes } from './credentials.ts'
 import { backoffMemoryMs, backoffMs, freeFailures } from './rules.ts'
 import { addFailure, blockUntil, blockedUntil, forgetFailures } from './session-store.ts'
 
-/** Delays sign-ins after repeated failures. The state is in the database, so all control planes share it. */
+/**
+ * Delays sign-ins after repeated failures. The failures are counted in the database, so all control planes share them.
+ */
 export interface Backoff {
   /**
    * Checks whether another attempt is allowed.
@@ -13,8 +15,8 @@ export interface Backoff {
   enter(email: string, ip: string): Promise<void>
   failed(email: string, ip: string): Promise<void>
   /**
-   * A success resets the e-mail address but not the IP address; otherwise one valid account could hide many failed
-   * attempts.
+   * Resets the failures of the e-mail address after a success. Those of the IP address remain: otherwise an attacker
+   * with one valid account could hide many failed attempts.
    */
   succeeded(email: string, ip: string): Promise<void>
 }
@@ -43,7 +45,7 @@ export function createBackoff({ db, vault, clock }: Pick<Deps, 'db' | 'vault' | 
     async failed(email, ip) {
       const now = clock.now()
       const forgetBefore = new Date(now.getTime() - backoffMemoryMs)
-      // A fixed order prevents deadlocks between concurrent failures.
+      // Failures lock their rows in a fixed order, which prevents deadlocks between concurrent ones.
       const keys = keysOf(email, ip).sort((a, b) => a.key.compare(b.key))
       await db.tx(async tx => {
         for (const { kind, key } of keys) {

@@ -26,13 +26,13 @@ export const captchaHandlers = (deps: CaptchaDeps): Pick<Handlers<typeof authOpe
   },
 })
 
-/** The hash includes the id, so that equal answers have different hashes in the database. */
+/** The hash of an answer includes the captcha's id, so that equal answers have different hashes in the database. */
 const hashOf = ({ vault }: CaptchaDeps, id: string, answer: string) =>
   vault.hash(purposes.captcha, `${id} ${normaliseAnswer(answer)}`)
 
 /**
- * Spends the captcha, whether the answer is right or wrong. @throws ApiError 400 if the answer is wrong, late or was
- * already given.
+ * Checks an answer and deletes the captcha, whether the answer is right or wrong.
+ * @throws ApiError 400 if the answer is wrong, late, or not the first one for this captcha
  */
 export async function checkCaptcha(
   deps: CaptchaDeps,

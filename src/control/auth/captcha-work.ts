@@ -8,7 +8,10 @@ import { promisify } from 'node:util'
 
 const derive = promisify(pbkdf2)
 
-/** Parameters of the proof of work: about 256 tries of 2.5 ms each on average; a check takes one try. */
+/**
+ * Parameters of the proof of work: a client needs about 256 hashes of 2.5 ms each on average; the check of a proof
+ * needs one.
+ */
 export const captchaWork = { iterations: 5000, bits: 8 } as const
 
 const salt = 'mote-captcha'
@@ -19,7 +22,7 @@ export async function isWorked(id: string, proof: string, bits: number): Promise
   return zeroBits(hash) >= bits
 }
 
-/** Number of leading zero bits. */
+/** Returns the number of leading zero bits. */
 export function zeroBits(hash: Uint8Array): number {
   let count = 0
   for (const byte of hash) {

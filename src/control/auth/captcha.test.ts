@@ -20,7 +20,7 @@ describe('captcha', () => {
       body: { email, password: testPassword, captcha_id, captcha_answer, captcha_proof },
     })
   }
-  /** Answers a text question, like a user of a screen reader. */
+  /** Answers a text captcha, as a user of a screen reader does. */
   async function solved(): Promise<{ id: string; answer: string }> {
     const { body } = await api.call('GET', '/v1/auth/captcha?format=text')
     const id = String(body['captcha_id'])
@@ -62,11 +62,11 @@ describe('captcha', () => {
     for (const proof of ['', 'x', proofs.get(other.id)]) {
       const { id, answer } = await solved()
       const right = proofs.get(id)
-      // One in 256 proofs is right by chance.
+      // A random proof is valid with a probability of 1/256.
       if (await isWorked(id, proof ?? '', captchaWork.bits)) continue
       const reply = await register(id, answer, proof ?? '')
       expect([reply.status, reply.body['details']?.[0]?.field]).toEqual([400, 'captcha_proof'])
-      // Text captchas also allow only one try.
+      // A text captcha, too, allows only one try.
       expect((await register(id, answer, right)).status).toBe(400)
     }
   })
@@ -83,13 +83,13 @@ describe('captcha', () => {
     expect((await register(id, answer)).status).toBe(400)
   })
 
-  it('accepts only one of several concurrent equal answers', async () => {
+  it('accepts only one of several concurrent correct answers', async () => {
     const { id, answer } = await solved()
     const replies = await Promise.all(Array.from({ length: 6 }, () => register(id, answer)))
     expect(replies.filter(reply => reply.status === 200)).toHaveLength(1)
   })
 
-  it('is spent by a wrong answer', async () => {
+  it('is used up by a wrong answer', async () => {
     const { id, answer } = await solved()
     expect((await register(id, 'WRONG')).status).toBe(400)
     expect((await register(id, answer)).status).toBe(400)

@@ -8,9 +8,9 @@ import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
 import { once } from '../../lib/once.ts'
 
 export interface Challenge {
-  /** Data URL: a PNG, or plain text. */
+  /** The captcha as a data URL: a PNG, or plain text. */
   readonly image: string
-  /** The question of a text captcha. */
+  /** The question of a text captcha; absent in a picture. */
   readonly text: string | undefined
   readonly answer: string
 }
@@ -127,7 +127,7 @@ const nouns = [
   'WINTER',
 ] as const
 
-/** A question of two small tasks. The answer is one letter and one number: "L12". */
+/** Returns a question of two small tasks. The answer is one letter and one number: "L12". */
 export function wordChallenge(): Challenge {
   const [place, noun, a, b] = [randomInt(ordinals.length), pick(nouns), randomInt(1, 10), randomInt(1, 10)]
   const first = pick([

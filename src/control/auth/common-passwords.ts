@@ -1,7 +1,8 @@
 /**
- * Passwords that attackers try first: a published list of leaked ones, and a few hundred words in every usual spelling
- * ("P@ssw0rd2024!" is "password"). `@zxcvbn-ts/core` was measured as the alternative: a hostile password of 64 characters
- * kept the event loop busy for 660 ms, one of 128 for 2.4 s, and 4.1.2 accepts "correcthorsebatterystaple".
+ * Checks for passwords that attackers try first: a published list of leaked passwords, and a few hundred words in every
+ * usual spelling ("P@ssw0rd2024!" is "password"). The alternative `@zxcvbn-ts/core` was measured: a hostile password of
+ * 64 characters kept the event loop busy for 660 ms, one of 128 for 2.4 s, and version 4.1.2 accepts
+ * "correcthorsebatterystaple".
  */
 import { createRequire } from 'node:module'
 
@@ -98,7 +99,7 @@ const walks = [
   '!@#$%^&*()',
 ].flatMap(walk => [walk, [...walk].reverse().join('')])
 
-/** Whether a password is commonly used, in any usual spelling. */
+/** Returns whether a password is commonly used, in any usual spelling. */
 export function isCommonPassword(password: string): boolean {
   const folded = password.toLowerCase()
   const trimmed = folded.replace(/^[^a-z]+|(?<![^a-z])[^a-z]+$/g, '')
@@ -119,13 +120,13 @@ export function isCommonPassword(password: string): boolean {
 
 const unleet = (text: string) => [...text].map(char => leet[char] ?? char).join('')
 
-/** Whether the text is a common word twice: "monkeymonkey". */
+/** Returns whether the text is a common word twice: "monkeymonkey". */
 function isTwice(text: string): boolean {
   const half = text.slice(0, text.length / 2)
   return text.length % 2 === 0 && half + half === text && words.has(half)
 }
 
-/** Whether the text repeats one to four characters: "aaaaaaaa", "abcabcabc". */
+/** Returns whether the text repeats one to four characters: "aaaaaaaa", "abcabcabc". */
 function isRepetition(text: string): boolean {
   return [1, 2, 3, 4].some(size => {
     const unit = text.slice(0, size)
@@ -134,8 +135,8 @@ function isRepetition(text: string): boolean {
 }
 
 /**
- * Whether the text consists of runs of three or more along the walks (and single digits): "12345678", "qwerty123",
- * "abc123456".
+ * Returns whether the text consists of runs of three or more characters along a keyboard row, a keyboard diagonal, the
+ * alphabet or the digits (and of single digits): "12345678", "qwerty123", "abc123456".
  */
 function isMadeOfWalks(text: string): boolean {
   let rest = text

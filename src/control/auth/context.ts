@@ -23,13 +23,13 @@ export function createAuthContext(deps: Deps): AuthContext {
   }
 }
 
-/** Origin of a call, as passed to every handler. */
+/** Origin of a request, as each handler gets it. */
 export interface Origin {
   readonly ip: string
   readonly requestId: string
 }
 
-/** Returns the audit actor of a request without a credential (yet). */
+/** Returns the audit actor of a request that has no credential, such as a sign-in. */
 export const actorAt = (origin: Origin, userId: string | undefined, sessionId?: string): AuditActor => ({
   userId: userId ?? unknownAccount,
   projectId: undefined,

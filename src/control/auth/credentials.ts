@@ -5,7 +5,7 @@ export const patPrefix = 'svc_pat_'
 export const refreshPrefix = 'svc_rt_'
 export const linkPrefix = 'svc_link_'
 
-/** 256 random bits in base64url: 43 characters. */
+/** Returns 256 random bits in base64url: 43 characters. */
 const secret = () => randomBytes(32).toString('base64url')
 
 export const newPat = () => patPrefix + secret()
@@ -29,5 +29,7 @@ export const purposes = {
 
 const credentialPattern = /^svc_(?:pat|rt)_[A-Za-z0-9_-]{43}$/
 
-/** Whether the text has the form of an issued credential. Saves the hash and the query for other texts. */
+/**
+ * Returns whether the text has the form of an issued credential. For other texts, the hash and the query are skipped.
+ */
 export const looksIssued = (token: string, prefix: string) => token.startsWith(prefix) && credentialPattern.test(token)

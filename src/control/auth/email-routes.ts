@@ -43,7 +43,8 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
           throw uniqueViolation(cause, 'account_email') ? emailTaken(cause) : cause
         })
         if (before === undefined) throw deadLink()
-        // Links mailed to the previous address would still give access to the account.
+        // The account's other links are deleted: those mailed to the previous address would still give access to the
+        // account.
         await dropLinks(tx, link.accountId)
         audit(
           { ...about, action: 'auth.email_changed', details: { from: before, to: link.email } },

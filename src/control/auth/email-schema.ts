@@ -83,7 +83,7 @@ export const emailOperations = operations({
     description:
       'Mails a link, valid for one hour, for `POST /v1/auth/password/reset`, if the address has an account. The response is the same if it has none. At most one link a minute is sent to an address.',
     ...open,
-    proof: 'none: the link goes to the address',
+    proof: 'none: the link is mailed to the address',
     body: resource(
       'ForgotPasswordRequest',
       { email: email({ description: 'Address of the account.' }) },

@@ -1,4 +1,7 @@
-/** Ownership of an e-mail address is proved by opening a mailed link: verification, reset, change, invitations. */
+/**
+ * Ownership of an e-mail address is proved by opening a mailed link: for verification, password resets, changes of the
+ * address, and invitations.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   accept,
@@ -20,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** Every queued mail, oldest first. */
+/** Returns every queued mail, oldest first. */
 async function sent(): Promise<readonly Mail[]> {
   mails = []
   const sweep = outgoingMails(api.deps, async mail => void mails.push(mail))
@@ -34,7 +37,7 @@ const post = (path: string, body: object, token?: string) =>
 const me = async (token: string) => (await api.call('GET', '/v1/auth/me', { token })).body
 const verify = (token: string) => post('/v1/auth/email/verify', { token })
 
-describe('verification', () => {
+describe('the verification of an e-mail address', () => {
   it('accepts only the secret of the mailed link, once', async () => {
     await sent()
     const person = await api.person()
@@ -50,7 +53,7 @@ describe('verification', () => {
     expect((await post('/v1/auth/email/verification', {}, person.token)).status).toBe(409)
   })
 
-  it('is sent again on demand, at most once a minute, and invalidates older links', async () => {
+  it('has a link that is sent again on demand, at most once a minute, which invalidates older links', async () => {
     const person = await api.person()
     const first = tokenIn(to(await sent(), person.email)[0])
     expect((await post('/v1/auth/email/verification', {}, person.token)).body).toEqual({ status: 'sent_a_moment_ago' })
@@ -73,14 +76,14 @@ describe('a forgotten password', () => {
     const answers = [
       await post('/v1/auth/password/forgot', { email }),
       await post('/v1/auth/password/forgot', { email: 'nobody@example.org' }),
-      // Less than a minute later, no new link is sent.
+      // A second request within a minute sends no further link.
       await post('/v1/auth/password/forgot', { email }),
     ]
     for (const { status, body } of answers) expect([status, body]).toEqual([200, { status: 'accepted' }])
     expect((await sent()).map(mail => mail.to)).toEqual([email])
   })
 
-  it('is reset with the link, which ends sessions, verifies the e-mail address and is spent', async () => {
+  it('is reset with the mailed link, which ends sessions, verifies the e-mail address and cannot be used again', async () => {
     const person = await api.person()
     await post('/v1/auth/password/forgot', { email: person.email })
     const all = to(await sent(), person.email)
@@ -92,11 +95,11 @@ describe('a forgotten password', () => {
     expect((await api.call('GET', '/v1/auth/me', { token: person.token })).status).toBe(401)
     const login = await post('/v1/auth/login', { email: person.email, password: newPassword })
     expect(login.body['user']).toMatchObject({ email_verified: true })
-    // The earlier verification link is no longer valid.
+    // The password reset has invalidated the earlier verification link.
     expect((await verify(tokenIn(all[0]))).status).toBe(400)
   })
 
-  it('cannot be reset with a link from before a password change', async () => {
+  it('cannot be reset with a link that was mailed before a password change', async () => {
     const person = await api.person()
     await post('/v1/auth/password/forgot', { email: person.email })
     const token = tokenIn(to(await sent(), person.email).at(-1))
@@ -131,7 +134,7 @@ describe('a change of the e-mail address', () => {
     expect((await post('/v1/auth/login', { email: person.email, password: testPassword })).status).toBe(401)
   })
 
-  it('to an address of another account is refused on confirmation', async () => {
+  it('is refused on confirmation if the new address belongs to another account', async () => {
     const [person, other] = [await api.person(), await api.person()]
     await sent()
     await post('/v1/auth/email', { email: other.email }, person.token)
@@ -155,7 +158,7 @@ describe('an invitation', () => {
   const projectsOf = async (token: string) =>
     ((await api.call('GET', '/v1/projects', { token })).body as never as unknown[]).length
 
-  it('is not accepted by registering the invited address without verifying it', async () => {
+  it('cannot be accepted by an account that was registered with the invited address but has not verified it', async () => {
     const owner = await api.person()
     const invitation = await invite(owner, 'ceo@example.org')
     const squatter = await api.person('ceo@example.org')
@@ -163,7 +166,7 @@ describe('an invitation', () => {
     for (const body of [{}, { secret: 'x' }, { secret: '' }])
       expect((await post(`/v1/invitations/${invitation.id}/accept`, body, squatter.token)).status).toBe(404)
     expect(await projectsOf(squatter.token)).toBe(1)
-    // Only verifying the e-mail address grants access.
+    // Once the e-mail address is verified, the account sees the invitation and can accept it.
     const token = tokenIn(to(await sent(), squatter.email).find(mail => mail.subject.startsWith('Confirm')))
     expect((await verify(token)).status).toBe(200)
     expect((await api.call('GET', '/v1/invitations', { token: squatter.token })).body).toHaveLength(1)
@@ -193,8 +196,8 @@ describe('an invitation', () => {
   })
 })
 
-describe('without a mail server', () => {
-  it('an operator can print the link', async () => {
+describe('an installation without a mail server', () => {
+  it('lets an operator print the links that would be mailed', async () => {
     await using quiet = await startIdentity()
     const { db, vault } = quiet.deps
     const person = await quiet.person()

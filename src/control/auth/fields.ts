@@ -34,7 +34,7 @@ export const code = (options: Options = {}) =>
     ...options,
   })
 
-/** The fragment of a mailed link, after the `#`. */
+/** The token in a mailed link: the part after the `#`. */
 export const linkToken = () =>
   text({
     maxLength: 200,
@@ -42,7 +42,10 @@ export const linkToken = () =>
     examples: ['svc_link_Jt3vQ0mC8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc'],
   })
 
-/** Proof for step-up.ts: either member, or neither within ten minutes after a sign-in. */
+/**
+ * Schema of the proof for step-up.ts: the password or a code. In a session that began within the last ten minutes, both
+ * may be absent.
+ */
 export const proof = () => ({
   password: maybe(
     password({

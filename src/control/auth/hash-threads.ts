@@ -15,15 +15,15 @@ const idleMs = seconds(30)
 
 let shared: ReturnType<typeof hashThreads> | undefined
 
-/** Computes a job in a thread of this process, which all control planes in it share. */
+/** Hashes or verifies a password in a thread of this process. All control planes in the process share these threads. */
 export function hashInThread(job: HashJob): Promise<string | boolean> {
   shared ??= hashThreads()
   return shared(job)
 }
 
 /**
- * Returns a function that computes jobs in threads, which are started on demand and handle one job at a time. The
- * caller limits their number. They do not keep the process alive.
+ * Returns a function that hashes or verifies passwords in threads. Threads are started on demand, handle one job at a
+ * time, and do not keep the process alive. The caller limits their number.
  */
 export function hashThreads(): (job: HashJob) => Promise<string | boolean> {
   const idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
@@ -54,7 +54,7 @@ export function hashThreads(): (job: HashJob) => Promise<string | boolean> {
     worker.postMessage(job, [])
     let result: HashResult
     try {
-      // `once` also rejects on an `error` event.
+      // `once` also rejects when the thread emits `error`.
       ;[result] = await once(worker, 'message', { signal: gone.signal })
     } catch (cause) {
       void worker.terminate()

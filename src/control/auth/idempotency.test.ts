@@ -20,7 +20,7 @@ describeEachPostgres('idempotency keys', which => {
     api.call('POST', '/v1/auth/tokens', { token, body: { name }, headers: { 'idempotency-key': key } })
   const countTokens = async () => (await api.call('GET', '/v1/auth/tokens', { token: person.token })).body['length']
 
-  it('have one effect for repeated and concurrent requests', async () => {
+  it('have a single effect for repeated and for concurrent requests', async () => {
     const before = await countTokens()
     const replies = await Promise.all(Array.from({ length: 60 }, (_, i) => create(`key-${i % 20}`)))
     expect(await countTokens()).toBe(before + 20)
@@ -32,7 +32,7 @@ describeEachPostgres('idempotency keys', which => {
     }
   })
 
-  it('are refused for a different request, and are separate for each user', async () => {
+  it('are refused with 409 for a different request, and do not collide with the same keys of other users', async () => {
     const first = await create('mine')
     const other = await create('mine', 'another name')
     expect([other.status, other.body['code']]).toEqual([409, 'idempotency_key_reused'])
@@ -42,7 +42,7 @@ describeEachPostgres('idempotency keys', which => {
     expect(theirs.body['token']).not.toBe(first.body['token'])
   })
 
-  it('can be reused after a failure', async () => {
+  it('can be used again after the first request has failed', async () => {
     expect((await create('retry', 'x'.repeat(101))).status).toBe(400)
     const body = { name: 'x', project: 'no-such-project' }
     const headers = { 'idempotency-key': 'retry' }
@@ -50,7 +50,7 @@ describeEachPostgres('idempotency keys', which => {
     expect((await create('retry')).status).toBe(200)
   })
 
-  it('expire after 24 hours, with and without the sweep', async () => {
+  it('expire after 24 hours, even before the sweep deletes them', async () => {
     const first = await create('old')
     api.clock.advance(hours(24) - 60_000)
     const fresh = await api.login(person.email)

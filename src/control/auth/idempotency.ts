@@ -9,7 +9,7 @@ import type { IdempotencyStore } from '../http/ports.ts'
 
 export const idempotencyLifeMs = hours(24)
 
-// Replaces an expired key that the sweep has not deleted yet.
+// Also replaces an expired key that the sweep has not deleted yet.
 const claimKey = statement<{ key: string }>(
   'idempotency.claim',
   `INSERT INTO idempotency_key AS k (account_id, key, fingerprint, created_at) VALUES ($1, $2, $3, $4)
@@ -30,8 +30,8 @@ export const answerPurpose = 'idempotency-answer'
 const fingerprintPurpose = 'idempotency-fingerprint'
 
 /**
- * Implements the HTTP layer's interface. Fingerprints cover bodies that may contain a password, so only a keyed hash of
- * them is stored.
+ * Implements the HTTP layer's interface for idempotency keys. The fingerprint of a request covers its body, which may
+ * contain a password, so only a keyed hash of the fingerprint is stored.
  */
 export function createIdempotencyStore({ vault, clock }: Pick<Deps, 'vault' | 'clock'>): IdempotencyStore {
   return {

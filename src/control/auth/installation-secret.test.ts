@@ -30,18 +30,18 @@ beforeEach(async () => {
 })
 
 describe('a new database', () => {
-  test('is bound to the first secret and refuses every other one', async () => {
+  test('accepts only the secret of the first start', async () => {
     await check(old)
     await check(old)
     await expect(check(other)).rejects.toThrow(refusal)
   })
-  test('is bound to one secret when control planes start at the same time', async () => {
+  test('accepts only one secret when control planes with different secrets start at the same time', async () => {
     const outcomes = await Promise.allSettled([old, other, old, other].map(secret => check(secret)))
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
   })
 })
 
-test('a new secret is accepted in front of the oldest one, but not instead of it', async () => {
+test('a new secret is accepted only in addition to the oldest one, and only if it comes first', async () => {
   await check(old)
   await check(fresh, old)
   await expect(check(fresh)).rejects.toThrow(refusal)
@@ -49,20 +49,20 @@ test('a new secret is accepted in front of the oldest one, but not instead of it
 })
 
 describe('a database from a release that recorded no secret', () => {
-  test('is checked by decrypting stored values', async () => {
+  test('accepts only a secret that decrypts stored values', async () => {
     await seal(createVault([old]), 'a')
     await expect(check(other)).rejects.toThrow(refusal)
     await check(old)
     await expect(check(other)).rejects.toThrow(refusal)
   })
-  test('may contain rows that an earlier secret encrypted', async () => {
+  test('accepts its secret even if other rows were encrypted with an earlier secret', async () => {
     await seal(createVault([other]), 'a')
     await seal(createVault([old]), 'b')
     await check(old)
   })
 })
 
-test('if a lost secret is abandoned, the database is bound to the secret of the next start', async () => {
+test('after an operator gives up a lost secret, the database accepts only the secret of the next start', async () => {
   await seal(createVault([old]), 'a')
   await check(old)
   await database.db.run(sql.accept)
@@ -70,6 +70,6 @@ test('if a lost secret is abandoned, the database is bound to the secret of the 
   await expect(check(old)).rejects.toThrow(refusal)
 })
 
-test('purposes need no quoting in SQL', () => {
+test('the names of encryption purposes contain no characters that SQL text must escape', () => {
   for (const { purpose } of sealedColumns) expect(purpose).toMatch(/^[a-z_.-]+$/i)
 })

@@ -17,7 +17,7 @@ const record = statement(
    ON CONFLICT (singleton) DO UPDATE SET fingerprint = excluded.fingerprint WHERE installation_secret.fingerprint IS NULL`,
 )
 
-/** A sample of encrypted values of every kind. */
+/** Reads up to five encrypted values of each kind. */
 const samples = statement<{ purpose: string; box: Buffer }>(
   'installation_secret.samples',
   sealedColumns
@@ -33,21 +33,21 @@ const samples = statement<{ purpose: string; box: Buffer }>(
  * @throws Error if another secret is configured
  */
 export async function checkInstallationSecret(db: Db, vault: Vault): Promise<void> {
-  // Hashes use the oldest secret, so the fingerprint survives a rotation.
+  // The vault hashes with the oldest secret, so the fingerprint stays the same when secrets are rotated.
   const fingerprint = vault.hash('installation', 'mote')
   let [recorded] = await db.rows(read)
-  // Data of a release that did not record a fingerprint.
+  // The database comes from a release that recorded no fingerprint, so the secret is checked with stored values.
   if (recorded === undefined && !(await opensSome(db, vault))) throw otherSecret()
   if (!recorded?.fingerprint) {
     await db.run(record, [fingerprint])
-    recorded = await db.one(read) // another control plane may have been first
+    recorded = await db.one(read) // another control plane may have recorded its fingerprint first
   }
   if (!recorded.fingerprint?.equals(fingerprint)) throw otherSecret()
 }
 
 /**
- * Whether the vault can decrypt any sample; true if there is none. Rows of an earlier secret that were not encrypted
- * again do not matter.
+ * Returns whether the vault can decrypt at least one sample; true if there is none. Other rows may still be encrypted
+ * with an earlier secret.
  */
 async function opensSome(db: Db, vault: Vault): Promise<boolean> {
   const sealed = await db.rows(samples)

@@ -45,7 +45,7 @@ describe('session tokens', () => {
     expect(tokensOf(first).verify(token)).toBeUndefined()
   })
 
-  it('are cached byte for byte, but their times are checked on each use', () => {
+  it('are cached by all their bytes, but their times are checked on each use', () => {
     const tokens = tokensOf(first)
     const token = tokens.sign(claims)
     const early = forged({ ...good(), iat: nowSeconds() + 60, exp: nowSeconds() + 7200 })
@@ -71,7 +71,7 @@ describe('session tokens', () => {
     expect(tokensOf(first).verify(tokensOf(second, first).sign(claims))).toBeUndefined()
   })
 
-  it('are accepted with the contents of an issued token', () => {
+  it('are accepted if a test signs the contents of an issued token', () => {
     expect(tokensOf(first).verify(forged(good()))).toMatchObject(claims)
   })
 
@@ -102,7 +102,7 @@ describe('session tokens', () => {
     expect(tokensOf(first).verify(forged(good(), header))).toBeUndefined()
   })
 
-  it.each(['', '.', '..', 'x', 'a.b', 'a.b.c', 'svc_rt_x', '😀'])('do not include the text %j', text => {
+  it.each(['', '.', '..', 'x', 'a.b', 'a.b.c', 'svc_rt_x', '😀'])('are refused if the text is %j', text => {
     expect(tokensOf(first).verify(text)).toBeUndefined()
   })
 

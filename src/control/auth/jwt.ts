@@ -21,9 +21,9 @@ export interface VerifiedClaims extends SessionClaims {
 }
 
 export interface SessionTokens {
-  /** Issues a token that is valid for `ttlSeconds`. @param claims of the session */
+  /** Issues a session token that is valid for `ttlSeconds`. @param claims of the session */
   sign(claims: SessionClaims): string
-  /** Returns the claims of a currently valid token, else undefined. */
+  /** Returns the claims of a session token; undefined unless its signature and its times are valid. */
   verify(token: string): VerifiedClaims | undefined
 }
 
@@ -34,7 +34,8 @@ const type = 'session'
 const leewaySeconds = 5
 
 /**
- * Maximum number of cached tokens whose signature is verified, by the hash of the whole token; about 300 bytes each.
+ * Maximum number of cached tokens with a verified signature. The key is a hash of the whole token; each entry needs
+ * about 300 bytes.
  */
 const mostKnown = 10_000
 
@@ -49,7 +50,7 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
   const verifiers = new Map(
     keys.map(({ key }, i) => [
       headerOf(signers[i]?.({}) ?? ''),
-      // Times are checked below with our clock.
+      // `verify` checks the token's times below, with the clock of the control plane.
       createVerifier({ key, algorithms: ['HS256'], allowedIss: issuer, allowedAud: audience, ignoreExpiration: true }),
     ]),
   )
@@ -70,7 +71,8 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
       })
     },
     verify(token) {
-      // A token with the same bytes has the same valid signature; only its times must be checked again.
+      // The signature of a cached token was verified earlier for the same bytes; only the token's times must be checked
+      // again.
       const key = hash('sha256', token, 'base64')
       const signed = known.get(key) ?? signedBy(verifiers.get(headerOf(token)), token)
       if (!signed) return undefined
@@ -83,7 +85,7 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
 
 interface Signed {
   readonly claims: VerifiedClaims
-  /** Seconds since 1970. */
+  /** Time in seconds since 1970. */
   readonly iat: number
   readonly exp: number
 }

@@ -10,8 +10,8 @@ export interface Link {
   readonly epoch: number
 }
 
-// The same statement serves e-mail addresses with and without an account. A link that is younger than a minute is not
-// replaced, so that an inbox cannot be flooded.
+// One statement serves e-mail addresses with and without an account, so both cause the same work. A link that is
+// younger than a minute is not replaced, so that an inbox cannot be flooded.
 const put = statement<{ accountId: string; email: string; current: string }>(
   'auth.putLink',
   `INSERT INTO email_link AS l (account_id, purpose, hash, email, epoch, created_at, expires_at)
@@ -47,29 +47,29 @@ const changeEmail = statement<{ before: string }>(
 export interface NewLink {
   readonly purpose: LinkPurpose
   readonly hash: Buffer
-  /** With `change`: the new e-mail address of the account. */
+  /** The new e-mail address of the account, for the purpose `change`. */
   readonly email: string | null
   readonly now: Date
   readonly expiresAt: Date
-  /** An existing link is replaced only if it was created before this time. */
+  /** An existing link is replaced only if it was created before `olderThan`. */
   readonly olderThan: Date
 }
 
 /**
  * Creates a link.
  * @param of e-mail address of the account
- * @returns undefined if there is no account, or its last link is too recent
+ * @returns undefined if there is no account, or its last link was created after `olderThan`
  */
 export const putLink = (tx: Tx, of: string, l: NewLink) =>
   tx.maybe(put, [of, l.purpose, l.hash, l.email, l.now, l.expiresAt, l.olderThan])
-/** Replaces the secret of a requested link. Returns undefined if there is no such link. */
+/** Replaces the secret of an existing link. Returns undefined if the account has no such link. */
 export const renewLink = (tx: Tx, of: string, l: NewLink) =>
   tx.maybe(renew, [of, l.purpose, l.hash, l.now, l.expiresAt])
 export const linkByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(find, [hash, now])
-/** Deletes the link and returns it; undefined if it was used in the meantime. */
+/** Deletes the link and returns it; undefined if another request has used it in the meantime. */
 export const takeLink = (tx: Tx, hash: Buffer, now: Date) => tx.maybe(take, [hash, now])
 export const dropLinks = (tx: Tx, accountId: string) => tx.run(dropAll, [accountId])
-/** Marks the e-mail address as verified. Returns false if the account now has a different one. */
+/** Marks the account's e-mail address as verified. Returns false if the account now has a different address. */
 export const markVerified = async (tx: Tx, accountId: string, email: string, now: Date) =>
   (await tx.run(verify, [accountId, email, now])) === 1
 /**

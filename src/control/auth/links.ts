@@ -80,8 +80,8 @@ export async function mailLink(
 }
 
 /**
- * Creates a link for an operator to give to a user who cannot receive mail. The operator has access to the database and
- * must verify the user's identity.
+ * Creates a link that an operator gives to a user who cannot receive mail. The operator must verify the user's
+ * identity.
  * @throws Error with the reason and the next step
  */
 export async function printLink(
@@ -109,11 +109,11 @@ export async function printLink(
   })
 }
 
-/** Returns the hash that the link is stored under. @throws ApiError 400 if the text is not the token of a link */
+/** Returns the hash under which a link is stored. @throws ApiError 400 if the text is not the token of a link */
 export function linkHash({ vault }: Pick<Deps, 'vault'>, token: string): Buffer {
   if (!token.startsWith(linkPrefix)) throw deadLink()
   return hashOfLink(vault, token)
 }
 
-/** One error for an unknown, expired or used link. */
+/** The same error for an unknown, an expired and a used link. */
 export const deadLink = () => invalidField('token', 'is not valid any more; ask for a new link')

@@ -16,10 +16,10 @@ export interface NewPerson {
   readonly lastName: string | null
 }
 
-/** Adds one audit row. */
+/** Adds one audit row for the new account. */
 type Audit = (note: AuditNote, actor: { readonly userId: string; readonly projectId?: string }) => void
 
-/** Returns the id of the account, or undefined if the e-mail address has one already. */
+/** Returns the id of the new account; undefined if an account with the e-mail address exists. */
 export async function addAccount(tx: Tx, person: NewPerson, plan: string, audit: Audit): Promise<string | undefined> {
   const id = newId()
   if (!(await store.createAccount(tx, { id, ...person }))) return undefined

@@ -1,6 +1,6 @@
 /**
- * Speculative reads: their statements are sent with the authentication query. Tests the cases in which the presumption
- * is wrong.
+ * Speculative reads: the statement of a read is sent together with the authentication query, for the caller and project
+ * that the last request with this credential had. Tests the cases in which the caller or project has changed since.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
@@ -32,7 +32,7 @@ const testFeature = ({ db }: Pick<Deps, 'db'>) =>
     },
   })
 
-/** Statements in the order they were sent, with `|` at the end of each tick of the event loop. */
+/** Returns the statements in the order they were sent, with `|` at the end of each tick of the event loop. */
 function sentBy(deps: Deps): string[] {
   const sent: string[] = []
   for (const way of ['one', 'maybe', 'rows', 'run'] as const) {
@@ -59,7 +59,7 @@ afterAll(async () => api[Symbol.asyncDispose]())
 const run = (name: string, text: string, params: readonly Param[]) =>
   api.deps.db.run(statement(`test.${name}`, text), params)
 
-/** Sends a request and returns the statements that it sent. */
+/** Sends a request. Returns the response, and the statements that the server sent for it. */
 async function ask(token: string) {
   sent.length = 0
   const { status, body } = await api.call('GET', '/v1/test/row', { token })
@@ -78,13 +78,13 @@ describe('a speculative read', () => {
   it.each([
     ['session', 'auth.bySessionInProject', async (person: Person) => person.token],
     ['access token', 'auth.byPatInProject', patOf],
-  ])('with a known %s sends both statements in one tick', async (_what, who, tokenOf) => {
+  ])('with a known %s is sent together with the authentication query, in one tick', async (_what, who, tokenOf) => {
     const token = await tokenOf(await api.person())
     expect(await ask(token)).toMatchObject({ status: 200, sent: apart(who) })
     for (let n = 0; n < 3; n++) expect(await ask(token)).toMatchObject({ status: 200, sent: together(who) })
   })
 
-  it('of account data, outside of a project, takes one round trip', async () => {
+  it('of account data takes one round trip', async () => {
     const { token } = await api.person()
     for (const trips of [2, 1]) {
       sent.length = 0
@@ -93,7 +93,7 @@ describe('a speculative read', () => {
     }
   })
 
-  it('starts only for a project that was used with the credential before', async () => {
+  it('is sent only for a project that was used with the credential before', async () => {
     const person = await api.person()
     const { body: other } = await api.call('POST', '/v1/projects', { token: person.token, body: { name: 'Other' } })
     const named = (project: string) =>
@@ -111,7 +111,7 @@ describe('a speculative read', () => {
   })
 })
 
-/** Revocations and changes of rights, each with the status of the next request. */
+/** Changes that revoke a credential or a right, each with the status of the next request. */
 const changes: readonly (readonly [string, number, 'session' | 'pat', (person: Person) => Promise<unknown>])[] = [
   [
     'the session ended',
@@ -163,8 +163,8 @@ const changes: readonly (readonly [string, number, 'session' | 'pat', (person: P
   ],
 ]
 
-describe('the next request after', () => {
-  it.each(changes)('%s gets %i, although its row was already read', async (_what, status, kind, change) => {
+describe('a request after a change of its caller', () => {
+  it.each(changes)('(%s) gets %i and no row from the speculative read', async (_what, status, kind, change) => {
     const person = await api.person()
     const token = kind === 'pat' ? await patOf(person) : person.token
     const name = String((await ask(token)).body['name'])
@@ -179,7 +179,7 @@ describe('the next request after', () => {
     expect(later.sent, 'the caller is no longer presumed').not.toContain('test.row')
   })
 
-  it('the default project changed returns the new one', async () => {
+  it('returns data of the new default project', async () => {
     const person = await api.person()
     const { body: other } = await api.call('POST', '/v1/projects', { token: person.token, body: { name: 'Moved to' } })
     await ask(person.token)
@@ -190,14 +190,14 @@ describe('the next request after', () => {
     expect((await ask(person.token)).sent).toBe(together('auth.bySessionInProject'))
   })
 
-  it('the e-mail address changed returns the new one', async () => {
+  it('returns the new e-mail address', async () => {
     const person = await api.person()
     await ask(person.token)
     await run('email', `UPDATE account SET email = 'new-' || email WHERE id = $1`, [person.id])
     expect((await ask(person.token)).body).toMatchObject({ email: `new-${person.email}` })
   })
 
-  it('a revocation is refused, among many concurrent requests', async () => {
+  it('is refused after a revocation, even among many concurrent requests', async () => {
     const person = await api.person()
     const token = await patOf(person)
     await ask(token)
@@ -220,7 +220,7 @@ describe('the next request after', () => {
   })
 })
 
-it('a used-up rate limit sends only the authentication query, and then no query at all', async () => {
+it('a request beyond the rate limit sends only the authentication query, and later requests send no query', async () => {
   const other = await start({ MOTE_RATE_TENANT: '2' })
   try {
     const { token } = await other.person()

@@ -8,7 +8,7 @@ import { lowerOwnPriority } from '../../lib/low-priority.ts'
 import type { HashJob, HashResult } from './hash-threads.ts'
 
 /**
- * Niceness of the thread. With busy neighbors it gets a tenth of a core: a sign-in then takes 0.1 s instead of 0.01 s,
+ * Niceness of the thread. On a busy machine it gets a tenth of a core: a sign-in then takes 0.1 s instead of 0.01 s,
  * but is never starved.
  */
 const niceness = 10

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { type HashJob, hashThreads } from './hash-threads.ts'
 import { createPasswordHasher } from './passwords.ts'
 
-it('verifies only the password that was hashed', async () => {
+it('the password hasher verifies only the password that was hashed', async () => {
   const passwords = createPasswordHasher()
   const stored = await passwords.hash('correct staple 7 horses')
   expect(stored).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -12,7 +12,7 @@ it('verifies only the password that was hashed', async () => {
   expect(await passwords.verify('correct staple 7 horses', undefined)).toBe(false)
 })
 
-it('computes several hashes concurrently', async () => {
+it('the password hasher computes several hashes concurrently', async () => {
   const passwords = createPasswordHasher({ concurrency: 2 })
   const words = Array.from({ length: 6 }, (_, i) => `a long password ${i}`)
   const stored = await Promise.all(words.map(word => passwords.hash(word)))
@@ -20,7 +20,7 @@ it('computes several hashes concurrently', async () => {
   expect((await Promise.all(checks)).map(Number).join('')).toMatch(/^1(0{6}1){5}$/)
 })
 
-it('does the same work for a missing account as for a wrong password', async () => {
+it('the password hasher does the same work for a missing account as for a wrong password', async () => {
   const jobs: HashJob[] = []
   const threads = hashThreads()
   const passwords = createPasswordHasher({
@@ -30,7 +30,7 @@ it('does the same work for a missing account as for a wrong password', async () 
     },
   })
   const stored = await passwords.hash('correct staple 7 horses')
-  await passwords.verify('', undefined) // Computes the dummy hash once.
+  await passwords.verify('', undefined) // Computes the hash for missing accounts, which is cached.
   const work = async (of: string | undefined) => {
     jobs.length = 0
     expect(await passwords.verify('wrong wrong', of)).toBe(false)
@@ -41,20 +41,20 @@ it('does the same work for a missing account as for a wrong password', async () 
   expect(jobs).toMatchObject([{ kind: 'verify' }])
 })
 
-it('continues after an invalid hash', async () => {
+it('the password hasher continues after an invalid hash', async () => {
   const passwords = createPasswordHasher({ concurrency: 1 })
   await expect(passwords.verify('x', 'not a hash')).rejects.toThrow()
   expect(await passwords.verify('x', await passwords.hash('x'))).toBe(true)
 })
 
-it('refuses when too many requests wait', async () => {
+it('the password hasher refuses a request when its queue is full', async () => {
   const passwords = createPasswordHasher({ concurrency: 1, queue: 2 })
   const tries = await Promise.allSettled(Array.from({ length: 5 }, () => passwords.hash('x')))
   expect(tries.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])
 })
 
-it.runIf(process.platform === 'linux')('computes in a thread of lower priority', async () => {
-  /** Field 19 of proc_pid_stat(5), counted after the name, which may contain spaces. */
+it.runIf(process.platform === 'linux')('the password hasher computes in a thread of lower priority', async () => {
+  /** Returns the nice value: field 19 of proc_pid_stat(5), counted after the name, which may contain spaces. */
   const niceness = (tid: string) =>
     Number(readFileSync(`/proc/self/task/${tid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16])
   const passwords = createPasswordHasher({ concurrency: 1 })

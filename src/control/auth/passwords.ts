@@ -11,8 +11,9 @@ export interface PasswordHasher {
   /** Hashes a password. @throws ApiError `unavailable` with Retry-After if too many requests wait already. */
   hash(password: string): Promise<string>
   /**
-   * Verifies a password. Without `stored` (no such account) it takes as long as a wrong password and returns false.
-   * Throws like `hash`.
+   * Verifies a password. Without `stored` (the account does not exist) it takes as long as for a wrong password and
+   * returns false.
+   * @throws ApiError like `hash`
    */
   verify(password: string, stored: string | undefined): Promise<boolean>
 }
@@ -21,11 +22,14 @@ export interface PasswordHasher {
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
 export interface PasswordHasherOptions {
-  /** Concurrent hashes. The default leaves one core to everything else. */
+  /** Number of concurrent hashes. The default leaves one core to the rest of the process. */
   readonly concurrency?: number
-  /** Maximum queue length; at 10 ms each the last one waits about a second per core. */
+  /**
+   * Maximum length of the queue. A hash takes 10 ms, so with the default of 100 the last request waits about a second
+   * on one core.
+   */
   readonly queue?: number
-  /** Computes the jobs. Default: threads; tests replace it to inspect the jobs. */
+  /** Hashes or verifies a password. Default: in threads. Tests replace it to inspect the jobs. */
   readonly compute?: (job: HashJob) => Promise<string | boolean>
 }
 
@@ -38,7 +42,8 @@ export function createPasswordHasher(options: PasswordHasherOptions = {}): Passw
     hash: password => gate(() => hash(password)),
     verify: (password, stored) =>
       gate(async () => {
-        // Same parameters, same work: timing does not reveal which e-mail addresses are registered.
+        // A missing account costs the same work as a wrong password, so timing does not reveal which e-mail addresses
+        // are registered.
         dummy ??= hash('no account has this password')
         const matches = await compute({ kind: 'verify', password, stored: stored ?? (await dummy) })
         return matches === true && stored !== undefined
@@ -46,7 +51,10 @@ export function createPasswordHasher(options: PasswordHasherOptions = {}): Passw
   }
 }
 
-/** Limits concurrency to `permits` with a queue of at most `queue`, first come, first served. */
+/**
+ * Returns a function that runs at most `permits` jobs at once and queues at most `queue` more, first come, first
+ * served.
+ */
 export function createGate(permits: number, queue: number) {
   const waiting: (() => void)[] = []
   let free = permits

@@ -22,7 +22,8 @@ const list = statement<PatRow>(
   'auth.listPats',
   `SELECT ${columns} FROM pat t WHERE t.account_id = $1 AND ($2::uuid IS NULL OR t.project_id = $2) ORDER BY t.id DESC`,
 )
-// Two statements: a count within the locking statement would use a snapshot from before the lock was acquired.
+// Locking and counting are two statements: a count within the locking statement would use a snapshot from before the
+// lock was acquired.
 const lockAccount = statement('auth.lockForPat', `SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE`)
 const count = statement<{ tokens: number }>(
   'auth.countPats',
@@ -40,7 +41,7 @@ const remove = statement<{ name: string }>(
 
 export const patsOf = (sql: Sql, accountId: string, boundProjectId: string | null) =>
   sql.rows(list, [accountId, boundProjectId])
-/** Returns the number of tokens and locks the account, so that a limit checked against it holds. */
+/** Locks the account and returns the number of its tokens. The number cannot change until the transaction ends. */
 export async function countPatsLocked(tx: Tx, accountId: string): Promise<number> {
   await tx.run(lockAccount, [accountId])
   return (await tx.one(count, [accountId])).tokens

@@ -4,19 +4,22 @@ import type { Clock } from '../../lib/clock.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { recordPatUse } from './access-store.ts'
 
-/** Records `last_used_at` of tokens without a write per request: collects uses in memory and writes batches. */
+/**
+ * Records `last_used_at` of tokens without a write for each request: collects the uses in memory and writes them in
+ * batches.
+ */
 export interface PatUse {
   note(patId: string): void
   stop(): Promise<void>
 }
 
 const flushEveryMs = seconds(5)
-/** Minimum interval between writes for one token. */
+/** Minimum interval between two writes of `last_used_at` for one token. */
 const oncePerMs = minutes(1)
 
 export function trackPatUse(deps: { db: Db; clock: Clock; log: Logger }): PatUse {
   const pending = new Map<string, Date>()
-  // Holds the tokens used within the last minute; each flush drops older entries.
+  // Tokens whose use was written within the last minute; each flush drops older entries.
   const written = new Map<string, number>()
   let flushing = Promise.resolve()
 

@@ -21,7 +21,7 @@ it('a user can set, keep and remove a profile picture', async () => {
 })
 
 it.each(['http://pictures.example.com/me.png', 'javascript:alert(1)', 'me.png', 'https://user:pw@example.com/me.png'])(
-  'refuses %s as a picture',
+  'the URL %s of a profile picture is refused',
   async avatar_url =>
     expect(await change({ avatar_url })).toMatchObject({ status: 400, body: { details: [{ field: 'avatar_url' }] } }),
 )

@@ -6,7 +6,7 @@ import { newRefreshToken, purposes } from './credentials.ts'
 
 const tokens = 1_000
 const atOnce = 8
-/** Number of tokens that are raced at the same time: few enough for a busy machine to serve all requests in time. */
+/** Number of tokens that are tested at the same time: few enough for a busy machine to serve all requests in time. */
 const lanes = 8
 
 const addAccounts = statement(
@@ -28,7 +28,7 @@ const liveSessions = statement<{ n: number }>(
 )
 const usable = statement<{ n: number }>('test.usable', `SELECT count(*) AS n FROM refresh_token WHERE used_at IS NULL`)
 
-it(`accepts at most one of ${atOnce} concurrent refreshes of each of ${tokens} tokens, and revokes all sessions`, async () => {
+it(`the server accepts at most one of ${atOnce} concurrent refreshes of each of ${tokens} tokens, and revokes all sessions`, async () => {
   await using api = await startIdentity()
   const { db, vault } = api.deps
   const people = Array.from({ length: tokens }, () => ({
@@ -62,7 +62,7 @@ it(`accepts at most one of ${atOnce} concurrent refreshes of each of ${tokens} t
   expect(wins).toHaveLength(tokens)
   expect(wins.every(count => count === 1)).toBe(true)
   expect((await db.one(liveSessions)).n).toBe(0)
-  // The winners got new tokens, which are already revoked.
+  // Each winning request got a new token, which is already revoked.
   expect((await db.one(usable)).n).toBe(tokens)
   for (const refresh_token of fresh.slice(0, 20)) {
     expect((await api.call('POST', '/v1/auth/refresh', { body: { refresh_token } })).status).toBe(401)

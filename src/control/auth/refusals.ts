@@ -4,7 +4,7 @@ import { seconds } from '../../lib/duration.ts'
 import { levelOf } from '../../lib/outage.ts'
 import { actorAt, auditFailure } from './context.ts'
 
-/** Audit rows of refused credentials. */
+/** Writes audit rows of refused credentials. */
 export interface Refusals {
   record(origin: Origin, accountId: string | undefined): Promise<void>
 }
@@ -25,7 +25,8 @@ export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusa
     const now = deps.clock.monotonicMs()
     let window = windows.get(ip)
     if (!window || now - window.since >= windowMs) {
-      // Clears everything instead of searching for old entries: at worst some IP addresses get twice as many rows.
+      // Forgets all addresses, which is cheaper than a search for expired ones: at worst some IP addresses get twice as
+      // many audit rows.
       if (windows.size >= mostAddresses) windows.clear()
       window = { since: now, rows: 0 }
       windows.set(ip, window)
@@ -44,7 +45,7 @@ export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusa
       try {
         await auditFailure(deps, actorAt(origin, accountId), note)
       } catch (cause) {
-        // The request is refused regardless of this failure.
+        // The request is refused even if its audit row cannot be written.
         deps.log[levelOf(cause)]({ err: cause }, 'could not write the audit row of a refused credential')
       }
     },

@@ -18,7 +18,7 @@ export const resetHandlers = (
       const email = normaliseEmail(body.email)
       return async tx => {
         await mailLink(tx, ctx, email, 'reset')
-        // The response is the same for an e-mail address without an account.
+        // The response is the same if no account has the e-mail address.
         return { status: 'accepted' as const }
       }
     },

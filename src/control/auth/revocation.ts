@@ -1,6 +1,6 @@
 import type { Db } from '../../db/db.ts'
 
-/** The part of the server's stream registry that is needed here. */
+/** The function of the server's stream registry that this file uses. */
 interface Streams {
   endWhere(matches: (owner: { readonly userId?: string }) => boolean, reason: string): void
 }

@@ -5,7 +5,7 @@ import { isCommonPassword } from './common-passwords.ts'
 import { createGate, createPasswordHasher } from './passwords.ts'
 import { backoffMs, expandScopes, passwordFault } from './rules.ts'
 
-describe('passwords', () => {
+describe('password rules', () => {
   it.each([
     'password',
     'Password1',
@@ -34,7 +34,7 @@ describe('passwords', () => {
     'superman',
     'starwars',
     'Summer2025',
-    // In the published list, but not found by the rules for base words.
+    // The published list contains these passwords, but the rules for base words do not find them.
     'bigdaddy',
     'Blink182',
     'jordan23',
@@ -55,7 +55,7 @@ describe('passwords', () => {
     expect(isCommonPassword(password)).toBe(false)
   })
 
-  it('have 8 to 128 characters (code points) and differ from the e-mail address', () => {
+  it('require 8 to 128 characters (code points) and a difference from the e-mail address', () => {
     const about = { email: 'ada.lovelace@example.com' }
     expect(passwordFault('1234567', about)).toMatch('at least 8')
     expect(passwordFault('😀😁😂🤣😃😄😅', about)).toMatch('at least 8')
@@ -67,7 +67,7 @@ describe('passwords', () => {
     expect(passwordFault('ada.lovelace@example.com', about)).toMatch('e-mail')
   })
 
-  it('are verified in full length, beyond 72 characters', async () => {
+  it('apply to the full length, beyond 72 characters', async () => {
     const hasher = createPasswordHasher()
     const long = 'x'.repeat(100)
     const stored = await hasher.hash(long)
@@ -79,7 +79,7 @@ describe('passwords', () => {
 })
 
 describe('the queue for password hashing', () => {
-  it('admits a limited number at once, queues a limited number, and refuses the rest', async () => {
+  it('runs a limited number of jobs at once, queues a limited number, and refuses the rest', async () => {
     const gate = createGate(2, 3)
     let inside = 0
     let most = 0
@@ -103,7 +103,7 @@ describe('the queue for password hashing', () => {
     expect(most).toBe(2)
   })
 
-  it('releases its slot after a failure', async () => {
+  it('starts the next job after a job has failed', async () => {
     const gate = createGate(1, 0)
     await expect(gate(() => Promise.reject(new Error('x')))).rejects.toThrow('x')
     expect(await gate(async () => 1)).toBe(1)
@@ -111,7 +111,7 @@ describe('the queue for password hashing', () => {
 })
 
 describe('sign-in rules', () => {
-  it('expand scopes to those that they include, and ignore unknown ones', () => {
+  it('expand a scope to the scopes that it includes, and ignore unknown scopes', () => {
     expect([...expandScopes(['deploy'])].sort()).toEqual(['deploy', 'read'])
     expect([...expandScopes(['admin'])].sort()).toEqual(['admin', 'deploy', 'exec', 'read', 'write'])
     expect([...expandScopes(['toString', 'root'])]).toEqual([])

@@ -3,12 +3,15 @@ import type { Scope } from '../http/operation.ts'
 import { includedScopes } from '../http/scopes.ts'
 import { isCommonPassword } from './common-passwords.ts'
 
-/** Case-folded, so that one e-mail address in different spellings belongs to one account. */
+/** Converts an e-mail address to lower case, so that one address in different spellings belongs to one account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
 export const passwordLength = { min: 8, max: 128 } as const
 
-/** Returns why a password is refused, or undefined. No composition rules (ASVS 5.0, 6.2.5); never truncated (6.2.8). */
+/**
+ * Returns why a password is refused; undefined if it is allowed. There are no composition rules (ASVS 5.0, 6.2.5), and
+ * the password is never truncated (6.2.8).
+ */
 export function passwordFault(password: string, about: { readonly email: string }): string | undefined {
   const length = [...password].length
   if (length < passwordLength.min) return `must have at least ${passwordLength.min} characters`
@@ -21,27 +24,28 @@ export function passwordFault(password: string, about: { readonly email: string 
 
 const isScope = (text: string): text is Scope => Object.hasOwn(includedScopes, text)
 
-/** Returns the stored scopes with all scopes that they include. */
+/** Returns the stored scopes of a token, and all scopes that they include. */
 export function expandScopes(stored: readonly string[]): ReadonlySet<Scope> {
   return new Set(stored.filter(isScope).flatMap(scope => includedScopes[scope]))
 }
 
 /**
- * Failures without a delay, to allow for typing errors: per e-mail and IP address (pair), per IP address, which many
- * people may share, and per account from all IP addresses (which limits how long an attacker can lock out its owner).
+ * Number of failed sign-ins before the first delay, to allow for typing errors: per e-mail address and IP address
+ * (pair); per IP address, which many people may share; and per account from all IP addresses, which is high, so that an
+ * attacker cannot easily lock out its owner.
  */
 export const freeFailures = { pair: 5, address: 50, account: 100 } as const
 const longestBlockMs = 15 * 60_000
 
-/** Delay before the next attempt after `failures` in a row: 2 s, doubled each time, at most 15 minutes. */
+/** Delay before the next sign-in attempt after `failures` in a row: 2 s, doubled each time, at most 15 minutes. */
 export function backoffMs(failures: number, free: number): number {
   return failures < free ? 0 : Math.min(longestBlockMs, 1000 * 2 ** Math.min(20, failures - free + 1))
 }
 
-/** Failures expire after this time without another one. */
+/** Failed sign-ins are forgotten this time after the last one. */
 export const backoffMemoryMs = 60 * 60_000
 
-/** Maximum age of a sign-in for weakening an account without entering a password or code again. */
+/** Maximum age of a sign-in with which a user may weaken an account without entering a password or code again. */
 export const recentLoginMs = 10 * 60_000
 
 export const captchaLifeMs = 5 * 60_000

@@ -10,7 +10,9 @@ import { resealAll, sealedColumns } from './sealed.ts'
 
 const newSecret = 'a-new-secret-that-is-long-enough-for-us'
 
-/** Finds the purpose in the source text: a literal, a member of `purposes`, or a constant of the same file. */
+/**
+ * Finds the encryption purpose in the source text: a literal, a member of `purposes`, or a constant of the same file.
+ */
 function purposeOf(expression: string, source: string): string | undefined {
   const literal = /^'([^']+)'$/.exec(expression)?.[1]
   const shared = /^purposes\.(\w+)$/.exec(expression)?.[1]
@@ -18,7 +20,7 @@ function purposeOf(expression: string, source: string): string | undefined {
   return literal ?? (shared === undefined ? local : Reflect.get(purposes, shared))
 }
 
-it('lists every purpose that is used for encryption', () => {
+it('the list of encrypted columns contains every purpose that is used for encryption', () => {
   const sealing = globSync('src/**/*.ts').filter(file => !/\.test\.ts$|lib\/vault\.ts$|auth\/sealed\.ts$/.test(file))
   const found = sealing.flatMap(file => {
     const source = readFileSync(file, 'utf8')
@@ -32,7 +34,7 @@ it('lists every purpose that is used for encryption', () => {
   expect(found.filter(({ purpose }) => purpose === undefined || !listed.has(purpose))).toEqual([])
 })
 
-it('lists every binary column as encrypted or as a hash', async () => {
+it('every binary column is listed as encrypted or as a hash', async () => {
   await using api = await startWholeApi()
   const columns = await api.deps.db.rows(
     statement<{ name: string }>(
@@ -46,8 +48,8 @@ it('lists every binary column as encrypted or as a hash', async () => {
   expect(columns.map(({ name }) => name).filter(name => !hashed.test(name) && !sealed.has(name))).toEqual([])
 })
 
-it('encrypts everything with the new key, once', async () => {
-  // With a mail server, so that the registration's mail stays in the queue.
+it('a re-encryption converts each encrypted value to the new key once', async () => {
+  // A mail server is configured, so that the registration's mail is queued; it is unreachable, so the mail stays there.
   await using api = await startWholeApi({ env: { MOTE_SMTP_URL: 'smtp://127.0.0.1:1' } })
   const { deps } = api
   const { person, params } = await settle(api)
@@ -102,7 +104,7 @@ it('encrypts everything with the new key, once', async () => {
   expect(stranger.map(({ resealed, unreadable }) => [resealed, unreadable])).toEqual(rows.map(count => [0, count]))
 })
 
-/** Stores a key like that of a volume in an encrypted pool. */
+/** Stores a key, like that of a volume in an encrypted pool. */
 async function keepVolumeKey(
   { db, vault }: Pick<Deps, 'db' | 'vault'>,
   volume: Record<string, unknown>,
@@ -131,7 +133,7 @@ async function keepCertificate({ db, vault }: Pick<Deps, 'db' | 'vault'>): Promi
   )
 }
 
-it('processes more rows than one page', async () => {
+it('a re-encryption processes more rows than one page contains', async () => {
   await using api = await startWholeApi()
   const { db, vault } = api.deps
   const person = await api.person()

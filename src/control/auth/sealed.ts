@@ -8,13 +8,13 @@ import { purposes } from './credentials.ts'
 interface SealedColumn {
   readonly table: string
   readonly column: string
-  /** The primary key columns with their types. */
+  /** Names of the primary key columns, with their types. */
   readonly key: Readonly<Record<string, 'uuid' | 'text'>>
   /** Purpose under which the vault encrypts the value. */
   readonly purpose: string
 }
 
-/** `sealed.test.ts` fails if a column with encrypted values is missing here. */
+/** `sealed.test.ts` fails if this list lacks a column with encrypted values. */
 export const sealedColumns: readonly SealedColumn[] = [
   { table: 'account', column: 'totp_secret', key: { id: 'uuid' }, purpose: purposes.totpSecret },
   { table: 'idempotency_key', column: 'answer', key: { account_id: 'uuid', key: 'text' }, purpose: answerPurpose },
@@ -41,19 +41,19 @@ export const sealedColumns: readonly SealedColumn[] = [
 ]
 
 export interface ResealCount {
-  /** `table.column`. */
+  /** Table and column of the encrypted values, as `table.column`. */
   readonly column: string
   /** Number of values encrypted again with the current key. */
   readonly resealed: number
   /** Number of values already encrypted with the current key. */
   readonly current: number
-  /** Number of values encrypted with a key that is not configured, or damaged: left unchanged. */
+  /** Number of values that were left unchanged, because they are damaged or their key is not configured. */
   readonly unreadable: number
 }
 
 /**
- * Encrypts everything with the newest key, which must already be the first configured one. Safe to repeat and to run
- * while the installation is in use, because a row is replaced only if it is unchanged since it was read.
+ * Encrypts all values with the newest key, which must already be the first configured one. It is safe to repeat, and to
+ * run while the installation is in use, because a value is replaced only if it is unchanged since it was read.
  */
 export async function resealAll(db: Db, vault: Vault): Promise<ResealCount[]> {
   const counts: ResealCount[] = []

@@ -4,8 +4,8 @@ import { type CredentialRow, spendRecoveryCode, spendTotpStep } from './store.ts
 import { matchingStep, normaliseRecoveryCode, totpCode } from './totp.ts'
 
 /**
- * Returns whether the code is valid, and spends it: an authenticator's code for its time step, a recovery code
- * permanently.
+ * Returns whether the code is valid, and marks it as used: the code of an authenticator for its time step, a recovery
+ * code permanently.
  */
 export async function spendSecondFactor(
   ctx: Pick<AuthContext, 'db' | 'vault' | 'clock'>,

@@ -19,7 +19,7 @@ import {
 import { announceRevoked, type CredentialRow, credentialsByEmail } from './store.ts'
 import { viewUser } from './view.ts'
 
-/** One error for all causes, so that it does not reveal which e-mail addresses have an account. */
+/** The same error for every failed sign-in, so that it does not reveal which e-mail addresses have an account. */
 const wrongCredentials = () => unauthenticated('E-mail or password is wrong.')
 const deadRefreshToken = () => unauthenticated('The refresh token is not valid. Sign in again.')
 
@@ -106,7 +106,7 @@ async function checkPassword(
 ): Promise<CredentialRow> {
   await ctx.backoff.enter(email, origin.ip)
   const account = await credentialsByEmail(ctx.db, email)
-  // Always verified, against a dummy hash if there is no account, so that both responses take equally long.
+  // The password is verified even without an account (against a dummy hash), so that the response takes equally long.
   const matches = await ctx.passwords.verify(password, account?.passwordHash)
   if (account && matches) return account
   await refuse(ctx, origin, email, account?.id, 'password')
@@ -125,16 +125,18 @@ async function refuse(ctx: AuthContext, origin: Origin, email: string, accountId
 
 type RefreshOutcome = { readonly token: string; readonly refresh_token: string } | 'refused'
 
-/** Minimum length of a key: fewer characters cannot hold the 128 random bits that make it hard to guess. */
+/**
+ * Minimum length of an `Idempotency-Key` for a refresh. A shorter text cannot hold the 128 random bits that make it
+ * hard to guess.
+ */
 const shortestKey = 22
 
 /**
  * Exchanges a refresh token. Runs in its own transaction: if the token was already used, the revocation of all sessions
  * must commit although the request fails.
- *
- * With an `Idempotency-Key`, the new token is derived from the key and the spent token, so the same request can be
- * repeated if its response was lost (a page that reloads, a broken connection), and no response has to be stored. A
- * repeat counts as reuse once the new token has been used, or if its key is a different one.
+ * With an `Idempotency-Key`, the new token is derived from the key and the spent token. So the client can repeat the
+ * request if the response was lost (a page that reloads, a broken connection), and no response has to be stored. A
+ * repeated request counts as reuse of the token if the new token has been used, or if the request has a different key.
  */
 async function refresh(
   ctx: AuthContext,

@@ -1,7 +1,8 @@
 /** Statements for sessions, refresh tokens, captchas and failed sign-ins. */
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
-// The epoch was read before the password was verified, so a concurrent password change prevents the session.
+// The session is inserted only if the account still has the epoch that was read before the password was verified: a
+// concurrent password change prevents the session.
 const insertSession = statement<{ id: string }>(
   'auth.insertSession',
   `INSERT INTO session (id, account_id, ip_address, user_agent, created_at)
@@ -12,8 +13,8 @@ const insertRefresh = statement(
   'auth.insertRefresh',
   `INSERT INTO refresh_token (hash, session_id, account_id, expires_at) VALUES ($1, $2, $3, $4)`,
 )
-// One conditional UPDATE decides the race: of several refreshes with one token exactly one gets a row. The new token
-// belongs to the same session, so a revocation of the session invalidates it whichever of the two commits first.
+// Of several refreshes with one token, this conditional UPDATE returns a row to exactly one. The new token belongs to
+// the same session, so a revocation of the session also invalidates the new token, whichever of the two commits first.
 const rotate = statement<{ sessionId: string; accountId: string; epoch: number }>(
   'auth.rotateRefresh',
   `WITH spent AS (
@@ -54,7 +55,7 @@ export interface SessionRow {
   readonly userAgent: string | null
   readonly createdAt: Date
 }
-// Without a usable refresh token, a session ends with its JWT and is no longer listed.
+// A session without a usable refresh token ends with its JWT, so it is not listed.
 const listLive = statement<SessionRow>(
   'auth.listSessions',
   `SELECT s.id, s.ip_address AS "ipAddress", s.user_agent AS "userAgent", s.created_at AS "createdAt" FROM session s
@@ -84,7 +85,7 @@ export interface NewSession {
   readonly userAgent: string | null
   readonly refreshHash: Buffer
   readonly refreshExpiresAt: Date
-  /** From the clock that is used to measure the age of a sign-in. */
+  /** Time of the sign-in, from the clock that is also used to measure its age. */
   readonly createdAt: Date
 }
 
@@ -99,7 +100,10 @@ export async function openSession(tx: Tx, s: NewSession): Promise<boolean> {
   return true
 }
 
-/** Exchanges a refresh token. Returns the continued session; undefined if the token cannot be used (any more). */
+/**
+ * Exchanges a refresh token. Returns the session that it belongs to; undefined if the token was used, revoked or has
+ * expired.
+ */
 export const rotateRefresh = (tx: Tx, spent: Buffer, fresh: Buffer, now: Date, expiresAt: Date) =>
   tx.maybe(rotate, [spent, fresh, now, expiresAt])
 export const refreshByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(findRefresh, [hash, now])
@@ -110,7 +114,7 @@ export const endOwnSession = async (tx: Tx, id: string, accountId: string) =>
   (await tx.run(revokeOwnSession, [id, accountId])) === 1
 export const endAllSessions = (tx: Tx, accountId: string) => tx.run(revokeSessions, [accountId])
 export const sessionBeganAt = async (sql: Sql, id: string) => (await sql.maybe(sessionBegan, [id]))?.createdAt
-/** Returns whether the account has signed in before (`any`), and from this IP address (`familiar`). */
+/** Returns whether the account has signed in before: from anywhere (`any`), and from this IP address (`familiar`). */
 export const signInsBefore = (sql: Sql, accountId: string, ip: string) => sql.one(familiarAddress, [accountId, ip])
 
 const insertCaptcha = statement(
@@ -123,14 +127,15 @@ const takeCaptcha = statement<{ answerHash: Buffer; expiresAt: Date; workBits: n
 )
 export const addCaptcha = (db: Db, id: string, answerHash: Buffer, expiresAt: Date, workBits: number) =>
   db.run(insertCaptcha, [id, answerHash, expiresAt, workBits])
-/** Deletes the captcha whatever the answer is: each allows one try. */
+/** Deletes the captcha and returns it, before the answer is checked: each captcha allows one try. */
 export const spendCaptcha = (db: Db, id: string) => db.maybe(takeCaptcha, [id])
 
 const readBackoff = statement<{ blockedUntil: Date }>(
   'auth.readBackoff',
   `SELECT max(blocked_until) AS "blockedUntil" FROM login_backoff WHERE key = ANY($1::bytea[]) HAVING count(*) > 0`,
 )
-// Restarts the count if the last failure has expired. The caller derives the block from the count.
+// Counts a failed sign-in. The count starts again at 1 if the last failure has expired. The caller computes the delay
+// from the count.
 const countFailure = statement<{ failures: number }>(
   'auth.countFailure',
   `INSERT INTO login_backoff (key, failures, blocked_until, updated_at) VALUES ($1, 1, $2, $2)

@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEachPostgres } from '../../../test/support/database.ts'
 import { type Identity, startIdentity, testPassword } from '../../../test/support/identity.ts'
 
-describeEachPostgres('sessions', which => {
+describeEachPostgres('a session', which => {
   let api: Identity
   beforeAll(async () => {
     api = await startIdentity({ postgres: which })
   })
   afterAll(async () => api[Symbol.asyncDispose]())
 
-  it('registers, signs in, refreshes, signs out', async () => {
+  it('begins with a registration or a sign-in, is continued by a refresh, and ends with a sign-out', async () => {
     const person = await api.person('Ada.Lovelace@Example.com')
     const me = await api.call('GET', '/v1/auth/me', { token: person.token })
     expect(me.body).toMatchObject({ id: person.id, email: 'ada.lovelace@example.com', totp_enabled: false })
@@ -29,7 +29,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('POST', '/v1/auth/refresh', { body })).status).toBe(401)
   })
 
-  it('ends every session when a used refresh token is presented again', async () => {
+  it('ends together with all others of the account when a used refresh token is presented again', async () => {
     const first = await api.person()
     const other = await api.login(first.email)
     const bystander = await api.person()
@@ -46,7 +46,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('GET', '/v1/auth/me', { token: bystander.token })).status).toBe(200)
   })
 
-  it('repeats a refresh whose response was lost, with the same random Idempotency-Key, until the new token is used', async () => {
+  it('is continued by a repeated refresh with the same random Idempotency-Key until the new token is used', async () => {
     const person = await api.person()
     const refresh = (refresh_token: unknown, key?: string) =>
       api.call('POST', '/v1/auth/refresh', {
@@ -75,7 +75,7 @@ describeEachPostgres('sessions', which => {
     }
   })
 
-  it('lists sessions and revokes one of them', async () => {
+  it('is listed until it is revoked', async () => {
     const first = await api.person()
     const second = await api.login(first.email, '203.0.113.5')
     const list = await api.call('GET', '/v1/auth/sessions', { token: second.token })
@@ -92,7 +92,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('GET', '/v1/auth/me', { token: second.token })).status).toBe(200)
   })
 
-  it('invalidates old JWTs on a password change, but not access tokens', async () => {
+  it('ends with a password change, but access tokens remain valid', async () => {
     const person = await api.person()
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
     expect(pat.body['token']).toMatch(/^svc_pat_/)
@@ -108,7 +108,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('POST', '/v1/auth/login', { body: login })).status).toBe(200)
   })
 
-  it('gives the same response for an unknown e-mail and a wrong password', async () => {
+  it('gets the same refusal for an unknown e-mail address and for a wrong password', async () => {
     const { email } = await api.register()
     const wrong = await api.call('POST', '/v1/auth/login', { body: { email, password: 'wrong wrong' } })
     const unknown = await api.call('POST', '/v1/auth/login', {
@@ -120,8 +120,9 @@ describeEachPostgres('sessions', which => {
     expect(a).toEqual(b)
   })
 
-  // passwords.test.ts checks that the work is the same: response times on a busy machine could not show it.
-  it('verifies a password even for an unknown e-mail, in the same queue', async () => {
+  // passwords.test.ts checks that an unknown e-mail address costs the same work as a known one: response times on a
+  // busy machine could not show it.
+  it('costs a password verification, in the same queue, even for an unknown e-mail address', async () => {
     const replies = await Promise.all(
       Array.from({ length: 140 }, (_, n) =>
         api.call('POST', '/v1/auth/login', {
@@ -134,7 +135,7 @@ describeEachPostgres('sessions', which => {
     expect([...statuses].toSorted()).toEqual([401, 503])
   })
 
-  it('delays sign-ins after repeated failures, and resets after a success', async () => {
+  it('cannot be started for a while after repeated failures, whose count a success resets', async () => {
     const { email } = await api.register()
     const ip = '198.51.100.7'
     const attempt = (password: string) => api.call('POST', '/v1/auth/login', { body: { email, password }, ip })
@@ -153,7 +154,7 @@ describeEachPostgres('sessions', which => {
     expect((await attempt(testPassword)).status).toBe(200)
   })
 
-  it('notifies about a sign-in from a new IP address, except the first sign-in', async () => {
+  it("causes a notification if it comes from a new IP address, except for the account's first sign-in", async () => {
     const { email } = await api.register()
     const first = await api.login(email, '203.0.113.1')
     await api.login(email, '203.0.113.1')
@@ -168,7 +169,7 @@ describeEachPostgres('sessions', which => {
 })
 
 describe('registration', () => {
-  it('makes exactly one of several concurrent first registrations Admin', async () => {
+  it('makes exactly one account Admin if several first registrations are concurrent', async () => {
     await using api = await startIdentity()
     const people = await Promise.all(Array.from({ length: 8 }, () => api.person()))
     const roles = await Promise.all(
@@ -177,7 +178,7 @@ describe('registration', () => {
     expect(roles.filter(role => role === 'Admin')).toHaveLength(1)
   })
 
-  it('accepts one of several registrations of an e-mail, and gives equal names different slugs and prefixes', async () => {
+  it('accepts one of several registrations of an e-mail address, and gives accounts of equal names different slugs and prefixes', async () => {
     await using api = await startIdentity()
     const body = { email: 'same@example.com', password: testPassword, captcha_id: '', captcha_answer: '' }
     const replies = await Promise.all(Array.from({ length: 8 }, () => api.call('POST', '/v1/auth/register', { body })))
@@ -196,7 +197,7 @@ describe('registration', () => {
     expect(new Set(found.map(([, slug]) => slug)).size).toBe(4)
   })
 
-  it('leaves no rows behind when it fails', async () => {
+  it('leaves no rows in the database when it fails', async () => {
     await using api = await startIdentity()
     for (const password of ['short', 'password123', 'qwertyuiop', 'x'.repeat(129)]) {
       const body = { email: 'x@example.com', password, captcha_id: '', captcha_answer: '' }

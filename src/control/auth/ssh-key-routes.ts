@@ -54,11 +54,11 @@ export const sshKeyHandlers = (ctx: AuthContext): SshKeyHandlers => ({
   },
 })
 
-/** Key types that an account may register. DSA is not among them. */
+/** SSH key types that an account may register: all common ones except DSA. */
 const kinds = ['ssh-ed25519', 'ssh-rsa', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521']
 
 /**
- * Parses a line `<kind> <base64> [comment]`.
+ * Parses an SSH public key, a line `<kind> <base64> [comment]`.
  * @returns the key in the format of RFC 4253, 6.6, in base64
  * @throws ApiError 400
  */

@@ -27,6 +27,6 @@ export const addSshKey = (
   tx: Tx,
   key: Pick<SshKeyRow, 'id' | 'name' | 'fingerprint'> & { readonly accountId: string; readonly publicKey: string },
 ) => tx.one(insertKey, [key.id, key.accountId, key.name, key.publicKey, key.fingerprint])
-/** Returns the key's name; undefined if the account has no such key. */
+/** Deletes the SSH key. Returns its name; undefined if the account has no such key. */
 export const removeSshKey = async (tx: Tx, id: string, accountId: string) =>
   (await tx.maybe(deleteKey, [id, accountId]))?.name

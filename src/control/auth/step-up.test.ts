@@ -14,7 +14,10 @@ afterAll(() => api[Symbol.asyncDispose]())
 
 type Id = keyof typeof authOperations
 
-/** Operations that change an account with the credential alone, with the reason. */
+/**
+ * Operations that change an account without a proof of the user's identity (password, code or recent sign-in), each
+ * with the reason.
+ */
 const withoutProof: Readonly<Partial<Record<Id, string>>> = {
   updateMe: 'changes names and e-mail settings only; nothing that is used to sign in',
   sendVerification: 'mails a link to the e-mail address of the account and changes nothing',
@@ -31,7 +34,7 @@ const withoutProof: Readonly<Partial<Record<Id, string>>> = {
 const operations: readonly (readonly [string, Operation])[] = Object.entries(authOperations)
 const changing = operations.filter(([id, one]) => one.auth === 'bearer' && (one.method !== 'GET' || id === 'setupTotp'))
 
-it('each operation that changes an account requires a proof, or is listed here with the reason', () => {
+it('each operation that changes an account requires a proof, or is an exception with a reason', () => {
   const undecided = changing.filter(([id, one]) => (one.stepUp === true) === id in withoutProof).map(([id]) => id)
   expect(undecided).toEqual([])
 })
@@ -41,7 +44,7 @@ interface Factor {
   readonly secret: string
 }
 
-/** A user who has only started to set up the second factor, or has enabled it. */
+/** A user who has enabled the second factor, or (`isOn` is false) has only started to set it up. */
 async function settled(isOn: boolean): Promise<Factor> {
   const person = await api.person()
   const { body } = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
@@ -54,7 +57,7 @@ async function settled(isOn: boolean): Promise<Factor> {
 }
 const codeOf = (secret: string) => new TOTP({ secret }).generate({ timestamp: api.clock.now().getTime() })
 
-/** How to call each operation with a proof, and whether the second factor must be enabled for it. */
+/** How to call each operation with a proof, and whether the second factor must be enabled for the call. */
 const cases = {
   deleteMe: {
     method: 'DELETE',
@@ -95,29 +98,32 @@ const cases = {
 
 const proved = operations.filter(([, one]) => one.stepUp).map(([id]) => id)
 
-it('each operation that requires a proof is tested below', () => {
+it('each operation that requires a proof has a test case', () => {
   expect(proved.toSorted()).toEqual(Object.keys(cases).toSorted())
 })
 
 describe.each(Object.entries(cases))('%s', (_, { method, path, isOn, body }) => {
   const refused = (status: number) => status === 403 || status === 400
 
-  it.each(['session', 'token'] as const)('with an old %s requires a valid password', async kind => {
-    const { person, secret } = await settled(isOn)
-    const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
-    api.clock.advance(11 * 60_000)
-    const token = kind === 'session' ? person.token : String(pat.body['token'])
-    const send = (password: string | undefined) => {
-      const sent = body(password, secret)
-      return api.call(method, path, { token, ...(sent === undefined ? {} : { body: sent }) })
-    }
-    expect(refused((await send(undefined)).status)).toBe(true)
-    expect(refused((await send('wrong wrong')).status)).toBe(true)
-    expect((await api.call('GET', '/v1/auth/me', { token })).body).toMatchObject({ totp_enabled: isOn })
-    expect((await send(testPassword)).status).toBe(200)
-  })
+  it.each(['session', 'token'] as const)(
+    'requires a valid password if the %s is older than ten minutes',
+    async kind => {
+      const { person, secret } = await settled(isOn)
+      const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
+      api.clock.advance(11 * 60_000)
+      const token = kind === 'session' ? person.token : String(pat.body['token'])
+      const send = (password: string | undefined) => {
+        const sent = body(password, secret)
+        return api.call(method, path, { token, ...(sent === undefined ? {} : { body: sent }) })
+      }
+      expect(refused((await send(undefined)).status)).toBe(true)
+      expect(refused((await send('wrong wrong')).status)).toBe(true)
+      expect((await api.call('GET', '/v1/auth/me', { token })).body).toMatchObject({ totp_enabled: isOn })
+      expect((await send(testPassword)).status).toBe(200)
+    },
+  )
 
-  it('with a newly created token requires a proof, too', async () => {
+  it('requires a proof even with a newly created token', async () => {
     const { person, secret } = await settled(isOn)
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
     const sent = body(undefined, secret)

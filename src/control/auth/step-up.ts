@@ -25,7 +25,7 @@ export async function ownAccount(ctx: AuthContext, caller: Caller): Promise<Cred
   return account
 }
 
-/** Requires a proof. @throws ApiError 403 without a proof, or with an invalid one */
+/** Requires a proof of the user's identity. @throws ApiError 403 if the proof is missing or invalid */
 export async function assertStepUp(
   ctx: AuthContext,
   call: Origin & { readonly caller: Caller },

@@ -12,7 +12,7 @@ export interface AccountRow {
   readonly role: 'Admin' | 'User'
   readonly epoch: number
   readonly totpEnabled: boolean
-  /** Whether a link mailed to the account's e-mail address was opened. */
+  /** True if a link that was mailed to the account's e-mail address was opened. */
   readonly emailVerified: boolean
   /** IPv6 prefix of the default project's network. */
   readonly ipv6Prefix: string | null
@@ -20,7 +20,7 @@ export interface AccountRow {
 
 export interface CredentialRow extends AccountRow {
   readonly passwordHash: string
-  /** Encrypted. If it is set but `totpEnabled` is false, the setup is not verified yet. */
+  /** Encrypted secret of the second factor. If it is set but `totpEnabled` is false, the setup is not verified yet. */
   readonly totpSecret: Buffer | null
 }
 
@@ -53,7 +53,7 @@ const updateProfile = statement(
      avatar_url = CASE WHEN $6::text IS NULL THEN avatar_url ELSE nullif($6::text, '') END
    WHERE id = $1`,
 )
-// The epoch in the condition makes one of two concurrent changes fail: the epoch it has read is outdated.
+// Of two concurrent password changes, the second one fails, because the epoch that it has read is outdated.
 const changePassword = statement(
   'auth.changePassword',
   `UPDATE account SET password_hash = $3, epoch = epoch + 1 WHERE id = $1 AND epoch = $2`,
@@ -109,8 +109,8 @@ export interface NewAccount {
 }
 
 /**
- * Inserts the account. The first account of an installation becomes Admin, even with concurrent registrations.
- * Returns false if another account has the e-mail address.
+ * Inserts the account. The first account of an installation becomes Admin; of several concurrent first registrations,
+ * only one does. Returns false if another account has the e-mail address.
  */
 export async function createAccount(tx: Tx, a: NewAccount): Promise<boolean> {
   let exists = (await tx.one(anyAccount)).exists
@@ -128,7 +128,7 @@ export interface ProfileChange {
   readonly firstName: string | null
   readonly lastName: string | null
   readonly marketingEmails: boolean | null
-  /** Empty text: no picture. */
+  /** URL of the profile picture; an empty text removes the picture. */
   readonly avatarUrl: string | null
 }
 export const changeProfile = (tx: Tx, id: string, c: ProfileChange) =>
@@ -138,18 +138,21 @@ export const changeProfile = (tx: Tx, id: string, c: ProfileChange) =>
 export const setPassword = async (tx: Tx, id: string, epoch: number, passwordHash: string) =>
   (await tx.run(changePassword, [id, epoch, passwordHash])) === 1
 
-/** Ids of all Admins, locked until the transaction ends. */
+/** Returns the ids of all Admins, and locks them until the transaction ends. */
 export const lockedAdmins = async (tx: Tx) => (await tx.rows(lockAdmins)).map(row => row.id)
 export const hasOtherAccounts = async (tx: Tx, id: string) => (await tx.one(otherAccounts, [id])).exists
 export const removeAccount = (tx: Tx, id: string) => tx.run(deleteAccount, [id])
-/** On commit, notifies every control plane to end the open streams of this account. */
+/** Notifies every control plane on commit to end the open streams of this account. */
 export const announceRevoked = (tx: Tx, id: string) => tx.atCommit(notifyRevoked, [id])
 
 export const beginTotp = async (tx: Tx, id: string, sealedSecret: Buffer) =>
   (await tx.run(setPendingTotp, [id, sealedSecret])) === 1
 export const confirmTotp = async (tx: Tx, id: string, sealedSecret: Buffer, step: number) =>
   (await tx.run(enableTotp, [id, sealedSecret, step])) === 1
-/** Returns true once per time step: a code is never accepted twice (RFC 6238, 5.2). */
+/**
+ * Marks the time step of a code as used. Returns true only once per time step: a code is never accepted twice (RFC
+ * 6238, 5.2).
+ */
 export const spendTotpStep = async (db: Db | Tx, id: string, step: number) =>
   (await db.run(useTotpStep, [id, step])) === 1
 export const removeTotp = async (tx: Tx, id: string) => (await tx.run(disableTotp, [id])) === 1

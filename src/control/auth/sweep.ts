@@ -10,12 +10,12 @@ const captchas = statement(
   'auth.sweepCaptchas',
   `DELETE FROM captcha WHERE id IN (SELECT id FROM captcha WHERE expires_at < $1 LIMIT ${limit})`,
 )
-// Used tokens are retained until their expiry: presenting one again reveals a theft.
+// Used refresh tokens are retained until they expire: if one is presented again, it was probably stolen.
 const refreshTokens = statement(
   'auth.sweepRefreshTokens',
   `DELETE FROM refresh_token WHERE hash IN (SELECT hash FROM refresh_token WHERE expires_at < $1 LIMIT ${limit})`,
 )
-// A session without a refresh token can still have a valid JWT until that expires.
+// Sessions are deleted long after their creation, when they have no refresh token left and their last JWT has expired.
 const sessions = statement(
   'auth.sweepSessions',
   `DELETE FROM session WHERE id IN (SELECT s.id FROM session s WHERE s.created_at < $1
@@ -37,7 +37,10 @@ const links = statement(
 )
 const invitations = statement('auth.sweepInvitations', `DELETE FROM project_invitation WHERE expires_at < $1`)
 
-/** Retention of sessions: a sign-in from an IP address that was used within this time causes no notification. */
+/**
+ * Retention of sessions: a sign-in from an IP address that the account has used within this time causes no
+ * notification.
+ */
 const sessionMemoryMs = hours(24 * 90)
 
 export const expiredCredentials = ({ db, config }: Pick<Deps, 'db' | 'config'>): Sweep => ({
@@ -58,7 +61,7 @@ export const expiredCredentials = ({ db, config }: Pick<Deps, 'db' | 'config'>):
   },
 })
 
-/** Deletes in bounded batches, so that no statement holds many locks. */
+/** Deletes rows in bounded batches, so that no statement holds many locks. */
 async function removeAll(db: Db, remove: Parameters<Db['run']>[0], params: readonly Date[]): Promise<number> {
   let total = 0
   for (;;) {

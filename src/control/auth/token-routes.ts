@@ -92,7 +92,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
   },
 })
 
-/** Returns the scopes of a new token. A token cannot create one with more scopes than its own. */
+/** Returns the scopes of a new access token. A token cannot create another token with more scopes than its own. */
 function grantable(caller: Caller, desiredFor: readonly Scope[] | undefined): readonly Scope[] {
   const own = allScopes.filter(scope => caller.scopes.has(scope))
   const missing = desiredFor?.filter(scope => !caller.scopes.has(scope)) ?? []
@@ -101,7 +101,10 @@ function grantable(caller: Caller, desiredFor: readonly Scope[] | undefined): re
   return desiredFor ?? own
 }
 
-/** The project to bind a new token to. A bound token can create only tokens that are bound to the same project. */
+/**
+ * Returns the project to which a new access token is bound. A bound token can create only tokens that are bound to the
+ * same project.
+ */
 async function bindTo(ctx: AuthContext, caller: Caller, selector: string | undefined): Promise<string | null> {
   if (selector === undefined) return caller.boundProjectId
   const selection = isUuid(selector) ? { id: selector, slug: null } : { id: null, slug: selector }

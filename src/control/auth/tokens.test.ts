@@ -20,7 +20,7 @@ describe('personal access tokens', () => {
 
   const create = (body: object, token = person.token) => api.call('POST', '/v1/auth/tokens', { token, body })
 
-  it('are shown once and stored as a keyed hash', async () => {
+  it('are returned once, and stored as a keyed hash', async () => {
     const { body } = await create({ name: 'deploy from CI' })
     const token = String(body['token'])
     expect(token).toMatch(/^svc_pat_[A-Za-z0-9_-]{43}$/)

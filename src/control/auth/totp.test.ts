@@ -6,7 +6,8 @@ import { matchingStep, totpCode } from './totp.ts'
 const seed = Buffer.from('12345678901234567890')
 const base32 = new Secret({ buffer: Uint8Array.from(seed).buffer }).base32
 
-// RFC 6238, appendix B, SHA-1 rows; the last six of eight digits, because truncation takes the code modulo 10^digits.
+// SHA-1 rows of RFC 6238, appendix B. A code of six digits is the end of the listed code of eight digits, because
+// truncation takes the code modulo 10^digits.
 const vectors = [
   [59, '94287082'],
   [1111111109, '07081804'],
@@ -17,7 +18,7 @@ const vectors = [
 ] as const
 
 describe('TOTP', () => {
-  it.each(vectors)('accepts the vector of RFC 6238 at %i s', (time, code) => {
+  it.each(vectors)('accepts the test vector of RFC 6238 at %i s', (time, code) => {
     const step = Math.floor(time / 30)
     expect(matchingStep(base32, code.slice(2), new Date(time * 1000))).toBe(step)
     expect(matchingStep(base32, code.slice(2), new Date((time + 30) * 1000))).toBe(step)
@@ -28,7 +29,7 @@ describe('TOTP', () => {
   it.each([
     ['SHA256', 32, ['46119246', '68084774', '67062674', '91819424', '90698825', '77737706']],
     ['SHA512', 64, ['90693936', '25091201', '99943326', '93441116', '38618901', '47863826']],
-  ] as const)('uses a library that also supports %s', (algorithm, bytes, codes) => {
+  ] as const)('is computed by a library that also supports %s', (algorithm, bytes, codes) => {
     const key = Buffer.alloc(bytes, seed)
     const totp = new TOTP({
       algorithm,
@@ -39,7 +40,7 @@ describe('TOTP', () => {
     expect(vectors.map(([time]) => totp.generate({ timestamp: time * 1000 }))).toEqual(codes)
   })
 
-  it('accepts codes with any spacing', () => {
+  it('accepts codes with spaces or dashes between the digits', () => {
     expect(totpCode(' 123 456 ')).toBe('123456')
     expect(totpCode('12345')).toBeUndefined()
     expect(totpCode('abcd-efgh-jkmn-pqrs')).toBeUndefined()
@@ -74,7 +75,7 @@ describe('two-factor authentication', () => {
       body: { email, password: testPassword, ...(code === undefined ? {} : { code }) },
     })
 
-  it('is enabled only by verifying a code, and a second setup cannot replace it', async () => {
+  it('is enabled only when the user has verified a code, and a second setup cannot replace it', async () => {
     const person = await api.person()
     const setup = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
     expect((await login(person.email)).body['requires_2fa']).toBe(false)
@@ -88,7 +89,7 @@ describe('two-factor authentication', () => {
     expect((await login(person.email)).body).toMatchObject({ requires_2fa: true, token: null, refresh_token: null })
   })
 
-  it('accepts each code once, and no code from before it', async () => {
+  it('accepts each code once, and no code older than the last accepted one', async () => {
     const { person, secret } = await enrolled()
     const used = codeNow(secret)
     expect((await login(person.email, used)).status).toBe(401)
@@ -109,7 +110,7 @@ describe('two-factor authentication', () => {
     expect(replies.map(reply => reply.status).sort()).toEqual([200, 401, 401])
   })
 
-  it('delays guessing of codes', async () => {
+  it('delays further sign-ins after five wrong codes', async () => {
     const { person } = await enrolled()
     for (let i = 0; i < 5; i++) expect((await login(person.email, '000000')).status).toBe(401)
     expect((await login(person.email, '000000')).status).toBe(429)

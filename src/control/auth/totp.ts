@@ -4,14 +4,17 @@ import { Secret, TOTP } from 'otpauth'
 
 export const issuer = 'Mote'
 const periodSeconds = 30
-/** Size of a secret. RFC 4226, section 4, R6: 160 bits recommended. */
+/** Size of a TOTP secret: the 160 bits that RFC 4226 recommends (section 4, R6). */
 const secretBytes = 20
 
-/** 6 digits, SHA-1, 30 s: authenticators use these whatever the URL contains. */
+/**
+ * Codes have 6 digits and a period of 30 s, and use SHA-1: authenticators use these parameters whatever the URL
+ * contains.
+ */
 const totp = (secret: string, label = '') =>
   new TOTP({ issuer, label, secret: Secret.fromBase32(secret), algorithm: 'SHA1', digits: 6, period: periodSeconds })
 
-/** Base32 without padding. */
+/** Returns a new secret in base32 without padding. */
 export const newTotpSecret = () => new Secret({ buffer: Uint8Array.from(randomBytes(secretBytes)).buffer }).base32
 
 export const otpauthUrl = (secret: string, email: string) => totp(secret, email).toString()
@@ -21,23 +24,26 @@ export const qrCode = async (url: string): Promise<string> => {
   return library.toDataURL(url, { errorCorrectionLevel: 'M', margin: 2 })
 }
 
-/** Returns the time step of the code, within one step of `now`; undefined if the code is invalid. */
+/** Returns the time step of the code, which may differ from that of `now` by one; undefined if the code is invalid. */
 export function matchingStep(secret: string, code: string, now: Date): number | undefined {
   const delta = totp(secret).validate({ token: code, timestamp: now.getTime(), window: 1 })
   return delta === null ? undefined : Math.floor(now.getTime() / 1000 / periodSeconds) + delta
 }
 
-/** Returns six digits without spacing; undefined for any other text (a recovery code). */
+/**
+ * Returns the six digits of an authenticator's code, without spaces and dashes; undefined for any other text, such as a
+ * recovery code.
+ */
 export function totpCode(text: string): string | undefined {
   const digits = text.replace(/[\s-]/g, '')
   return /^\d{6}$/.test(digits) ? digits : undefined
 }
 
 const recoveryCodeCount = 10
-// Crockford's base 32, without letters that look like digits.
+// Crockford's base 32, which has no letters that look like digits.
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** Ten codes of 80 bits: `xxxx-xxxx-xxxx-xxxx`. */
+/** Returns ten recovery codes of 80 bits each: `xxxx-xxxx-xxxx-xxxx`. */
 export function newRecoveryCodes(): string[] {
   return Array.from({ length: recoveryCodeCount }, () =>
     [...randomBytes(16)]

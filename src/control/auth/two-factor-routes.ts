@@ -27,7 +27,8 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
       const otpauth = otpauthUrl(secret, caller.email)
       const qr = await qrCode(otpauth)
       return async (tx: Parameters<typeof beginTotp>[0]) => {
-        // A setup never replaces an enabled factor: it must be disabled first, which requires a proof.
+        // A setup never replaces an enabled second factor: the user must disable it first, which requires a proof of
+        // identity.
         if (!(await beginTotp(tx, caller.userId, ctx.vault.seal(purposes.totpSecret, secret)))) throw alreadyOn()
         audit({ action: 'auth.2fa_setup', resourceType: 'account', resourceId: caller.userId })
         return { secret, otpauth_url: otpauth, qr_code: qr }
@@ -44,7 +45,8 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
         if (account.totpEnabled) throw alreadyOn()
         const sealed = account.totpSecret
         if (sealed === null) throw invalidState('Two-factor authentication is not set up. Request a secret first.')
-        // Without a proof, an attacker with a stolen credential could enable it and lock the owner out.
+        // Enabling the second factor requires a proof of identity. Otherwise an attacker with a stolen credential could
+        // enable it and lock the owner out.
         await assertStepUp(ctx, call, account, { password: call.body.password ?? null })
         await ctx.backoff.enter(account.email, call.ip)
         const code = totpCode(call.body.code)

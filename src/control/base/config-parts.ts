@@ -1,4 +1,4 @@
-/** Reads the groups of settings that depend on each other. Problems are added to `faults`. */
+/** Reads the groups of settings that depend on each other. An invalid value adds a message to `faults`. */
 import { readFileSync } from 'node:fs'
 import type { BillingConfig, DatabaseConfig, ScmConfig } from './config.ts'
 import { list, type Setting } from './setting.ts'

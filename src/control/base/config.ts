@@ -7,14 +7,16 @@ import { type Environment, readBilling, readDatabases, readScm, readSecrets, set
 import { controlSettings } from './settings.ts'
 
 export interface ControlConfig {
-  /** The first secret is used to encrypt and sign; all of them are used to decrypt and verify. */
+  /**
+   * Secrets of the installation. The first one is used to encrypt and sign; all of them are used to decrypt and verify.
+   */
   readonly secrets: readonly string[]
   readonly accessTokenTtlSeconds: number
   readonly refreshTokenTtlSeconds: number
   readonly captchaRequired: boolean
-  /** Apps are served at `<app>-<project>.<domain>`. */
+  /** Domain of the apps, which are served at `<app>-<project>.<domain>`. */
   readonly domain: string
-  /** Public URL of the gateway, for links: the scheme, and the port unless it is the default. */
+  /** Public URL of the gateway, for links to apps: the scheme, and the port unless it is the scheme's default. */
   readonly gatewayUrl: string
   readonly publicUrl: string
   readonly defaultPlan: string
@@ -28,64 +30,73 @@ export interface ControlConfig {
     readonly refusalDelayMs: number
   }
   readonly cpuOvercommit: number
-  /** Silence after which a host is suspected to be down. */
+  /** Time without a heartbeat after which a host is suspected to be down. */
   readonly hostTimeoutSeconds: number
-  /** Names of the host labels that apps may see and use. */
+  /** Names of the host labels that users may see, and may use in their apps' settings. */
   readonly publicLabels: readonly string[]
-  /** Time within which a rollout must succeed. */
+  /** Time within which a rollout must succeed; otherwise it fails. */
   readonly rolloutTimeoutSeconds: number
-  /** Time that open requests have to finish before a VM moves. */
+  /** Time that open requests to a VM have to finish before the VM moves. */
   readonly moveDrainSeconds: number
   readonly maxRestarts: number
   /** Time without requests after which an app that may scale to zero does so. */
   readonly idleSeconds: number
-  /** Number of open requests per replica above which the autoscaler adds one; 0: it uses CPU and memory only. */
+  /**
+   * Number of open requests per replica above which the autoscaler adds a replica; 0: the autoscaler uses CPU and
+   * memory only.
+   */
   readonly requestsPerReplica: number
   readonly streamsPerUser: number
-  /** Name servers for checking custom domains, `address` or `address:port`; empty: those of the system. */
+  /**
+   * Name servers for the DNS checks of custom domains, each `address` or `address:port`; empty: the system's name
+   * servers.
+   */
   readonly dnsServers: readonly string[]
-  /** Directory URL of a certificate authority (RFC 8555); empty: none. */
+  /** Directory URL of the certificate authority (RFC 8555); empty: no certificates are requested. */
   readonly acmeDirectory: string
   readonly acmeEmail: string
-  /** CA file with which the certificate authority's API is verified; empty: the system's CAs. */
+  /** File with CA certificates to verify the certificate authority's API; empty: the system's CA certificates. */
   readonly acmeCa: string
-  /** Networks (CIDR) that may call /re-attach and /validate; empty: loopback, if the API listens there. */
+  /**
+   * Networks (CIDR) of the page servers that may call /re-attach and /validate. Empty: loopback, if the API listens on
+   * loopback.
+   */
   readonly storageNetworks: readonly string[]
-  /** IPv6 prefix from which each project gets a /64; undefined: the random one in the database. */
+  /** IPv6 prefix from which each project gets a /64; undefined: a random prefix, which is stored in the database. */
   readonly ipv6Prefix: string | undefined
   /** IPv4 network from which each host of the mesh gets a /20 for its guests. */
   readonly guestNetwork: string
-  /** Retention of the log lines of apps. */
+  /** Retention of the log lines of apps, in days. */
   readonly logDays: number
   /** Retention of the audit log in days; 0: forever. */
   readonly auditRetentionDays: number
   readonly historyDays: number
   /** File to which signed heads of the audit log are appended; empty: they are only logged. */
   readonly auditHeadsFile: string
-  /** `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
+  /** Mail server: `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
   readonly smtpUrl: string | undefined
   readonly mailFrom: string
   readonly billing: BillingConfig
   readonly databases: DatabaseConfig
-  /** `registry/path` to which built images are pushed; empty: they stay on the only host. */
+  /** Registry and path to which built images are pushed; empty: they stay on the host, which must be the only one. */
   readonly registry: string
-  /** Public address of the installation's own registry; empty: there is none. */
+  /** Public address of the installation's own image registry; empty: the installation has none. */
   readonly registryUrl: string
-  /** Ports of the gateways for TCP services; undefined: none. */
+  /** Ports of the gateways that TCP services can get; undefined: none. */
   readonly tcpPorts: PortRange | undefined
-  /** Port that TCP services with TLS share on the gateways; undefined: none. */
+  /** Port of the gateways that all TCP services with TLS share; undefined: there are no such services. */
   readonly tcpTlsPort: number | undefined
   readonly buildTimeoutMinutes: number
   /** Directory that stores uploaded sources until they are built; empty: uploads are refused. */
   readonly sourceDir: string
-  /** Allows builds from repositories with private addresses or without TLS. */
+  /** True if builds may read repositories with private addresses or without TLS. */
   readonly privateGitHosts: boolean
   /** Prices of usage, in cents. */
   readonly prices: UsagePrices
   readonly budgetGraceHours: number
-  /** Whether each pull request from a branch of the same repository gets a preview app. */
+  /** True if each pull request from a branch of the same repository gets a preview app. */
   readonly previews: boolean
-  /** Integration with GitHub; undefined: none. */
+  /** Integration with GitHub; undefined: no integration is configured. */
   readonly scm: ScmConfig | undefined
 }
 
@@ -115,16 +126,19 @@ export interface ScmConfig {
 }
 
 export interface DatabaseConfig {
-  /** Major versions of PostgreSQL that are offered; the first is the default. */
+  /** Major versions of PostgreSQL that users may choose; the first is the default. */
   readonly versions: readonly number[]
   readonly backend: 'volume' | 'neon'
-  /** Management API of the page server. Only with the backend `neon`. */
+  /** URL of the page server's management API; only used with the backend `neon`. */
   readonly pageserverUrl: string
-  /** Image of a database VM that stores its data on a page server. */
+  /** Image of the VM of a database that stores its data on a page server. */
   readonly neonImage: string
-  /** Page servers besides node 1. One without a URL may re-attach, but gets no new databases. */
+  /**
+   * Page servers in addition to the one with id 1. A page server without a URL may call /re-attach, but gets no new
+   * databases.
+   */
   readonly storageNodes: readonly { readonly id: number; readonly url: string }[]
-  /** Bearer token of page servers outside of `storageNetworks`. */
+  /** Bearer token with which page servers outside of `storageNetworks` authenticate. */
   readonly storageSecret: string
   /** Public address of the gateways' SSH bastion. */
   readonly sshHost: string
@@ -132,21 +146,26 @@ export interface DatabaseConfig {
   readonly backupHours: number
   readonly backupsKept: number
   readonly drillHours: number
-  /** Time for which a spare VM is held ready for a database after a snapshot was taken or a branch was created. */
+  /**
+   * Time for which a spare VM is held ready for a database after a snapshot was taken or a branch was created from one.
+   */
   readonly spareMinutes: number
 }
 
 export interface BillingConfig {
   readonly provider: 'none' | 'sandbox' | 'polar' | 'stripe'
   readonly apiKey: string
-  /** Replaces the billing provider's production URL. */
+  /** URL of the billing provider's API; undefined: the provider's production URL. */
   readonly apiUrl: string | undefined
-  /** Secrets of webhooks. All of them are accepted, so that they can be rotated. */
+  /** Secrets with which the billing provider signs webhooks. All of them are accepted, so that they can be rotated. */
   readonly webhookSecrets: readonly string[]
-  /** Plan of each product, by product id. Other products use their metadata `mote_plan`. */
+  /**
+   * Plan of each billing product, by product id. Products that are not listed have their plan in their metadata
+   * (`mote_plan`).
+   */
   readonly plans: ReadonlyMap<string, string>
   readonly defaultProduct: string | undefined
-  /** Hosts to which the browser may be redirected, besides the provider's own. */
+  /** Hosts to which browsers may be redirected for payments, in addition to the billing provider's own. */
   readonly redirectHosts: readonly string[]
   readonly graceDays: number
 }
@@ -164,7 +183,8 @@ export function parseControlConfig(env: Environment, fallbackSecretFile?: string
   const secrets = readSecrets(env, fallbackSecretFile, faults)
   const billing = readBilling(read, faults)
   const databases = readDatabases(read, faults)
-  // With billing enabled, new projects must not default to the largest plan.
+  // With billing enabled, new projects have the plan `free` by default, because the setting's own default is the
+  // largest plan.
   const defaultPlan = billing.provider !== 'none' && !env[s.defaultPlan.env] ? 'free' : read(s.defaultPlan)
   const config: ControlConfig = Object.freeze({
     secrets,

@@ -31,9 +31,9 @@ export const controlSettings = {
     'MOTE_CAPTCHA',
     true,
     flag,
-    'ask for a captcha at registration (switch off for development only)',
+    'whether registration requires a captcha (false only for development)',
   ),
-  domain: setting('MOTE_DOMAIN', 'localhost', word, 'apps answer at <app>-<project>.<domain>'),
+  domain: setting('MOTE_DOMAIN', 'localhost', word, 'domain below which apps are served, as <app>-<project>.<domain>'),
   gatewayUrl: setting('MOTE_GATEWAY_URL', 'http://localhost:7080', url, 'public address of the gateway (for links)'),
   publicUrl: setting('MOTE_PUBLIC_URL', 'http://localhost:7070', url, 'public address of the API (for links)'),
   defaultPlan: setting('MOTE_DEFAULT_PLAN', 'unlimited', plan, 'plan of new projects: free, pro, business, unlimited'),
@@ -41,9 +41,9 @@ export const controlSettings = {
     'MOTE_TRUSTED_PROXIES',
     [],
     list,
-    'addresses or CIDRs whose X-Forwarded-For is trusted',
+    'addresses or CIDRs of proxies whose X-Forwarded-For is trusted',
   ),
-  corsOrigins: setting<readonly string[]>('MOTE_CORS_ORIGINS', [], list, 'other browser origins that may call the API'),
+  corsOrigins: setting<readonly string[]>('MOTE_CORS_ORIGINS', [], list, 'origins of web pages that may call the API'),
   tenantPerMinute: setting('MOTE_RATE_TENANT', 600, whole(1), 'requests per minute and project'),
   anonymousPerMinute: setting(
     'MOTE_RATE_ANONYMOUS',
@@ -63,8 +63,8 @@ export const controlSettings = {
     whole(0, 10_000),
     'milliseconds by which refusals are delayed for a caller that keeps exceeding its rate limit',
   ),
-  createsPerSecond: setting('MOTE_RATE_CREATES', 5, whole(1), 'creating requests per second and project'),
-  cpuOvercommit: setting('MOTE_CPU_OVERCOMMIT', 8, whole(1, 64), 'vCPUs per physical CPU'),
+  createsPerSecond: setting('MOTE_RATE_CREATES', 5, whole(1), 'requests per second and project that create resources'),
+  cpuOvercommit: setting('MOTE_CPU_OVERCOMMIT', 8, whole(1, 64), 'vCPUs that VMs may have per CPU of a host'),
   hostTimeoutSeconds: setting(
     'MOTE_HOST_TIMEOUT',
     15,
@@ -89,11 +89,12 @@ export const controlSettings = {
     whole(0, 10),
     'seconds that open requests may take before a VM moves; new requests are held meanwhile',
   ),
-  maxRestarts: setting('MOTE_MAX_RESTARTS', 5, whole(0, 100), 'restarts of a crashing app before its deployment fails'),
+  maxRestarts: setting('MOTE_MAX_RESTARTS', 5, whole(0, 100), 'restarts of a program before its VM counts as crashed'),
   idleSeconds: setting(
     'MOTE_IDLE_SECONDS',
     300,
-    // Gateways report every 2 s. With a limit close to that, an app would go to sleep between two requests.
+    // The limit is at least 10 s, because gateways report requests only every 2 s: an app with a lower limit could go
+    // to sleep between two requests.
     whole(10),
     'seconds without a request after which an app with min_replicas 0 is scaled to zero, at least 10',
   ),
@@ -117,7 +118,7 @@ export const controlSettings = {
     'certificate authority for custom domains, such as https://acme-v02.api.letsencrypt.org/directory; none when empty',
   ),
   acmeEmail: setting('MOTE_ACME_EMAIL', '', word, 'contact address for the certificate authority'),
-  acmeCa: setting('MOTE_ACME_CA', '', word, 'PEM file to verify a private certificate authority'),
+  acmeCa: setting('MOTE_ACME_CA', '', word, 'PEM file that verifies a private certificate authority'),
   storageNetworks: setting<readonly string[]>(
     'MOTE_STORAGE_NETWORKS',
     [],
@@ -169,7 +170,7 @@ export const controlSettings = {
     'MOTE_GIT_PRIVATE_HOSTS',
     false,
     flag,
-    'allow repositories at private addresses and over plain http',
+    'whether repositories may be at private addresses and use plain http',
   ),
   usagePrices: setting<UsagePrices>(
     'MOTE_USAGE_PRICES',
@@ -181,10 +182,10 @@ export const controlSettings = {
     'MOTE_BUDGET_GRACE_HOURS',
     24,
     whole(0, 720),
-    'hours from a used-up budget until its apps are scaled to zero',
+    'hours after a project has used up its budget until its apps are scaled to zero',
   ),
-  previews: setting('MOTE_PREVIEWS', true, flag, 'deploy each open pull request as a separate app'),
-  githubAppId: setting('MOTE_GITHUB_APP_ID', '', word, 'id of the GitHub App; empty: no source host integration'),
+  previews: setting('MOTE_PREVIEWS', true, flag, 'whether each open pull request is deployed as a separate app'),
+  githubAppId: setting('MOTE_GITHUB_APP_ID', '', word, 'id of the GitHub App; when empty: no integration'),
   githubAppSlug: setting('MOTE_GITHUB_APP_SLUG', '', word, 'name of the GitHub App in its address'),
   githubPrivateKey: setting('MOTE_GITHUB_PRIVATE_KEY', '', pem, 'private key of the GitHub App: PEM, or PEM as base64'),
   githubWebhookSecret: setting(
@@ -211,38 +212,38 @@ export const controlSettings = {
     'MOTE_BILLING_PROVIDER',
     'none',
     billingProvider,
-    'none, sandbox, polar or stripe; with any but none the default plan is free unless set',
+    'billing provider: none, sandbox, polar or stripe; with a provider, new projects have the plan free unless MOTE_DEFAULT_PLAN is set',
   ),
   billingApiKey: setting('MOTE_BILLING_API_KEY', '', word, 'access token of the billing provider'),
   billingApiUrl: setting<string | undefined>(
     'MOTE_BILLING_API_URL',
     undefined,
     url,
-    'API of the billing provider, where it is not the production one',
+    'URL of the API of the billing provider, if it is not the production API',
   ),
   billingWebhookSecrets: setting<readonly string[]>(
     'MOTE_BILLING_WEBHOOK_SECRETS',
     [],
     list,
-    'secrets that sign billing webhooks; several while rotating',
+    'secrets that sign billing webhooks; during a rotation, the new and the old one',
   ),
   billingPlans: setting<readonly (readonly [string, string])[]>(
     'MOTE_BILLING_PLANS',
     [],
     planPairs,
-    'plans of products, product=plan; others by their metadata mote_plan',
+    'plans of products, as product=plan, comma-separated; the plan of any other product is in its metadata mote_plan',
   ),
   billingDefaultProduct: setting<string | undefined>(
     'MOTE_BILLING_DEFAULT_PRODUCT',
     undefined,
     word,
-    'product of a checkout that names none; the cheapest when empty',
+    'product of a checkout that names no product; the cheapest product with a plan when empty',
   ),
   billingRedirectHosts: setting<readonly string[]>(
     'MOTE_BILLING_REDIRECT_HOSTS',
     [],
     list,
-    'hosts of checkout and portal pages besides those of the provider',
+    'hosts to which checkout and portal requests may redirect, besides those of the provider',
   ),
   databaseVersions: setting<readonly number[]>(
     'MOTE_POSTGRES_VERSIONS',
@@ -262,7 +263,7 @@ export const controlSettings = {
     'MOTE_STORAGE_NODES',
     [],
     pageServers,
-    'page servers besides node 1, such as 2=http://10.0.0.2:9898; without an address one gets no new databases',
+    'page servers besides node 1, such as 2=http://10.0.0.2:9898; a node without an address gets no new databases',
   ),
   storageSecret: setting(
     'MOTE_STORAGE_SECRET',
@@ -291,7 +292,7 @@ export const controlSettings = {
     whole(0, 525_600),
     'minutes for which a prepared branch of a new database snapshot stays in memory; 0: none',
   ),
-  billingGraceDays: setting('MOTE_BILLING_GRACE_DAYS', 7, whole(0, 365), 'days the plan stays after a payment failed'),
+  billingGraceDays: setting('MOTE_BILLING_GRACE_DAYS', 7, whole(0, 365), 'days for which an unpaid plan stays valid'),
 } as const
 
 export const secretHelp =

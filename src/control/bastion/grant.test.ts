@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { createVault } from '../../lib/vault.ts'
 import { readGrant, writeGrant } from './grant.ts'
 
-it('a grant can be read back until it expires and only for its purpose, and cannot be forged', () => {
+it('a grant can be read for its own purpose only, is marked as old after its expiry, and cannot be forged', () => {
   const vault = createVault(['a secret of this test, long enough'])
   const grant = { accountId: 'a', projectId: 'p', target: 't', via: 'pat', viaId: 'v', expiresMs: 1000 } as const
   const text = writeGrant(vault, 'app.shell', grant)

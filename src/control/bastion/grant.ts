@@ -3,7 +3,7 @@ import type { Vault } from '../../lib/vault.ts'
 import { readSigned, sign } from './signed.ts'
 
 /**
- * A grant: the result of a login at a bastion. It names the account, the database or app, the credential and the
+ * A grant is the result of a login at a bastion. It names the account, the database or app, the credential and the
  * expiry.
  */
 export const Grant = Type.Object({
@@ -18,13 +18,13 @@ export const Grant = Type.Object({
 export type Grant = Static<typeof Grant>
 export type GrantPurpose = 'database.tunnel' | 'app.shell'
 
-/** Age at which a grant expires. The connection then opens no new tunnels or sessions. */
+/** Time after which a grant expires. Then the SSH connection cannot open further tunnels or sessions. */
 export const grantMs = 12 * 60 * 60 * 1000
 
 /** Signs a grant. The gateway stores it and sends it back unchanged. */
 export const writeGrant = (vault: Vault, purpose: GrantPurpose, grant: Grant) => sign(vault, purpose, grant)
 
-/** Verifies a grant. Undefined when it is forged or damaged. `isOld`: the grant has expired. */
+/** Verifies a grant. Returns undefined when it is forged or damaged. `isOld`: the grant has expired. */
 export function readGrant(
   vault: Vault,
   purpose: GrantPurpose,

@@ -1,4 +1,7 @@
-/** The control plane's part of the SSH bastions, which run in gateways: logins, grants, and the bastions' host keys. */
+/**
+ * The control plane's part of the SSH bastions, which run in gateways: it checks logins, issues grants and stores the
+ * bastions' host keys.
+ */
 export { grantMs, readGrant, writeGrant } from './grant.ts'
 export { bastionKeys, hostKeyOptions, startBastionKeyReceiver } from './keys.ts'
 export { type Logins, startLoginReceiver } from './logins.ts'

@@ -20,10 +20,10 @@ const list = statement<{ publicKey: string }>(
 )
 const forget = statement('bastion.forgetBastionKeys', `DELETE FROM bastion_key WHERE seen_at <= $1`)
 
-/** Retention of a key. A gateway that has not reported a key for longer has another one or no longer exists. */
+/** Retention of a host key. A gateway that has not reported a key for this time has another key or no longer exists. */
 const cachedMs = hours(24)
 
-/** Returns known_hosts(5) lines without the host name: `ssh-ed25519 AAAA...`. */
+/** Returns the bastions' host keys as lines of known_hosts(5) without the host name: `ssh-ed25519 AAAA...`. */
 export const bastionKeys = async (sql: Sql, now: Date): Promise<string[]> =>
   (await sql.rows(list, [new Date(now.getTime() - cachedMs)])).map(row => row.publicKey)
 
@@ -46,8 +46,8 @@ export async function startBastionKeyReceiver({
 }
 
 /**
- * Returns ssh options that make the client accept only this host key. A command can supply one key to ssh (OpenSSH
- * 8.5); with several gateways, or none yet, ssh trusts the first key that it gets.
+ * Returns ssh options that make the client accept only the bastion's host key. ssh can get only one key from a command
+ * line (OpenSSH 8.5): with several keys, or none yet, the client trusts the key of its first connection.
  */
 export function hostKeyOptions([key, ...others]: readonly string[]): string {
   if (key === undefined || others.length > 0) return '-o StrictHostKeyChecking=accept-new'

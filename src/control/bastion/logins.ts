@@ -1,12 +1,14 @@
-/** Responds to bastions that want to know whether a login is valid. */
+/** Answers the bastions' requests to check a login. */
 import { Value } from 'typebox/value'
 import type { Bus, Subscription } from '../../bus/bus.ts'
 import { gatewaySubjects, loginReaches, TunnelLogin, type TunnelLoginAnswer } from '../../contract/gateway.ts'
 
-/** Returns a grant, or null to refuse the login. */
+/** Checks a login. Returns a grant, or null to refuse the login. */
 export type LogIn = (login: TunnelLogin) => Promise<string | null>
 
-/** The function that checks a login, for each kind of target. The user name determines the kind. */
+/**
+ * The functions that check logins to databases and to apps. The user name of the login determines which one is used.
+ */
 export type Logins = Readonly<Record<'database' | 'app', LogIn>>
 
 export const startLoginReceiver = (bus: Bus, logins: Logins): Promise<Subscription> =>

@@ -10,7 +10,9 @@ export function sign(vault: Vault, purpose: string, facts: object): string {
   return `${Buffer.from(text).toString('base64url')}.${vault.hash(purpose, text).toString('base64url')}`
 }
 
-/** Returns signed data; undefined when the text is forged, damaged or signed for another purpose. */
+/**
+ * Verifies and parses signed data. Returns undefined when the text is forged, damaged or signed for another purpose.
+ */
 export function readSigned<T extends TSchema>(
   vault: Vault,
   purpose: string,

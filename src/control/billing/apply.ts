@@ -15,7 +15,7 @@ import * as store from './store.ts'
 
 export type ApplyDeps = Pick<Deps, 'config'> & { readonly provider: Pick<BillingProvider, 'name'> }
 
-/** Effect of an event. `ignored`: it concerns another installation, or is older than the stored state. */
+/** Effect of a billing event. `ignored`: the event concerns another installation, or is older than the stored state. */
 export type Effect = 'applied' | 'ignored'
 
 export async function applyEvent(deps: ApplyDeps, tx: Tx, event: BillingEvent, now: Date): Promise<Effect> {
@@ -43,17 +43,18 @@ async function applySubscription(
   now: Date,
 ): Promise<Effect> {
   const { name } = deps.provider
-  // A subscription stays with the project for which it was first recorded.
+  // A subscription always belongs to the project for which it was first recorded, even if a later event names another
+  // one.
   const owner = (await store.subscription(tx, name, next.id))?.projectId ?? named
   const projectId = owner ?? (next.customerId && (await store.projectOfCustomer(tx, next.customerId)))
   if (!projectId || !(await store.isKnown(tx, projectId))) return 'ignored'
-  // Lock the project first, so that the reads below return the newest state.
+  // The project is locked first, so that the reads below return the newest state.
   const plan = await lockedPlan(tx, projectId)
   await store.rememberCustomer(tx, projectId, next.customerId)
   const known = await store.subscription(tx, name, next.id)
   if (known && !isNewer(next, known)) return 'ignored'
   await store.putSubscription(tx, name, projectId, next)
-  // Without a plan, the project is deleted or being deleted. A sweep ends its subscriptions.
+  // The project has no plan if it is deleted or being deleted. A sweep ends its subscriptions.
   if (plan === undefined) return 'applied'
   await reportTrouble(tx, projectId, known, next)
   await settle(deps, tx, projectId, plan, now)
@@ -64,14 +65,14 @@ async function applySubscription(
 interface Fetched {
   readonly projectId: string
   readonly fetched: readonly FetchedSubscription[]
-  /** The stored subscriptions before the request to the provider. */
+  /** The project's subscriptions as stored before the request to the provider. */
   readonly before: readonly Subscription[]
   readonly now: Date
 }
 
 /**
- * Applies subscriptions that were fetched from the provider. If the provider does not report when they changed, they
- * count only if no event arrived during the request. Returns how many rows changed.
+ * Applies subscriptions that were fetched from the provider. If the provider does not report when a subscription was
+ * changed, the fetched state counts only if no event arrived during the request. Returns how many rows changed.
  */
 export async function applyFetched(
   deps: ApplyDeps,

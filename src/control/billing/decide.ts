@@ -17,8 +17,9 @@ const progress = {
 } as const satisfies Record<SubscriptionState, number>
 
 /**
- * Returns whether `next` replaces `known`. States with the same timestamp (Stripe's have a resolution of one second)
- * are ordered by their content, so that repeated and reordered events lead to the same final state.
+ * Returns whether the state `next` of a subscription replaces the state `known`. States with the same timestamp
+ * (Stripe's have a resolution of one second) are ordered by their content, so that repeated and reordered events lead
+ * to the same final state.
  */
 export function isNewer(next: Subscription, known: Subscription): boolean {
   const later = next.modifiedAt.getTime() - known.modifiedAt.getTime()
@@ -41,7 +42,7 @@ const fingerprint = (s: Subscription) =>
 export interface Rules {
   readonly graceMs: number
   readonly defaultPlan: Plan
-  /** Returns undefined for a product without a known plan. */
+  /** Returns the plan of a product; undefined if the product has no known plan. */
   readonly planOf: (productId: string) => Plan | undefined
 }
 
@@ -53,7 +54,8 @@ export function grants(s: Subscription, now: Date, graceMs: number): boolean {
   switch (s.state) {
     case 'trialing':
     case 'active':
-      // The event that ends the subscription may be late, but the plan is granted for at most 24 hours longer.
+      // A subscription that was cancelled for the end of its period grants its plan for at most 24 hours after that
+      // end, because the event that ends it may be late.
       return !s.cancelAtPeriodEnd || s.periodEnd === null || now.getTime() < s.periodEnd.getTime() + endSlackMs
     case 'past_due':
       return now.getTime() < (s.periodStart ?? s.modifiedAt).getTime() + graceMs
@@ -71,8 +73,8 @@ const planRank = { free: 0, pro: 1, business: 2, unlimited: 3 } as const satisfi
 export interface Decision {
   readonly plan: Plan
   /**
-   * The subscription that `GET /v1/billing` shows: the one that grants the plan, otherwise the last changed one.
-   * Undefined if the project never had any.
+   * Returns the subscription that `GET /v1/billing` shows: the one that grants the plan, otherwise the one that changed
+   * last. Undefined if the project never had a subscription.
    */
   readonly shown: Subscription | undefined
 }

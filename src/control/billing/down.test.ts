@@ -6,7 +6,7 @@ import { startWholeApi } from '../../../test/security/cases.ts'
 import { deliver, owner, polarEnvironment, subscriptionData } from '../../../test/support/control/billing.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
-/** Starts a server that accepts connections but never responds. */
+/** Starts a server that accepts connections but never sends a response. */
 async function silence() {
   const server = createServer(socket => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -17,7 +17,7 @@ async function silence() {
   }
 }
 
-it('deploys, limits, webhooks and the billing summary work while the billing provider does not respond', {
+it('deployments, plan limits, webhooks and the billing summary work while the billing provider does not respond', {
   timeout: 60_000,
 }, async () => {
   using provider = await silence()
@@ -37,7 +37,8 @@ it('deploys, limits, webhooks and the billing summary work while the billing pro
   expect((await deliver(api, 'evt_while_down', event)).body).toEqual({ status: 'applied' })
   expect((await api.call('GET', '/v1/billing', { token })).body).toMatchObject({ status: 'active', tier_slug: 'pro' })
   for (const name of ['two', 'three', 'four']) expect((await named(name)).status).toBe(200)
-  // A request to the provider times out after five seconds, so none of the requests above has waited for it.
+  // A request to the provider would wait for five seconds until it times out, so none of the requests above has waited
+  // for it.
   expect(performance.now() - began).toBeLessThan(promisedMs(5_000))
   expect([403, 503]).toContain((await checkout).status)
 })

@@ -6,7 +6,7 @@ export type Json = Readonly<Record<string, unknown>>
 export const isJson = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @throws BadEvent */
+/** Parses a JSON object. @throws BadEvent if the text is not JSON or not an object */
 export function parseObject(raw: Buffer): Json {
   let value: unknown
   try {
@@ -39,7 +39,7 @@ export function maybeObject(from: Json, name: string): Json | null {
 }
 export const object = (from: Json, name: string): Json => required(name, maybeObject(from, name))
 
-/** Returns the objects in the list, without its other elements. */
+/** Returns those elements of a list that are objects. */
 export function objects(from: Json, name: string): readonly Json[] {
   const value = from[name]
   return Array.isArray(value) ? value.filter(isJson) : []
@@ -66,14 +66,14 @@ export function maybeInstant(from: Json, name: string): Date | null {
 }
 export const instant = (from: Json, name: string): Date => required(name, maybeInstant(from, name))
 
-/** Reads a time in seconds since 1970. */
+/** Reads a time given in seconds since 1970; null if the field is missing. */
 export function maybeUnixTime(from: Json, name: string): Date | null {
   const seconds = maybeInteger(from, name)
   return seconds === null ? null : new Date(seconds * 1000)
 }
 export const unixTime = (from: Json, name: string): Date => required(name, maybeUnixTime(from, name))
 
-/** Returns the plan in the product's metadata; null if there is none. */
+/** Returns the plan in the metadata of a billing product; null if the metadata names none. */
 export function planIn(product: Json): string | null {
   const value = maybeObject(product, 'metadata')?.['mote_plan']
   return typeof value === 'string' ? value : null

@@ -1,12 +1,12 @@
 /**
- * Converts Polar's objects (API 2026-10, snake_case) to those of `BillingProvider`. The sandbox provider uses Polar's
- * format, too.
+ * Converts Polar's objects (API 2026-10, snake_case) to those of `BillingProvider`. The sandbox provider also sends
+ * objects in Polar's format.
  */
 import { isUuid } from '../../lib/ids.ts'
 import * as json from './json.ts'
 import type { BillingEvent, FetchedSubscription, Product, Subscription, SubscriptionState } from './provider.ts'
 
-/** Polar's subscription states. Polar may add some; unknown states grant no plan. */
+/** Subscription states of Polar. Polar may add new ones; unknown states grant no plan. */
 const states: Readonly<Record<string, SubscriptionState>> = {
   incomplete: 'incomplete',
   incomplete_expired: 'canceled',
@@ -18,7 +18,7 @@ const states: Readonly<Record<string, SubscriptionState>> = {
   canceled: 'canceled',
 }
 
-/** @throws BadEvent */
+/** Converts a subscription. @throws BadEvent if a required field is missing or has the wrong type */
 export function subscriptionOf(data: json.Json): FetchedSubscription & Subscription {
   const createdAt = json.instant(data, 'created_at')
   return {
@@ -31,13 +31,13 @@ export function subscriptionOf(data: json.Json): FetchedSubscription & Subscript
     periodStart: json.maybeInstant(data, 'current_period_start'),
     periodEnd: json.maybeInstant(data, 'current_period_end'),
     cancelAtPeriodEnd: json.isTrue(data, 'cancel_at_period_end'),
-    // `modified_at` is null until the first change.
+    // Polar's `modified_at` is null until the first change of the subscription.
     modifiedAt: json.maybeInstant(data, 'modified_at') ?? createdAt,
     createdAt,
   }
 }
 
-/** @throws BadEvent */
+/** Converts a product. @throws BadEvent if a required field is missing or has the wrong type */
 export function productOf(data: json.Json): Product {
   const prices = json.objects(data, 'prices').filter(price => !json.isTrue(price, 'is_archived'))
   const price = prices.find(p => p['amount_type'] === 'fixed' || p['amount_type'] === 'free') ?? {}
@@ -54,14 +54,14 @@ export function productOf(data: json.Json): Product {
   }
 }
 
-/** Returns the project's id, from the customer's external id or the metadata of the checkout. */
+/** Returns the id of the project: the customer's external id, or the project in the metadata of the checkout. */
 function projectOf(data: json.Json): string | null {
   const external = json.maybeObject(data, 'customer')?.['external_id'] ?? data['external_id']
   const id = external ?? json.maybeObject(data, 'metadata')?.['project_id']
   return typeof id === 'string' && isUuid(id) ? id.toLowerCase() : null
 }
 
-/** @throws BadEvent */
+/** Converts a webhook event. @throws BadEvent if a required field is missing or has the wrong type */
 export function eventOf(payload: json.Json): { readonly type: string; readonly event: BillingEvent } {
   const type = json.text(payload, 'type')
   return { type, event: contentOf(type, payload) }

@@ -1,4 +1,4 @@
-/** The Polar provider, based on Polar's own client (API 2026-10). */
+/** The billing provider Polar, based on Polar's own client (API 2026-10). */
 import { once } from '../../lib/once.ts'
 import { type Guard, statusOf } from '../http/guard.ts'
 import { isJson, parseObject } from './json.ts'
@@ -7,7 +7,7 @@ import type { BillingProvider } from './provider.ts'
 import { literalKey, standardKey, verify } from './signature.ts'
 
 const productionUrl = 'https://api.polar.sh'
-/** Maximum number of pages, of 100 products each. */
+/** Maximum number of pages that are read, with 100 products each. */
 const maxPages = 10
 const timeoutSeconds = 5
 
@@ -63,7 +63,7 @@ export function polarProvider({ accessToken, apiUrl, webhookSecrets, guard }: Po
       const session = await guard(() =>
         polar.customerSessions
           .create({ external_customer_id: projectId, return_url: returnUrl })
-          // 404, 422: the customer does not exist.
+          // Polar responds 404 or 422 if the customer does not exist.
           .catch(unless(404, 422)),
       )
       return session?.customer_portal_url
@@ -75,7 +75,7 @@ export function polarProvider({ accessToken, apiUrl, webhookSecrets, guard }: Po
     },
     async end(subscriptionId) {
       const polar = await client()
-      // 403, 404: the subscription has already ended.
+      // Polar responds 403 or 404 if the subscription has already ended.
       await guard(() => polar.subscriptions.revoke(subscriptionId).catch(unless(403, 404)))
     },
   }

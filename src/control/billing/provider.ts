@@ -1,4 +1,4 @@
-/** Interface of billing providers. Only its implementations know a provider's own terms. */
+/** Interface of billing providers. Only the implementations use a provider's own names and formats. */
 import type { IncomingHttpHeaders } from 'node:http'
 
 /**
@@ -12,14 +12,17 @@ export interface Subscription {
   readonly customerId: string | null
   readonly productId: string
   readonly state: SubscriptionState
-  /** Amount in the smallest unit of the currency. */
+  /** Price per billing period, in the smallest unit of the currency. */
   readonly amountCents: number | null
-  /** ISO 4217 code in lower case. */
+  /** ISO 4217 currency code in lower case. */
   readonly currency: string | null
   readonly periodStart: Date | null
   readonly periodEnd: Date | null
   readonly cancelAtPeriodEnd: boolean
-  /** Time of the last change by the provider's clock. The latest state wins, in whatever order states arrive. */
+  /**
+   * Time of the subscription's last change by the provider's clock. The latest state wins, in whatever order states
+   * arrive.
+   */
   readonly modifiedAt: Date
 }
 
@@ -28,9 +31,9 @@ export interface Product {
   readonly name: string
   readonly description: string | null
   readonly isArchived: boolean
-  /** The product's metadata `mote_plan`, not validated. */
+  /** The plan in the product's metadata (`mote_plan`). It is not validated. */
   readonly plan: string | null
-  /** Id of the price, for providers that sell prices instead of products (Stripe). */
+  /** Id of the product's price, for providers that sell prices instead of products (Stripe). */
   readonly priceId: string | null
   readonly priceAmountCents: number | null
   readonly currency: string | null
@@ -41,7 +44,7 @@ export type BillingEvent =
   | {
       readonly kind: 'subscription'
       readonly subscription: Subscription
-      /** Null if the event does not name the project, which is then found through its customer. */
+      /** Id of the project; null if the event does not name the project, which is then found by its customer id. */
       readonly projectId: string | null
     }
   | { readonly kind: 'customer'; readonly projectId: string; readonly customerId: string }
@@ -50,7 +53,7 @@ export type BillingEvent =
 
 /** A webhook delivery with a valid signature. */
 export interface Delivery {
-  /** Identifies the delivery; the same when it is repeated. */
+  /** Id of the delivery. A repeated delivery has the same id. */
   readonly id: string
   readonly type: string
   readonly event: BillingEvent
@@ -58,10 +61,10 @@ export interface Delivery {
 
 export type DeliveryHeaders = IncomingHttpHeaders | Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** The signature is missing, wrong, or too old. The sender gets no further details. */
+/** The signature of a webhook delivery is missing, wrong, or too old. The response does not say which. */
 export class BadSignature extends Error {}
 
-/** A signed body that does not match the provider's documentation. */
+/** A webhook delivery with a valid signature, whose body does not match the provider's documentation. */
 export class BadEvent extends Error {}
 
 export interface CheckoutRequest {
@@ -69,9 +72,9 @@ export interface CheckoutRequest {
   readonly customerId: string | null
   readonly product: Product
   readonly email: string
-  /** URL to which the provider's page sends the browser back. */
+  /** URL to which the provider's page redirects the browser at the end. */
   readonly returnUrl: string
-  /** Idempotency key: the same for all attempts of one request. */
+  /** Idempotency key of the request, the same for all attempts. */
   readonly key: string
 }
 
@@ -81,7 +84,10 @@ export interface PortalRequest {
   readonly returnUrl: string
 }
 
-/** Current state of a subscription. `modifiedAt` is null if the provider does not report it. */
+/**
+ * Current state of a subscription, as fetched from the provider. `modifiedAt` is null if the provider does not report
+ * it.
+ */
 export type FetchedSubscription = Omit<Subscription, 'modifiedAt'> & {
   readonly modifiedAt: Date | null
   readonly createdAt: Date
@@ -92,10 +98,13 @@ export interface BillingProvider {
   readonly isTestMode: boolean
   /** Hosts of the provider's checkout and portal pages; `.example.com` includes all subdomains. */
   readonly pageHosts: readonly string[]
-  /** Verifies the signature over the raw body, then parses the body. @throws BadSignature, BadEvent */
+  /**
+   * Verifies the signature of a webhook delivery over the raw body, then parses the body.
+   * @throws BadSignature, BadEvent
+   */
   open(raw: Buffer, headers: DeliveryHeaders, now: Date): Promise<Delivery>
   products(): Promise<readonly Product[]>
-  /** Returns the URL of a checkout page. */
+  /** Creates a checkout and returns the URL of its page. */
   checkout(request: CheckoutRequest): Promise<string>
   /** Returns the URL of the customer's portal page; undefined if the provider does not know the customer. */
   portal(request: PortalRequest): Promise<string | undefined>

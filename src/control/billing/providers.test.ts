@@ -24,7 +24,7 @@ afterEach(async () => {
   }
 })
 
-/** Starts a fake server with these responses by method and path; other requests get 500. */
+/** Starts a fake server that returns these responses by method and path, and 500 for any other request. */
 async function fake(answers: Answers | 'silent') {
   const asked: Asked[] = []
   const server = createServer(async (request, response) => {
@@ -63,7 +63,7 @@ const request = {
   key: 'k1',
 }
 
-describe('Polar', () => {
+describe('the billing provider Polar', () => {
   const at = '2026-01-01T00:00:00.000Z'
   const list = (...items: object[]) => ({ body: { items, pagination: { total_count: items.length, max_page: 1 } } })
   const start = async (answers: Answers | 'silent') => {
@@ -90,7 +90,7 @@ describe('Polar', () => {
     expect(asked[0]?.authorization).toBe('Bearer polar_oat_1')
   })
 
-  it('opens a checkout and a portal with the project as external id', async () => {
+  it("opens a checkout and a portal with the project's id as the customer's external id", async () => {
     const { polar, asked } = await start({
       'POST /v1/checkouts/': { status: 201, body: { id: 'c', url: 'https://polar.sh/checkout/c' } },
       'POST /v1/customer-sessions/': { status: 201, body: { customer_portal_url: 'https://polar.sh/portal' } },
@@ -110,17 +110,17 @@ describe('Polar', () => {
     await polar.end('sub_1')
   })
 
-  it('reads subscriptions', async () => {
+  it('reads subscriptions, and treats an unknown state as unpaid', async () => {
     const item = { id: 'sub_1', status: 'galactic', product_id: 'prod_1', created_at: at, modified_at: null, amount: 1 }
     const { polar } = await start({ 'GET /v1/subscriptions/': list(item) })
     const [found] = await polar.subscriptionsOf(projectId, null)
     expect(found).toMatchObject({ id: 'sub_1', state: 'unpaid', modifiedAt: new Date(at) })
   })
 
-  it('opens the circuit breaker after server errors, but not after refused requests', async () => {
+  it('is not called after two failed calls (circuit breaker), but is called after refused requests', async () => {
     const down = await start({})
     for (let n = 0; n < 3; n++) await expect(down.polar.products()).rejects.toMatchObject({ code: 'unavailable' })
-    // Two calls of two attempts each; the breaker blocked the third call.
+    // Two calls made two attempts each; the circuit breaker blocked the third call.
     expect(down.asked.length).toBe(4)
     const refusing = await start({ 'GET /v1/products/': { status: 401, body: { error: 'invalid_token' } } })
     for (let n = 0; n < 3; n++) await expect(refusing.polar.products()).rejects.toMatchObject({ code: 'unavailable' })
@@ -128,7 +128,7 @@ describe('Polar', () => {
   })
 })
 
-it('a call to an unresponsive provider times out, and the circuit breaker allows a new call after its open time', async () => {
+it('a call to an unresponsive billing provider times out, and the circuit breaker allows a new call after its open time', async () => {
   let aheadMs = 0
   const clock = { ...systemClock, monotonicMs: () => aheadMs }
   const limited = createGuard(clock, { timeoutMs: 20, tries: 1, failures: 1, openMs: 1000 })
@@ -145,7 +145,7 @@ it('a call to an unresponsive provider times out, and the circuit breaker allows
   expect(await limited(async () => 'still')).toBe('still')
 })
 
-describe('Stripe', () => {
+describe('the billing provider Stripe', () => {
   const start = async (answers: Answers) => {
     const server = await fake(answers)
     const options = { apiKey: 'sk_test_1', apiUrl: server.url, webhookSecrets: ['x'], guard: guard() }
@@ -195,7 +195,7 @@ describe('Stripe', () => {
     expect(await stripe.portal({ ...request, customerId: 'cus_1' })).toBe('https://billing.stripe.com/p/1')
   })
 
-  it('reads subscriptions with the billing period of their item', async () => {
+  it('reads subscriptions with the billing period of their subscription item', async () => {
     const body = {
       object: 'list',
       has_more: false,
@@ -236,4 +236,6 @@ it.each([
   ['https://polar.sh:8443/x', false],
   ['http://localhost:7070/x', true],
   ['http://localhost:7071/x', false],
-])('isAllowed(%s) is %s', (url, allowed) => expect(isAllowed(url, ['.polar.sh', 'localhost:7070'])).toBe(allowed))
+])('a redirect is allowed only to https and to configured hosts: isAllowed(%s) is %s', (url, allowed) =>
+  expect(isAllowed(url, ['.polar.sh', 'localhost:7070'])).toBe(allowed),
+)

@@ -8,15 +8,15 @@ import { recordDelivery } from './store.ts'
 
 export type ReceiveDeps = Pick<Deps, 'config' | 'clock' | 'log'> & { readonly provider: BillingProvider | undefined }
 
-/** Maximum body size. Providers send at most several ten KiB. */
+/** Maximum size of a webhook's body. Providers send at most a few tens of KiB. */
 const maxBytes = 1 << 20
 
 export type Received = 'applied' | 'ignored' | 'duplicate'
 
 /**
- * Verifies and parses a delivery.
- * @returns the rest of the work, to be run in one transaction that stores the delivery's id together with its effect
- * @throws ApiError 401: invalid signature, 404: no provider, 413
+ * Verifies and parses a webhook delivery.
+ * @returns a function that applies the event, to be run in one transaction that also stores the delivery's id
+ * @throws ApiError 401: invalid signature, 404: no provider, 413: body too large
  */
 export async function receive(
   deps: ReceiveDeps,
@@ -36,8 +36,8 @@ export async function receive(
 }
 
 /**
- * Returns the delivery; undefined for a signed body that is not a valid event. An error response would only make the
- * provider repeat it.
+ * Returns the delivery; undefined if its signature is valid but its body is not. The response is not an error, because
+ * the provider would only repeat the delivery.
  */
 async function opened(
   { log }: Pick<Deps, 'log'>,

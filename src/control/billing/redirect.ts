@@ -2,8 +2,8 @@
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Returns whether browsers may be sent to this URL.
- * @param hosts names with an optional port; `.example.com` includes all subdomains
+ * Returns whether browsers may be redirected to this URL.
+ * @param hosts host names with an optional port; `.example.com` includes all subdomains
  */
 export function isAllowed(url: string, hosts: readonly string[]): boolean {
   if (!URL.canParse(url)) return false
@@ -17,7 +17,10 @@ export function isAllowed(url: string, hosts: readonly string[]): boolean {
   })
 }
 
-/** Returns the URL. @throws ApiError 503 if it is on another host, for example because the provider moved its pages */
+/**
+ * Returns the URL if browsers may be redirected to it.
+ * @throws ApiError 503 otherwise, for example because the provider moved its pages to another host
+ */
 export function requireAllowed(url: string, hosts: readonly string[]): string {
   if (isAllowed(url, hosts)) return url
   const cause = new Error('the provider answered with a page on a host that is not in MOTE_BILLING_REDIRECT_HOSTS')

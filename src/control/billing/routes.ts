@@ -26,7 +26,7 @@ export function billingFeature(deps: Deps): Feature {
   } satisfies Handlers<typeof billingOperations>)
 }
 
-/** Without a provider, the price list is empty and all projects have the configured plan. */
+/** Price list of an installation without a billing provider: it is empty, and all projects have the configured plan. */
 const nothing: Catalogue = { products: [], defaultProduct: undefined, planOf: () => undefined }
 const catalogueIn = async (sql: Sql, { provider, config }: Parts) =>
   provider ? readCatalogue(sql, provider.name, config.billing) : nothing
@@ -93,7 +93,8 @@ const buying = (parts: Parts) =>
         const product = await productOfCheckout(parts, project.id, body.product_id ?? null)
         await requireNoSubscription(parts, project.id)
         const customerId = (await store.accountOf(parts.db, project.id))?.customerId ?? null
-        // Schedule a check of the subscription before the call, in case the response is lost.
+        // A check of the subscription is scheduled before the provider is called, in case the provider's response is
+        // lost.
         await store.checkAgainAt(parts.db, project.id, new Date(parts.clock.now().getTime() + minutes(5)))
         const returnUrl = returnUrlOf(parts)
         const request = { projectId: project.id, customerId, product, email: caller.email, returnUrl, key: newId() }
@@ -139,8 +140,8 @@ async function productOfCheckout(parts: Parts, projectId: string, desiredFor: st
 }
 
 /**
- * Refuses a second subscription, which would be charged in addition. The plan of the existing one is changed in the
- * portal.
+ * Refuses a checkout while the project has a subscription: a second one would be charged in addition. Users change the
+ * plan of the existing subscription in the portal.
  * @throws ApiError 409
  */
 async function requireNoSubscription(parts: Parts, projectId: string): Promise<void> {

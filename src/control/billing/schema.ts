@@ -20,7 +20,10 @@ const ProductChoice = resource(
 
 const shared = { tag: 'Billing', auth: 'bearer', project: 'selected' } as const
 
-/** Anyone with the link can open the sandbox's pages, as with real providers. */
+/**
+ * The sandbox's checkout and portal pages have no authentication: as with real providers, anyone with the link can open
+ * them.
+ */
 const sandboxPage = {
   tag: 'Billing',
   auth: 'none',

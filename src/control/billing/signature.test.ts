@@ -31,7 +31,7 @@ describe('a Standard Webhooks signature', () => {
     )
   })
 
-  it('is accepted among other signatures in the header', () => {
+  it('is accepted if the header also contains other signatures', () => {
     const wrong = 'v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc='
     const other = 'v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
     expect(check({ 'webhook-signature': `${wrong} ${other} ${official.signature} ${wrong}` })).toBe(official.id)
@@ -50,7 +50,7 @@ describe('a Standard Webhooks signature', () => {
     ['another id', { 'webhook-id': 'msg_other' }],
   ])('is refused with %s', (_, change) => expect(() => check(change)).toThrow(BadSignature))
 
-  it('is refused for another body, another secret, and an empty secret', () => {
+  it('is refused for another body, for another secret, and if the configured secret is empty', () => {
     expect(() => check({}, official.secret, Buffer.from('{"test": 2432232315}'))).toThrow(BadSignature)
     expect(() => check({}, official.secret, Buffer.alloc(0))).toThrow(BadSignature)
     expect(() => check({}, 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD')).toThrow(BadSignature)
@@ -81,7 +81,7 @@ describe('a Polar signature', () => {
   const polar = (...webhookSecrets: string[]) =>
     polarProvider({ accessToken: 'x', apiUrl: undefined, webhookSecrets, guard })
 
-  it('has the literal bytes of the secret as its key', () =>
+  it('is computed with the literal bytes of the secret as its key', () =>
     expect(verify([literalKey('polar_whs_test')], body, vector, at(1_700_000_000))).toBe('evt_1'))
 
   it.each([
@@ -111,7 +111,7 @@ describe('a Stripe signature', () => {
     )
 
   it('is valid in the test vector of the library, for at most 300 seconds', async () => {
-    // The test vector has no event type, which is checked only after the signature.
+    // The test vector has a valid signature but no event type, and the type is checked only after the signature.
     await expect(open(vector.header)).rejects.toThrow('type is missing')
     await expect(open(vector.header, 300)).rejects.toThrow('type is missing')
     await expect(open(vector.header, 0, ['whsec_newer', vector.secret])).rejects.toThrow('type is missing')
@@ -128,7 +128,7 @@ describe('a Stripe signature', () => {
     ['half a signature', vector.header.slice(0, -8)],
   ])('is refused with %s', (_, header) => expect(open(header)).rejects.toThrow(BadSignature))
 
-  it('is refused if it is old, or for another body or another secret', async () => {
+  it('is refused if it is old, was made for another body, or was made with another secret', async () => {
     await expect(open(vector.header, 301)).rejects.toThrow(BadSignature)
     await expect(open(vector.header, 0, [vector.secret], Buffer.from('{}'))).rejects.toThrow(BadSignature)
     await expect(open(vector.header, 0, ['whsec_other'])).rejects.toThrow(BadSignature)

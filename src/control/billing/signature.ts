@@ -3,10 +3,13 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { minutes } from '../../lib/duration.ts'
 import { BadSignature, type DeliveryHeaders } from './provider.ts'
 
-/** Accepted clock difference in both directions, as in the reference implementations. */
+/**
+ * Accepted difference between the signature's timestamp and the clock, in both directions, as in the reference
+ * implementations.
+ */
 const toleranceMs = minutes(5)
 
-/** Returns the signing key as in the standard: base64 after an optional `whsec_`. */
+/** Returns the signing key that the standard specifies: the base64 text after an optional `whsec_`. */
 export const standardKey = (secret: string) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
 /** Returns the signing key as Polar's servers use it: the literal bytes of the secret. */
 export const literalKey = (secret: string) => Buffer.from(secret, 'utf8')
@@ -32,7 +35,7 @@ export function verify(keys: readonly Buffer[], raw: Buffer, headers: DeliveryHe
     .filter(part => part.startsWith('v1,'))
     .map(part => Buffer.from(part.slice(3), 'base64'))
   const isGood = keys
-    // Anyone can sign with an empty key.
+    // Empty keys are skipped, because anyone can sign with an empty key.
     .filter(key => key.length > 0)
     .map(key => digest(key, id, timestamp, raw))
     .some(expected => offered.some(mac => mac.length === expected.length && timingSafeEqual(mac, expected)))

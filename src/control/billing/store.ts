@@ -54,9 +54,9 @@ export const putSubscription = (tx: Tx, provider: string, projectId: string, s: 
     s.cancelAtPeriodEnd,
     s.modifiedAt,
   ])
-/** Subscriptions of live projects, with each project's current plan. */
+/** Returns the subscriptions of live projects, with each project's current plan. */
 export const liveSubscriptions = (db: Db, provider: string) => db.rows(all, [provider])
-/** Subscriptions that are still running although their project is deleted. */
+/** Returns the subscriptions that are still running although their project is deleted. */
 export const orphanedSubscriptions = (db: Db, provider: string) => db.rows(orphans, [provider])
 export const markOrphanCanceled = (db: Db, provider: string, id: string) => db.run(cancelOrphan, [provider, id])
 
@@ -74,8 +74,8 @@ const select = statement(
   `INSERT INTO billing_account (project_id, selected_product_id) VALUES ($1, $2)
    ON CONFLICT (project_id) DO UPDATE SET selected_product_id = $2`,
 )
-// Stripe may create several customers for a project. Store the greatest id, so that the result does not depend on the
-// order of events.
+// Stripe may create several customers for a project. The greatest id is stored, so that the result does not depend on
+// the order of events.
 const putCustomer = statement(
   'billing.putCustomer',
   `INSERT INTO billing_account (project_id, customer_id, check_at) VALUES ($1, $2, now() + interval '6 hours')
@@ -111,7 +111,8 @@ export const dueForCheck = (db: Db, now: Date, limit: number) => db.rows(due, [n
 export const projectOfCustomer = async (sql: Sql, customerId: string) =>
   (await sql.maybe(byCustomer, [customerId]))?.projectId
 /**
- * Returns whether this is or was a project of this installation. Other installations may share the provider account.
+ * Returns whether a project with this id exists or existed in this installation. Other installations may use the same
+ * account at the billing provider.
  */
 export const isKnown = async (sql: Sql, projectId: string) => (await sql.one(known, [projectId])).known
 
@@ -124,8 +125,8 @@ const record = statement(
 )
 const forget = statement('billing.forgetDeliveries', `DELETE FROM billing_delivery WHERE received_at < $1`)
 /**
- * Records the delivery. Returns false if it was already applied. Waits for a concurrent transaction with the same
- * delivery.
+ * Records the delivery. Returns false if it was already applied. If a concurrent transaction is applying the same
+ * delivery, waits for that transaction.
  */
 export const recordDelivery = async (tx: Tx, provider: string, id: string, kind: string, now: Date) =>
   (await tx.run(record, [provider, id, kind, now])) === 1
@@ -163,7 +164,7 @@ const markStale = statement(
   `INSERT INTO billing_catalogue (provider, stale) VALUES ($1, true) ON CONFLICT (provider) DO UPDATE SET stale = true`,
 )
 
-/** The price list: products on sale first, each part sorted by price. */
+/** Returns the price list: first the products on sale, then the archived ones, both sorted by price. */
 export const productsOf = (sql: Sql, provider: string) => sql.rows(products, [provider])
 export const catalogueOf = (sql: Sql, provider: string) => sql.maybe(catalogue, [provider])
 export const catalogueChanged = (sql: Sql, provider: string) => sql.run(markStale, [provider])
@@ -172,7 +173,7 @@ export const catalogueChanged = (sql: Sql, provider: string) => sql.run(markStal
  * refer to them.
  */
 export async function replaceProducts(tx: Tx, provider: string, list: readonly Product[], now: Date): Promise<void> {
-  // Lock first, to serialize concurrent refreshes.
+  // The price list is locked first, so that concurrent refreshes run one after the other.
   await tx.run(lockCatalogue, [provider, now])
   for (const p of list)
     await tx.run(putProduct, [

@@ -1,6 +1,6 @@
 /**
- * Converts Stripe's objects to those of `BillingProvider`. Billing periods are fields of subscription items since API
- * 2025-03-31, of subscriptions before.
+ * Converts Stripe's objects to those of `BillingProvider`. The billing period is a field of the subscription item since
+ * API 2025-03-31, and was a field of the subscription before.
  */
 import { isUuid } from '../../lib/ids.ts'
 import * as json from './json.ts'
@@ -17,7 +17,7 @@ const states: Readonly<Record<string, SubscriptionState>> = {
   canceled: 'canceled',
 }
 
-/** Returns the id in a field that holds an id or an expanded object. */
+/** Returns the id from a field that contains an id or the whole object. */
 function idIn(from: json.Json, name: string): string | null {
   const value = from[name]
   return json.isJson(value) ? json.text(value, 'id') : json.maybeText(from, name)
@@ -28,7 +28,7 @@ export function projectOf(from: json.Json): string | null {
   return typeof id === 'string' && isUuid(id) ? id.toLowerCase() : null
 }
 
-/** @throws BadEvent */
+/** Converts a subscription. @throws BadEvent if a required field is missing or has the wrong type */
 export function fetchedOf(data: json.Json): FetchedSubscription {
   const [item = {}] = json.objects(json.object(data, 'items'), 'data')
   const price = json.maybeObject(item, 'price') ?? {}
@@ -43,13 +43,13 @@ export function fetchedOf(data: json.Json): FetchedSubscription {
     periodStart: json.maybeUnixTime(item, 'current_period_start') ?? json.maybeUnixTime(data, 'current_period_start'),
     periodEnd: json.maybeUnixTime(item, 'current_period_end') ?? json.maybeUnixTime(data, 'current_period_end'),
     cancelAtPeriodEnd: json.isTrue(data, 'cancel_at_period_end') || typeof data['cancel_at'] === 'number',
-    // Stripe reports the time of a change only in events, not in subscriptions.
+    // Stripe reports the time of a subscription's change only in events, not in the subscription itself.
     modifiedAt: null,
     createdAt: json.unixTime(data, 'created'),
   }
 }
 
-/** @throws BadEvent */
+/** Converts a product with its price. @throws BadEvent if a required field is missing or has the wrong type */
 export function productOf(data: json.Json): Product {
   const price = json.isJson(data['default_price']) ? data['default_price'] : {}
   return {
@@ -65,7 +65,7 @@ export function productOf(data: json.Json): Product {
   }
 }
 
-/** @throws BadEvent */
+/** Converts a webhook event. @throws BadEvent if a required field is missing or has the wrong type */
 export function eventOf(payload: json.Json): Delivery {
   const type = json.text(payload, 'type')
   return { id: json.text(payload, 'id'), type, event: contentOf(type, payload) }

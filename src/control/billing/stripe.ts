@@ -1,4 +1,4 @@
-/** The Stripe provider, based on Stripe's own client. */
+/** The billing provider Stripe, based on Stripe's own client. */
 import type Stripe from 'stripe'
 import { isUuid } from '../../lib/ids.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -8,7 +8,10 @@ import { isJson, parseObject } from './json.ts'
 import { BadSignature, type BillingProvider, type DeliveryHeaders } from './provider.ts'
 import * as format from './stripe-format.ts'
 
-/** Maximum age of signatures in seconds, the library's default. It does not apply to timestamps in the future. */
+/**
+ * Maximum age of a signature in seconds, the default of Stripe's library. The library accepts any timestamp in the
+ * future.
+ */
 const toleranceSeconds = 300
 const timeoutMs = seconds(5)
 const maxPages = 10
@@ -21,7 +24,7 @@ export interface StripeOptions {
 }
 
 export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: StripeOptions): BillingProvider {
-  // No retries in the client, because the guard retries.
+  // Stripe's client does not retry failed calls, because `guard` retries them.
   const client = once(async () => {
     const { default: Client } = await import('stripe')
     return new Client(apiKey, { ...addressOf(apiUrl), maxNetworkRetries: 0, timeout: timeoutMs, telemetry: false })
@@ -98,7 +101,7 @@ export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: Stripe
       const stripe = await client()
       await guard(() =>
         stripe.subscriptions.cancel(subscriptionId).catch((cause: unknown) => {
-          // 404: the subscription has already ended.
+          // Stripe responds 404 if the subscription has already ended.
           if (statusOf(cause) !== 404) throw cause
         }),
       )
@@ -115,7 +118,7 @@ function isOf(projectId: string, data: Readonly<Record<string, unknown>>): boole
   return isUuid(projectId) && (named === null || named === projectId)
 }
 
-/** @throws BadSignature */
+/** Verifies and parses a webhook delivery. @throws BadSignature */
 function requireSignature(
   stripe: Stripe,
   secrets: readonly string[],

@@ -13,19 +13,20 @@ import * as store from './store.ts'
 
 const catalogueLifeMs = hours(1)
 const recheckMs = hours(6)
-/** Delay before a failed check is repeated. */
+/** Delay after which a failed check of a project's subscriptions is repeated. */
 const retryMs = minutes(10)
 const checksPerRun = 50
 /**
- * How long delivery ids are stored. Providers repeat deliveries for at most three days, and the timestamp check refuses
- * much younger ones.
+ * Retention of the ids of webhook deliveries. Providers repeat a delivery for at most three days, and the timestamp
+ * check refuses a delivery of this age.
  */
 const deliveriesKeptMs = hours(24 * 30)
 
 type SweepDeps = Deps & { readonly provider: BillingProvider | undefined }
 
 /**
- * Updates plans whose grace period or paid period has expired, for which there is no event. Calls no external service.
+ * Updates the plans of projects whose grace period or paid period has expired, because providers send no event for
+ * that. Calls no external service.
  */
 export function billingPlans(deps: Deps, provider = createProvider(deps)): Sweep {
   return {
@@ -64,8 +65,8 @@ async function settleAll(deps: SweepDeps, provider: BillingProvider, now: Date):
 }
 
 /**
- * Calls the provider: refreshes the price list, fetches subscriptions whose events may be lost, and ends subscriptions
- * of deleted projects.
+ * Calls the provider: refreshes the price list, fetches subscriptions whose events may have been lost, and ends
+ * subscriptions of deleted projects.
  */
 export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep {
   return {
@@ -74,7 +75,7 @@ export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep 
     async run({ now, signal }) {
       if (!provider) return {}
       const counts = { products: 0, checked: 0, changed: 0, ended: 0, failed: 0 }
-      /** Runs one task; its failure must not delay the others. */
+      /** Runs one task. If it fails, the other tasks still run. */
       const attempt = async (what: string, work: () => Promise<unknown>) => {
         if (signal.aborted) return
         await work().catch((err: unknown) => {
@@ -123,7 +124,8 @@ async function checkProject(
   return deps.db.tx(async tx => {
     const changed = await applyFetched({ config: deps.config, provider }, tx, { projectId, fetched, before, now })
     const isOver = fetched.every(s => s.state === 'canceled')
-    // Check once more after a checkout that was not paid, and every six hours while a subscription runs.
+    // The subscriptions are checked again in six hours while one is running, or if the project has none, as after a
+    // checkout that was not paid.
     await store.checkAgainAt(tx, projectId, isOver && before.length > 0 ? null : new Date(now.getTime() + recheckMs))
     return changed
   })

@@ -35,7 +35,7 @@ it('a delivery with an invalid signature is refused, and nothing is stored', asy
   expect(await summaryOf(token)).toMatchObject({ status: 'none', tier_slug: 'free', has_billing_record: false })
 })
 
-it('the first delivery of an event applies the plan, and a repeated one returns `duplicate`', async () => {
+it('the first delivery of an event applies the plan, and a repeated delivery gets the response `duplicate`', async () => {
   const { projectId, token, slug } = await owner(api)
   const payload = event('subscription.active', subscriptionData(projectId, api.clock.now()))
   expect((await deliver(api, 'evt_dup', payload)).body).toEqual({ status: 'applied' })
@@ -140,7 +140,7 @@ function history(random: () => number, now: Date): Planned[] {
       product_id: pick(['prod_pro', 'prod_business', 'prod_unknown']),
       cancel_at_period_end: random() < 0.2,
       amount: Math.floor(random() * 5000),
-      // Whole seconds, so that many events have the same timestamp.
+      // The times are whole seconds, so that many events have the same timestamp.
       modified_at: new Date(
         Math.floor(now.getTime() / 1000) * 1000 - 60_000 + Math.floor(sequence / 20) * 1000,
       ).toISOString(),
@@ -154,7 +154,9 @@ const states = statement<Record<string, unknown>>(
    FROM billing_subscription s JOIN project p ON p.id = s.project_id WHERE s.project_id = $1 ORDER BY 1`,
 )
 
-it('500 events delivered twice and shuffled lead to the same state as in order', { timeout: 120_000 }, async () => {
+it('500 events delivered twice and shuffled lead to the same state as the same events delivered in order', {
+  timeout: 120_000,
+}, async () => {
   const now = api.clock.now()
   const random = numbers(7)
   const planned = history(random, now)

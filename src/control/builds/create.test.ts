@@ -1,4 +1,4 @@
-/** Requests for builds: what they create, and which ones are refused, before any host is involved. */
+/** Tests which rows a request for a build creates, and which requests are refused, before any host is involved. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld } from '../../../test/support/compute.ts'
 import { lock } from '../apps/store.ts'
@@ -34,8 +34,8 @@ const states = async (appId: string) =>
     row => row.state,
   )
 
-describe('a deploy request from source', () => {
-  it('creates a deployment that waits for its build, without a VM', async () => {
+describe('a request to deploy from source', () => {
+  it('creates a deployment that waits for its build, and no VM', async () => {
     const made = await app('https://git.example/a.git')
     const answer = await ask(made)
     expect(answer).toMatchObject({ status: 'building', vm_id: '', image_tag: '' })
@@ -45,7 +45,7 @@ describe('a deploy request from source', () => {
     expect(rows).toEqual([{ image: '', trigger_source: 'manual' }])
   })
 
-  it('supersedes queued builds, unless it is a dry run', async () => {
+  it("supersedes the app's queued builds, unless it is a dry run", async () => {
     const made = await app('https://git.example/b.git')
     await ask(made)
     expect(await ask(made, { dry_run: true })).toMatchObject({ status: 'dry_run', deployment_id: '' })
@@ -54,17 +54,20 @@ describe('a deploy request from source', () => {
     expect(await states(made.id)).toEqual(['superseded', 'queued'])
   })
 
-  it('is refused for a git:// address', async () => {
+  it('is refused for an address with git://', async () => {
     const asked = ask(await app('git://git.example/a'))
     await expect(asked).rejects.toMatchObject({ status: 400, message: expect.stringContaining('https') })
   })
 
-  it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])('needs a deploy key for %s', async url => {
-    await expect(ask(await app(url))).rejects.toMatchObject({
-      status: 409,
-      message: expect.stringContaining('deploy key for git.example'),
-    })
-  })
+  it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])(
+    'is refused without a deploy key for the SSH address %s',
+    async url => {
+      await expect(ask(await app(url))).rejects.toMatchObject({
+        status: 409,
+        message: expect.stringContaining('deploy key for git.example'),
+      })
+    },
+  )
 
   it('is refused when there are several hosts but no registry', async () => {
     const made = await app('https://git.example/c.git')

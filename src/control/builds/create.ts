@@ -16,20 +16,23 @@ export interface SourceApp {
   readonly port: number
   readonly desiredReplicas: number
   readonly gitUrl: string
-  /** Branch to build; empty: the default branch. */
+  /** Branch to build; empty: the repository's default branch. */
   readonly gitBranch: string
   readonly gitSubmodules: boolean
   readonly scmInstallationId: number | null
 }
 
-/** The commit to build, as far as it is known. Empty fields stand for the head of the default branch at fetch time. */
+/**
+ * The commit to build, as far as it is known. Without any values, it is the head of the default branch when the build
+ * fetches the source.
+ */
 export interface SourceCommit {
   readonly branch: string
   readonly hash: string
   readonly message: string
   /** Author of the commit; empty if the git host reported none. */
   readonly author: string
-  /** True: build exactly this commit. False: build the head of the branch at fetch time. */
+  /** True: the build uses exactly this commit. False: it uses the head of the branch when it fetches the source. */
   readonly isExact: boolean
 }
 

@@ -1,6 +1,6 @@
 import type { Deps } from '../base/deps.ts'
 
-/** Credential for a git repository: for HTTP basic authentication, or for SSH. */
+/** Credential for reading a git repository, by HTTP basic authentication or SSH. */
 export type SourceCredential =
   | { readonly username: string; readonly password: string }
   | { readonly privateKey: string; readonly knownHosts: string }

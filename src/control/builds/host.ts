@@ -7,12 +7,12 @@ import { valuesOf } from './settings.ts'
 import { builtRepository } from '../vms/index.ts'
 import { type Build, hostCount } from './store.ts'
 
-/** Client for the builds on a host. Both methods return the state that the host reports. */
+/** Client for the builds on a host. Both methods return the state of the build that the host reports. */
 export interface BuildHost {
   put(build: Build, signal: AbortSignal): Promise<BuildObserved>
   /**
-   * Stops the build and removes its leftovers. Its generation is newer than that of `put`, so a delayed `put` message
-   * cannot restart the build.
+   * Stops the build and removes what it left on the host. The message has a newer generation than that of `put`, so a
+   * delayed `put` message cannot restart the build.
    */
   remove(build: Build, signal: AbortSignal): Promise<BuildObserved>
 }
@@ -59,7 +59,8 @@ export function buildHost(deps: BuildDeps): BuildHost {
   })
   return {
     async put(build, signal) {
-      // Once the source was fetched, the credential is not needed: an unavailable git host must not delay the build.
+      // The host needs the credential only until it has fetched the source. After that, an unavailable git host must
+      // not delay the build.
       const isFetched = build.state === 'building' || build.state === 'pushing'
       const auth = await deps.sourceAuth(build).catch((cause: unknown) => {
         if (isFetched) return undefined
@@ -78,7 +79,7 @@ export function buildHost(deps: BuildDeps): BuildHost {
   }
 }
 
-/** Returns the build arguments and secrets with their values. @throws Error if the deployment lacks one of them */
+/** Returns the build arguments and secrets with their values. @throws Error if the deployment lacks a named variable */
 async function inputsOf({ db, vault }: BuildDeps, build: Build): Promise<BuildInputs | undefined> {
   const { settings, deploymentId } = build
   if (!settings) return undefined

@@ -2,7 +2,7 @@ import { type Sql, statement } from '../../db/db.ts'
 import type { Window } from '../http/paging.ts'
 import type { BuildState } from './store.ts'
 
-/** A build as listed for users. */
+/** A build as shown in the list of an app's builds. */
 export interface ListedBuild {
   readonly id: string
   readonly deploymentId: string
@@ -42,7 +42,7 @@ const appThere = statement<{ id: string }>(
 
 export const list = (sql: Sql, projectId: string, app: string, { take, skip, before }: Window) =>
   sql.rows(listBuilds, [projectId, app, take, skip, before])
-/** Finds a build by its id, or by the id or job id of the build's deployment. */
+/** Finds a build by its own id, or by the id or job id of its deployment. */
 export const named = (sql: Sql, projectId: string, app: string, name: string) =>
   sql.maybe(oneBuild, [projectId, app, name])
 export const appNamed = (sql: Sql, projectId: string, app: string) => sql.maybe(appThere, [projectId, app])

@@ -6,14 +6,14 @@ import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 
 export interface BuildLine {
-  /** Microseconds since 1970. */
+  /** Time of the log line in microseconds since 1970. */
   readonly atUs: number
   readonly line: string
 }
 
 /**
- * Maximum number of lines that are stored in the database. More are of little use to a reader, and the host retains the
- * whole log for a week.
+ * Maximum number of lines of a build's log that are stored in the database: readers rarely need more, and the host
+ * retains the whole log for a week.
  */
 export const keptLines = 5000
 
@@ -44,10 +44,10 @@ export async function hostLines(
 export const keepLines = (tx: Tx, buildId: string, lines: readonly BuildLine[]) =>
   tx.run(insertLog, [buildId, JSON.stringify(lines.map(({ atUs, line }) => [atUs, storable(line)]))])
 
-/** Replaces NUL and unpaired surrogates: PostgreSQL's jsonb accepts neither, and programs print both. */
+/** Replaces NUL and unpaired surrogates: programs print both, but PostgreSQL's jsonb accepts neither. */
 const storable = (line: string) => line.replaceAll('\0', '\ufffd').toWellFormed()
 
-/** Returns the stored lines; undefined when no log was stored. */
+/** Returns the stored lines of a build's log; undefined when no log was stored. */
 export async function keptLog(sql: Sql, buildId: string): Promise<BuildLine[] | undefined> {
   const row = await sql.maybe(logOfBuild, [buildId])
   if (!row) return undefined

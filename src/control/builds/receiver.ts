@@ -10,10 +10,13 @@ import * as store from './store.ts'
 
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config'>
 
-/** Size of one part of a source. A bus message holds 1 MiB, and base64 adds a third. */
+/** Size of one part of an uploaded source. A bus message holds 1 MiB, and base64 makes the part a third larger. */
 const partBytes = 512 << 10
 
-/** Receives progress reports of builds, which wake their workflows, and sends uploaded sources to hosts. */
+/**
+ * Receives the hosts' progress reports about builds, which wake the builds' workflows, and sends uploaded sources to
+ * hosts.
+ */
 export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscription> {
   const observed = await deps.bus.subscribe(
     subjects.allBuilds,
@@ -37,8 +40,8 @@ export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscripti
 }
 
 /**
- * Returns a part of an uploaded source, only to the host that runs its build. The host's id in the subject is reliable,
- * because the bus lets a host publish only under its own subject.
+ * Returns a part of an uploaded source, only to the host that runs the build of that source. The host's id comes from
+ * the message's subject, which is reliable, because the bus lets a host publish only under its own subject.
  */
 async function partFor({ db, config }: ReceiverDeps, hostId: string, request: SourceRequest): Promise<SourcePart> {
   const isNamed = isUuid(hostId) && isUuid(request.buildId)

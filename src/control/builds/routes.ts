@@ -72,7 +72,7 @@ async function linesOf(
   }
 }
 
-/** Returns the name of an uploaded source, as the upload returned it; null for a repository. */
+/** Returns the name of a build's uploaded source, as the upload returned it; null if the source is a repository. */
 function sourceName(gitUrl: string): string | null {
   const digest = uploadDigest(gitUrl)
   return digest === undefined ? null : `sha256:${digest}`

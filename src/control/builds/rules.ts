@@ -1,6 +1,6 @@
 /**
- * Size of a build VM. It counts toward the host's capacity, but not toward the project's plan, because build time is
- * limited.
+ * Size of a build VM. It counts toward the host's capacity, but not toward the project's plan, which limits the build
+ * time instead.
  */
 export const buildSize = { vcpus: 1, memoryMib: 1024, diskMib: 8192 } as const
 
@@ -9,20 +9,20 @@ export const maxUploadBytes = 64 << 20
 
 const scheme = 'upload:sha256:'
 
-/** Returns the text that stands for an uploaded source where a build otherwise has its repository URL. */
+/** Returns the text that is stored in place of a repository URL if the source was uploaded. */
 export const uploadUrl = (digest: string) => `${scheme}${digest}`
-/** Returns the digest in a text that `uploadUrl` has returned; undefined for a repository URL. */
+/** Returns the digest of the uploaded source from a text made by `uploadUrl`; undefined for a repository URL. */
 export const uploadDigest = (url: string) => (url.startsWith(scheme) ? url.slice(scheme.length) : undefined)
 
 export interface GitPlace {
   readonly transport: 'http' | 'ssh'
-  /** Host name, with the port if it is not the default. */
+  /** Host name of the git server, with the port if it is not the default. */
   readonly host: string
 }
 
 /**
- * Returns the host and transport of a repository address; undefined when it is not supported. Accepts `https:`,
- * `http:`, `ssh:` and `user@host:path`.
+ * Returns the host and transport of a repository address: `https:`, `http:`, `ssh:` or `user@host:path`. Undefined when
+ * the address has another form.
  */
 export function gitPlace(gitUrl: string): GitPlace | undefined {
   const scp = /^[\w.-]+@([\w.-]+):(?!\/)/.exec(gitUrl)?.[1]

@@ -1,4 +1,4 @@
-/** Build settings: which ones are refused, and what the host gets. */
+/** Build settings: which ones are refused, and which of them the host gets. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld } from '../../../test/support/compute.ts'
 import type { BuildPut } from '../../contract/agent.ts'
@@ -17,11 +17,11 @@ describe('build settings', () => {
     [{ args: { A: 'x'.repeat(32_769) } }, 'build/args: can have at most 32768 bytes'],
     [{ env: ['A'], secrets: ['A'] }, 'build/secrets: A is in build/env already'],
     [{ env: ['A', 'A'] }, 'build/env: A is in build/env already'],
-  ])('are refused: %j', (request, message) => {
+  ])('are refused if a value is invalid: %j', (request, message) => {
     expect(() => buildSettingsOf(request)).toThrow(message)
   })
 
-  it('are null when all of them are empty', () => {
+  it('are stored as null when all fields are empty', () => {
     expect(buildSettingsOf({ dockerfile: '', args: {}, env: [], secrets: null })).toBeNull()
   })
 })
@@ -68,13 +68,16 @@ describe('a build with settings', () => {
     [{ secrets: ['NPM_TOKEN'] }, 'build/secrets: the app has no variable NPM_TOKEN.'],
     [{ env: ['URL'] }, 'build/env: the app has no variable URL.'],
     [{ env: ['TOKEN'] }, 'build/env: TOKEN is a secret'],
-  ])('is refused at once when it names a variable that the app does not have: %j', async (build, message) => {
-    const made = await appWith(build, { TOKEN: false })
-    await expect(ask(made)).rejects.toMatchObject({ status: 400, message: expect.stringContaining(message) })
-    expect(await world.rows(`SELECT id FROM deployment WHERE app_id = $1`, made.id)).toEqual([])
-  })
+  ])(
+    'is refused at once when it names a missing variable, or uses a secret as a build argument: %j',
+    async (build, message) => {
+      const made = await appWith(build, { TOKEN: false })
+      await expect(ask(made)).rejects.toMatchObject({ status: 400, message: expect.stringContaining(message) })
+      expect(await world.rows(`SELECT id FROM deployment WHERE app_id = $1`, made.id)).toEqual([])
+    },
+  )
 
-  it('sends the host only the named variables, with their values at the time of the deployment', async () => {
+  it('sends the host only the variables that the settings name, with their values at the time of the deployment', async () => {
     const settings = { dockerfile: 'web.Dockerfile', args: { LEVEL: '1' }, env: ['URL'], secrets: ['TOKEN'] }
     const made = await appWith(settings, { TOKEN: false, URL: true, OTHER: false })
     const { deployment_id } = await ask(made)

@@ -5,7 +5,7 @@ import { invalidField } from '../http/errors.ts'
 
 /** Build settings in the form in which the database and the API have them. */
 export interface BuildSettings {
-  /** Path in the source. Empty: chosen by the files in the source. */
+  /** Path of the Dockerfile in the source. Empty: the build chooses it from the files in the source. */
   readonly dockerfile: string
   readonly args: Readonly<Record<string, string>>
   /** Names of variables of the app that the build gets as arguments. */
@@ -31,7 +31,10 @@ export const maxBuildNames = 100
 const maxArgumentBytes = 32_768
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
 
-/** Checks the settings of a request. Returns null if all of them are empty. @throws ApiError 400 naming the field */
+/**
+ * Checks the build settings of a request. Returns null if all fields are empty.
+ * @throws ApiError 400 naming the field
+ */
 export function buildSettingsOf(request: BuildSettingsRequest): BuildSettings | null {
   const settings: BuildSettings = {
     dockerfile: checkDockerfile(request.dockerfile ?? ''),

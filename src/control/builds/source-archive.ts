@@ -12,7 +12,7 @@ import { minutes } from '../../lib/duration.ts'
 import { ApiError } from '../http/errors.ts'
 import type { SourceJob, TakenSource } from './source-rewrite.ts'
 
-/** Time limit for rewriting an upload. 512 MiB take 20 s on a busy core. */
+/** Time limit for rewriting an uploaded archive. Rewriting 512 MiB takes 20 s on a busy core. */
 const rewriteMs = minutes(2)
 
 const Taken = Type.Object({ digest: Type.String(), sizeBytes: Type.Integer(), files: Type.Integer() })

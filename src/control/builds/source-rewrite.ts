@@ -22,9 +22,9 @@ export interface SourceJob {
 }
 
 export interface TakenSource {
-  /** SHA-256 of the written file, as 64 hexadecimal digits. */
+  /** SHA-256 of the rewritten archive, as 64 hexadecimal digits. */
   readonly digest: string
-  /** Size of the written file. */
+  /** Size of the rewritten archive. */
   readonly sizeBytes: number
   readonly files: number
 }
@@ -63,7 +63,7 @@ export async function rewriteSource({ from, to, limits }: SourceJob): Promise<Ta
 
 const unreadableCodes = ['Z_DATA_ERROR', 'Z_BUF_ERROR']
 
-/** Copies all entries. @returns the number of files and links */
+/** Copies all entries of the archive. @returns the number of files and links */
 async function rewriteEntries(incoming: AsyncIterable<Buffer>, outgoing: Pack, limits: ArchiveLimits): Promise<number> {
   const observed = new Map<string, Kind>()
   let files = 0
@@ -84,7 +84,10 @@ interface Checked {
   readonly target: string | null
 }
 
-/** Checks an entry and returns what to write for it; undefined for the root directory, which needs no entry. */
+/**
+ * Checks an entry of the archive and returns what to write for it; undefined for the root directory, which needs no
+ * entry.
+ */
 function checkEntry(header: TarEntry, observed: ReadonlyMap<string, Kind>): Checked | undefined {
   const kind = kinds.get(header.type)
   const shown = header.name.slice(0, 200)
@@ -99,7 +102,10 @@ function checkEntry(header: TarEntry, observed: ReadonlyMap<string, Kind>): Chec
   return { kind, name, target: targetOf(kind, name, header.linkname, observed) }
 }
 
-/** Checks the name of an entry and returns it as a relative path below the root, with `/` as the only separator. */
+/**
+ * Checks the name of an archive's entry and returns it as a relative path below the root, with `/` as the only
+ * separator.
+ */
 function checkName(text: string): string {
   const parts = text.split('/').filter(part => part !== '' && part !== '.')
   const isPlain = !text.startsWith('/') && !parts.includes('..') && !text.includes('\0') && text.isWellFormed()
@@ -129,7 +135,10 @@ function targetOf(kind: Kind, name: string, linkname: string, observed: Readonly
   return linkname
 }
 
-/** Modification time of all entries. Zip archives, such as Python wheels, cannot store times before 1980. */
+/**
+ * Modification time of all entries in the rewritten archive. Zip archives, such as Python wheels, cannot store times
+ * before 1980.
+ */
 const mtime = new Date('1980-01-02T00:00:00Z')
 
 function add(outgoing: Pack, { kind, name, target }: Checked, { mode, size, body }: TarEntry): Promise<void> {

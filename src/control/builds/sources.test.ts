@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { forgetSources } from './sources.ts'
 
-it('an upload in progress is not deleted as an old source, and an aborted upload is deleted after a day', async () => {
+it('the cleanup of old sources keeps an upload in progress, and deletes an aborted upload after a day', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
   try {
     await mkdir(join(dir, 'app'))

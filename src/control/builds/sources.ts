@@ -10,13 +10,17 @@ import { takeSource } from './source-archive.ts'
 import type { TakenSource } from './source-rewrite.ts'
 
 const unpackedLimits = { maxBytes: 512 << 20, maxEntries: 50_000 }
-/** Maximum number of sources per app: one is being built, one is queued, one is being uploaded; one is a reserve. */
+/**
+ * Maximum number of uploaded sources per app: one that is being built, one that is queued, one that is being uploaded,
+ * and one in reserve.
+ */
 const keptOfApp = 4
-/** Time after which a source is deleted. No build is queued for longer. */
+/** Time after which an uploaded source is deleted. No build is queued for longer. */
 const keptMs = hours(24)
 
 /**
- * Returns the digest in the name of a source. @throws ApiError 400 unless the name has the form that an upload returned
+ * Returns the digest from the name of an uploaded source.
+ * @throws ApiError 400 unless the name has the form that an upload returns
  */
 export function checkSource(source: string): string {
   const digest = /^sha256:([0-9a-f]{64})$/.exec(source)?.[1]
@@ -51,7 +55,8 @@ export async function keepSource(
 }
 
 /**
- * Checks that the source exists, and sets its modification time to now, so that it is retained for another day.
+ * Checks that the uploaded source exists, and sets its modification time to now, so that it is retained for another
+ * day.
  * @throws ApiError 409 when the source does not exist or was deleted
  */
 export async function assertRetained(dir: string, appId: string, digest: string): Promise<void> {
@@ -65,8 +70,8 @@ export async function assertRetained(dir: string, appId: string, digest: string)
 }
 
 /**
- * Reads a part of a source. @returns up to `length` bytes from `offset`, and the total size; undefined when the source
- * was deleted
+ * Reads a part of an uploaded source.
+ * @returns up to `length` bytes from `offset`, and the total size; undefined when the source was deleted
  */
 export async function readSource(
   dir: string,
@@ -94,7 +99,8 @@ export async function forgetSources(dir: string, now: Date): Promise<number> {
   for (const app of apps) {
     const isOld = (await stat(join(dir, app))).mtimeMs < beforeMs
     removed += await forgetOld(join(dir, app), keptOfApp, beforeMs)
-    // rmdir removes only empty directories. A new directory may belong to an upload in progress.
+    // rmdir removes only empty directories. A new directory is not removed, because an upload into it may be in
+    // progress.
     if (isOld) await rmdir(join(dir, app)).catch(() => undefined)
   }
   return removed
@@ -103,7 +109,8 @@ export async function forgetSources(dir: string, now: Date): Promise<number> {
 const partialSuffix = '.partial'
 
 /**
- * Deletes all but the newest sources, and files older than `beforeMs`. Partial uploads are deleted by age only.
+ * Deletes all but the newest `kept` sources of an app, and files older than `beforeMs`. Partial uploads are deleted by
+ * age only.
  * @returns the number of deleted files
  */
 async function forgetOld(dir: string, kept: number, beforeMs = 0): Promise<number> {
@@ -116,7 +123,7 @@ async function forgetOld(dir: string, kept: number, beforeMs = 0): Promise<numbe
 }
 
 /**
- * Returns the file with its modification time; nothing if another upload of the app has deleted the file in the
+ * Returns the file with its modification time; an empty list if another upload of the app has deleted the file in the
  * meantime.
  */
 const dated = async (file: string) =>

@@ -18,12 +18,12 @@ export interface Build {
   readonly appId: string
   readonly deploymentId: string
   readonly gitUrl: string
-  /** Branch to build; empty: the default branch. */
+  /** Branch to build; empty: the repository's default branch. */
   readonly gitBranch: string
-  /** Commit to build; empty: the head of the branch. */
+  /** Hash of the commit to build; empty: the head of the branch. */
   readonly gitCommit: string
   readonly gitSubmodules: boolean
-  /** Build settings of the app when the build was requested. */
+  /** Build settings of the app at the time when the build was requested. */
   readonly settings: BuildSettings | null
   readonly scmInstallationId: number | null
   readonly scmRepoFullName: string | null
@@ -38,7 +38,7 @@ export interface Build {
   readonly generation: number
   readonly hostsLost: number
   readonly startedAt: Date | null
-  /** True if the deployment has ended or is ending, so that the image is not needed. */
+  /** True if the build's deployment has ended or is ending, so that nothing needs the image. */
   readonly isUnwanted: boolean
   readonly hostLost: boolean
   readonly hostRemoved: boolean
@@ -153,8 +153,8 @@ export const running = async (sql: Sql, appId: string) => (await sql.maybe(runni
 export const supersede = (tx: Tx, appId: string) => tx.rows(supersedeQueued, [appId])
 export const next = async (tx: Tx, appId: string) => (await tx.maybe(nextOfApp, [appId]))?.id
 /**
- * Assigns the build to a host. Returns false when the build is no longer queued. @throws unique violation
- * `build_running` when another build of the app runs
+ * Assigns the build to a host. Returns false when the build is no longer queued.
+ * @throws unique violation `build_running` when another build of the app runs
  */
 export const claim = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
   (await tx.run(claimHost, [id, hostId, hypervisor])) === 1
@@ -169,10 +169,10 @@ export const end = (
   id: string,
   to: { readonly state: BuildState; readonly image?: string | null; readonly error?: string | null },
 ) => tx.run(endBuild, [id, to.state, to.image ?? null, to.error ?? null])
-/** Ends the reservation of resources. Returns true if there was one. */
+/** Ends the reservation of the host's resources for the build. Returns true if there was a reservation. */
 export const releaseHold = async (tx: Tx, id: string) => (await tx.run(releaseBuild, [id])) === 1
-/** Returns the git host for which the app has a deploy key. */
+/** Returns the name of the git host for which the app has a deploy key. */
 export const deployKeyHost = async (sql: Sql, appId: string) => (await sql.maybe(keyHost, [appId]))?.host
 export const hostCount = async (sql: Sql) => (await sql.one(hostsUp)).count
-/** Returns the source of a build on that host; undefined when the host has no such build. */
+/** Returns the source of a build that runs on the host; undefined when no such build runs there. */
 export const ofHost = (sql: Sql, id: string, hostId: string) => sql.maybe(sourceForHost, [id, hostId])

@@ -1,4 +1,6 @@
-/** Crash matrix of the build workflow, along each way a build can end. */
+/**
+ * Crash matrix of the build workflow: crashes the workflow before and after each phase, for each way a build can end.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { type CrashCase, crashMatrix, type Fault, faults } from '../../../test/support/crash-matrix.ts'
@@ -61,7 +63,10 @@ const buildOf = async ({ id }: Pick<Subject, 'id'>) =>
 const isRunning = async ({ id }: TestApp) =>
   (await world.rows(`SELECT id FROM app WHERE id = $1 AND active_deployment_id IS NOT NULL`, id)).length === 1
 
-/** Expects nothing left on any host, no reserved capacity, and a deployment that followed the build's result. */
+/**
+ * Expects that nothing is left on any host, that no capacity is reserved, and that the deployment followed the build's
+ * result.
+ */
 const check =
   (states: readonly string[]) =>
   async (subject: Subject, { fault }: { fault: Fault }) => {
@@ -129,7 +134,7 @@ const outcomes = async ({ id }: TestApp) =>
   ).map(row => row.outcome)
 
 describe('builds of one app', () => {
-  it('run one at a time: a newer build supersedes queued ones, a running one continues, and the newest serves', async () => {
+  it('run one at a time: a newer build supersedes queued ones but not a running one, and the newest version serves in the end', async () => {
     const made = await app()
     const first = await push(made, 'a'.repeat(40))
     await rounds(async () => (await buildOf(first))?.state === 'building')
@@ -162,7 +167,7 @@ describe('builds of one app', () => {
     await world.deploymentsEnd(made)
   })
 
-  it('run again on another host when their host is lost, where their resources stay reserved', async () => {
+  it('run again on another host when their host is lost, while their resources on the lost host stay reserved', async () => {
     const made = await app()
     const build = await push(made)
     await rounds(async () => (await buildOf(build))?.state === 'building')

@@ -16,25 +16,25 @@ import { hostLines, keepLines, keptLines } from './log.ts'
 import type { Build } from './store.ts'
 import * as store from './store.ts'
 
-/** Interval of attempts to place the build, because nothing pokes the workflow when capacity becomes free. */
+/** Interval of attempts to place the build: nothing pokes the workflow when a host gets free capacity. */
 const placementRetryMs = seconds(2)
 /**
- * Interval of polls while a host runs the build. Changes arrive as pokes; the poll makes a restarted host start the
- * build again.
+ * Interval of requests to the host that runs the build. Changes poke the workflow, but a host that was restarted starts
+ * the build again only at the next request.
  */
 const pollIntervalMs = seconds(5)
 /**
- * Extra time beyond the build's time limit, which the host enforces itself. A host that exceeds both does not work
- * properly.
+ * Time that a host gets beyond the build's time limit, which the host enforces itself. A host that exceeds both does
+ * not work properly.
  */
 const graceMs = minutes(5)
-/** Number of lost hosts after which a build fails instead of being retried. */
+/** Number of lost hosts after which a build fails and is not retried. */
 const mostHostsLost = 2
 const mostLogTries = 2
 
 /**
- * Phases that may follow while a host runs the build: a restarted host starts from the beginning, so each may follow
- * every other.
+ * Phases that may follow each other while a host runs the build. Each may follow every other, because a restarted host
+ * starts the build from the beginning.
  */
 const followedEdges = ['queueing', 'fetching', 'building', 'pushing', 'clearing'] as const
 type Following = (typeof followedEdges)[number]
@@ -59,7 +59,7 @@ export const buildWorkflow = (deps: BuildDeps) => {
       async queueing({ subject: build }): Promise<Next<'fetching' | 'clearing'>> {
         if (build.holds) return go('fetching')
         if (build.hostsLost >= mostHostsLost) return go('clearing', fail(build, 'The hosts of the build were lost.'))
-        // The running build of the app pokes this workflow when it ends.
+        // When the app's running build ends, it pokes this workflow.
         if (await store.running(deps.db, build.appId)) return wait(seconds(30))
         const size = { vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib }
         const { host: found } = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
@@ -83,7 +83,8 @@ export const buildWorkflow = (deps: BuildDeps) => {
 
       async clearing({ subject: build, attempt, signal }) {
         if (build.holds && !build.hostLost) {
-          // `remove` sends a newer generation than all messages that may still be on their way.
+          // The `remove` message has a newer generation than all earlier messages, so a delayed one cannot restart the
+          // build.
           if ((await host.remove(build, signal)).state !== 'absent') return wait(pollIntervalMs)
         }
         const log = await lastLines(deps, build, attempt, signal)
@@ -99,7 +100,10 @@ export const buildWorkflow = (deps: BuildDeps) => {
   })
 }
 
-/** Fetches the build's log, which the host deletes later. After two failed attempts the build ends without a log. */
+/**
+ * Fetches the build's log from its host, which deletes it later. After two failed attempts the build ends without a
+ * stored log.
+ */
 async function lastLines(deps: BuildDeps, { id, hostId, hostLost }: Build, attempt: number, signal: AbortSignal) {
   if (hostId === null || hostLost) return undefined
   try {

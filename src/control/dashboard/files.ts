@@ -5,12 +5,15 @@ import { extname, join } from 'node:path'
 
 export interface StaticFile {
   readonly type: string
-  /** Strong entity tag, with quotes. */
+  /** Strong entity tag of the file, with quotes. */
   readonly etag: string
   readonly body: Buffer
-  /** The body as compressed by the dashboard's build; absent if that would not be smaller. */
+  /**
+   * The file as compressed by the dashboard's build, by encoding. An encoding is absent if its result would not be
+   * smaller.
+   */
   readonly compressed: { readonly br?: Buffer; readonly gzip?: Buffer }
-  /** True if the file name contains a hash of the content, so that it never changes. */
+  /** True if the file's name contains a hash of its content, so that the content never changes. */
   readonly immutable: boolean
 }
 
@@ -26,8 +29,8 @@ const types: Readonly<Record<string, string>> = {
 const suffixes = { br: '.br', gzip: '.gz' } as const
 
 /**
- * Reads every file in the directory, by URL path such as `/assets/index-1a2b.js`; empty if nothing was built. About 2
- * MB in 15 ms, read once.
+ * Reads every file in the directory, by URL path such as `/assets/index-1a2b.js`; empty if the dashboard was not built.
+ * Reading about 2 MB takes 15 ms.
  */
 export function readDashboard(directory: string): ReadonlyMap<string, StaticFile> {
   if (!existsSync(join(directory, 'index.html'))) return new Map()

@@ -44,7 +44,7 @@ describe('the dashboard page', () => {
     }
   })
 
-  it('is not served below the paths of the API, even unknown ones', async () => {
+  it('is not served at paths below those of the API, even if the API does not know the path', async () => {
     for (const url of ['/v1', '/v1/nothing', '/v1/apps', '/re-attach', '/validate', '/assets/gone-1.js']) {
       const answer = await app.inject({ url, headers: html })
       expect(answer.headers['content-type'], url).toBe('application/json')
@@ -68,12 +68,12 @@ describe('the dashboard page', () => {
     expect(headers['x-content-type-options']).toBe('nosniff')
   })
 
-  it('contains the settings that it needs before its first request', async () => {
+  it('contains the settings that the dashboard needs before its first request', async () => {
     const { body } = await app.inject({ url: '/', headers: html })
     expect(body).toContain('name="mote-captcha" content="off"')
   })
 
-  it('has an entity tag, with which browsers revalidate it', async () => {
+  it('has an entity tag, with which browsers check whether it has changed', async () => {
     const first = await app.inject({ url: '/', headers: html })
     const again = await app.inject({ url: '/', headers: { ...html, 'if-none-match': String(first.headers.etag) } })
     expect([again.statusCode, again.body]).toEqual([304, ''])
@@ -95,19 +95,19 @@ describe('files of the dashboard', () => {
     expect([plain.headers['content-encoding'], plain.body]).toEqual([undefined, script])
   })
 
-  it('are limited to those of the build', async () => {
+  it("are served only if the dashboard's build made them", async () => {
     for (const url of ['/.built-from', '/assets/../.built-from', '/assets/%2e%2e/.built-from', '/assets/a-1.js.br'])
       expect((await app.inject({ url })).statusCode, url).toBe(404)
   })
 
-  it('do not count against a rate limit', async () => {
+  it('can be requested without a rate limit', async () => {
     const answer = await app.inject({ url: '/assets/a-1.js' })
     expect(answer.headers['ratelimit-policy']).toBeUndefined()
   })
 })
 
-describe('if the dashboard was not built', () => {
-  it('the page explains how to build it', async () => {
+describe('a dashboard that was not built', () => {
+  it('responds with a page that explains how to build it', async () => {
     const bare = createFixture({
       operations: allOperations,
       features: [neverCalled(allOperations)],

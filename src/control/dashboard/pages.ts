@@ -82,7 +82,10 @@ function send(request: FastifyRequest, reply: FastifyReply, file: StaticFile): F
   return reply.send((encoding && file.compressed[encoding]) ?? file.body)
 }
 
-/** Returns the smallest encoding that the browser accepts (RFC 9110, 12.5.3); undefined for none. */
+/**
+ * Returns the encoding with the smallest result that the browser accepts (RFC 9110, 12.5.3); undefined if it accepts
+ * none.
+ */
 function encodingOf(accepted: string, { compressed }: StaticFile): 'br' | 'gzip' | undefined {
   const takes = (name: string) =>
     accepted.split(',').some(part => part.trim().split(';')[0] === name && !/;\s*q=0(?:\.0*)?\s*$/.test(part))

@@ -22,7 +22,8 @@ const stateOfBranch = statement<BackupState>(
   'databases.backup',
   `SELECT ${columns} FROM branch_backup WHERE branch_id = $1`,
 )
-// Branches that accept connections and back up to their own volumes, longest unchecked first.
+// Selects branches that accept connections and back up to their own volumes. Those whose backups were checked longest
+// ago come first.
 const dueBranches = statement<{ id: string }>(
   'databases.backupsDue',
   `SELECT b.id FROM branch b JOIN database d ON d.id = b.database_id LEFT JOIN branch_backup k ON k.branch_id = b.id
@@ -42,7 +43,7 @@ const drillsUnderWay = statement<BackupState>(
   'databases.drillsUnderWay',
   `SELECT ${columns} FROM branch_backup WHERE drill_branch_id IS NOT NULL`,
 )
-// One drill at a time, because each needs an additional VM.
+// Starts one restore drill at a time, because each needs an additional VM.
 const nextDrill = statement<{ branchId: string }>(
   'databases.nextDrill',
   `SELECT k.branch_id AS "branchId" FROM branch_backup k
@@ -63,7 +64,7 @@ const finishDrill = statement(
 )
 
 export const ofBranch = (sql: Sql, branchId: string) => sql.maybe(stateOfBranch, [branchId])
-/** Returns the ids of branches that were not checked for `everySeconds`, or that wait for a backup. */
+/** Returns the ids of branches whose backups were not checked for `everySeconds`, or that wait for a backup. */
 export const due = async (db: Db, everySeconds: number, limit: number) =>
   (await db.rows(dueBranches, [everySeconds, limit])).map(row => row.id)
 export const record = (
@@ -81,7 +82,7 @@ export const record = (
   ])
 export const drills = (db: Db) => db.rows(drillsUnderWay)
 export const nextToDrill = async (db: Db, everyHours: number) => (await db.maybe(nextDrill, [everyHours]))?.branchId
-/** Records the start of a drill. Returns false when another drill has started in the meantime. */
+/** Records the start of a restore drill. Returns false when another drill has started in the meantime. */
 export const startDrill = async (tx: Tx, branchId: string, drillBranchId: string) =>
   (await tx.run(beginDrill, [branchId, drillBranchId])) === 1
 export const endDrill = (tx: Tx, branchId: string, drillBranchId: string, error: string | null) =>

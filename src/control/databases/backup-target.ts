@@ -1,6 +1,6 @@
 /**
- * Object storage as the target of a database's backups and log: how the target is stored, and which environment its VMs
- * get.
+ * Object storage as the target of a database's backups and log: how the target is stored, and which environment
+ * variables the database's VMs get for it.
  */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -10,17 +10,17 @@ import type { Branch } from './store.ts'
 
 const purpose = 'database.backup_target'
 
-/** A bucket with the Amazon S3 API, addressed by path (`https://endpoint/bucket/key`), over TLS. */
+/** An object storage bucket with the Amazon S3 API, addressed by path (`https://endpoint/bucket/key`), over TLS. */
 export const BackupTarget = Type.Object({
   host: Type.String(),
   port: Type.Integer(),
   region: Type.String(),
   bucket: Type.String(),
-  /** Prefix of all keys; no slash at either end. */
+  /** Prefix of all keys in the bucket, without a slash at either end. */
   prefix: Type.String(),
   accessKey: Type.String(),
   secretKey: Type.String(),
-  /** PEM certificate of a private authority; empty to use the public ones. */
+  /** Certificate of a private certificate authority, in PEM; empty if the target has a public certificate. */
   caCertificate: Type.String(),
 })
 export type BackupTarget = Static<typeof BackupTarget>
@@ -36,7 +36,7 @@ export interface TargetRequest {
 }
 
 /**
- * Validates a requested target, so that its values cannot break out of a configuration line.
+ * Validates the backup target in a request, so that its values cannot break out of a configuration line.
  * @throws ApiError 400 naming the field
  */
 export function targetOf(request: TargetRequest): BackupTarget {
@@ -71,7 +71,10 @@ export function openTarget(vault: Vault, sealed: Buffer): BackupTarget {
   return Value.Parse(BackupTarget, JSON.parse(vault.open(purpose, sealed)))
 }
 
-/** The path of a branch's backups. They are kept when the branch is deleted, because the bucket belongs to the user. */
+/**
+ * Returns the path of a branch's backups in the bucket. The backups remain when the branch is deleted, because the
+ * bucket belongs to the user.
+ */
 const pathOf = ({ prefix }: BackupTarget, databaseId: string, branchId: string) =>
   `/${prefix}/${databaseId}/${branchId}`
 
@@ -79,7 +82,10 @@ export const targetName = ({ bucket, prefix }: BackupTarget): string => `s3://${
 
 const env = (name: string) => `PGBACKREST_REPO1_${name}`
 
-/** Returns the environment of pgBackRest (user guide 2.45, "S3-Compatible Object Store Support"). */
+/**
+ * Returns the environment variables that configure pgBackRest for the target (user guide 2.45, "S3-Compatible Object
+ * Store Support").
+ */
 export function backupEnv(
   { vault }: { readonly vault: Vault },
   b: Pick<Branch, 'id' | 'databaseId' | 'parentId' | 'fromMoment' | 'backupTarget'>,

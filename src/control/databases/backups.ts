@@ -15,7 +15,10 @@ import * as store from './store.ts'
 const everyMs = seconds(10)
 const lookEverySeconds = 300
 const atOnce = 50
-/** Time that a started backup has to appear in the repository. After that it is assumed to have died. */
+/**
+ * Time that a started backup may take to appear in the repository. If it does not appear, its process is assumed to
+ * have died.
+ */
 const beginningMs = minutes(2)
 
 export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
@@ -65,11 +68,11 @@ export interface Repository {
   readonly newestAt: Date | null
   readonly backups: number
   readonly sizeBytes: number
-  /** A backup is running. */
+  /** True while a backup is running. */
   readonly busy: boolean
 }
 
-/** Parses the output of `pgbackrest info`. @throws Error when the document has another format */
+/** Parses the output of `pgbackrest info`. @throws Error when the output has another format */
 export function readRepository(json: string): Repository {
   const [stanza] = Value.Parse(Info, JSON.parse(json))
   const all = stanza?.backup ?? []
@@ -83,8 +86,8 @@ export function readRepository(json: string): Repository {
 }
 
 /**
- * Returns whether to start a backup: none is running, and there is none, or the newest is too old or predates a
- * restore.
+ * Returns whether to start a backup: true if none is running, and the newest one is missing, too old, or older than the
+ * last restore.
  * @param startedAt start of a backup that has not appeared in the repository yet
  * @param restoredAt when the branch was last restored
  */
@@ -117,7 +120,7 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
   const failed = state.includes('failed')
   const finished = known?.startedAt && (failed || (observed.newestAt !== null && observed.newestAt >= known.startedAt))
   const error = failed ? 'The newest backup failed; see the log of the database.' : null
-  // A backup that was started before the VM's last start has died with the previous VM.
+  // A backup that was started before the VM's last start has ended with the previous VM.
   const startedAt = finished || !state.includes('begun') ? null : (known?.startedAt ?? null)
   const due = backupDue(observed, { startedAt, restoredAt, now }, deps.config.databases.backupHours)
   await backups.record(deps.db, branch.id, { ...observed, error, startedAt: due ? wholeSecond(now) : startedAt })
@@ -126,7 +129,7 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
   return due
 }
 
-/** Rounds down, because pgBackRest counts whole seconds. */
+/** Rounds a time down to a whole second, because pgBackRest reports whole seconds. */
 const wholeSecond = (at: Date) => new Date(Math.floor(at.getTime() / 1000) * 1000)
 
 const nothing = { newestAt: null, backups: 0, sizeBytes: 0, startedAt: null }

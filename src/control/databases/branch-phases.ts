@@ -23,12 +23,12 @@ export interface BranchDeps extends DatabaseDeps {
   readonly storageOf: (b: Branch) => Storage
 }
 
-/** Time limit of a start. The first start of a branch from backups may replay a day of log. */
+/** Time limit for the start of a branch. The first start of a branch from backups may replay a day of log. */
 export const startLimitMs = minutes(30)
 /** Poll interval of a running branch: hosts report changes, but not whether a client can still connect. */
 const answerPollMs = seconds(15)
 const retryAfterMs = minutes(5)
-/** How long the client in the VM waits for a starting server before it gives up. */
+/** How long a client in the VM waits for a database server that is starting. */
 export const startingMs = seconds(5)
 
 export const requestedRestore = (b: Branch) => b.restores > b.restored
@@ -74,13 +74,16 @@ export async function running(
   return wait(settled ? answerPollMs : seconds(1), tx => recordAnswer(tx, b, answers))
 }
 
-/** A spare branch is ready and paused until a user claims it. The claimed branch is resumed, which needs no start. */
+/**
+ * The phase of a spare branch that accepts connections. Its VM is paused until a user claims the branch, and then
+ * resumed, which needs no start.
+ */
 export async function standing({ subject: b }: Step<Branch>): Promise<Next<'starting'>> {
   if (b.kind === 'spare') return wait(minutes(10))
   return go('starting', tx => setBranchPaused(tx, b, false), startLimitMs)
 }
 
-/** Shuts the VM down cleanly, which releases its disks. */
+/** The phase that shuts the VM down cleanly, which releases its disks. */
 export async function halting(
   deps: BranchDeps,
   { subject: b }: Step<Branch>,
@@ -102,7 +105,8 @@ export async function resting(deps: BranchDeps, { subject: b }: Step<Branch>): P
 }
 
 /**
- * A branch that worked before is retried automatically; one that never did is retried after a change by the user.
+ * The phase after a failure. A branch that has accepted connections before is started again automatically; any other
+ * branch is started again after a change by the user.
  */
 export async function failing({ subject: b, enteredAt, now }: Step<Branch>): Promise<Next<'halting'>> {
   if (b.appId === null) return wait(minutes(10))
@@ -125,7 +129,7 @@ export async function deleting(deps: BranchDeps, { subject: b, signal }: Step<Br
   })
 }
 
-/** The error of the newest deployment, if it failed. */
+/** Returns the error of the newest deployment, if it failed. */
 export const failureOf = (b: Branch): string | undefined => {
   const newest = b.deployments.at(-1)
   return newest?.outcome === 'failed' ? (newest.error ?? 'The VM of the database failed.') : undefined
@@ -142,7 +146,8 @@ export async function recordAnswer(tx: Tx, b: Branch, answers: boolean): Promise
 }
 
 async function setBranchPaused(tx: Tx, b: Branch, pause: boolean): Promise<void> {
-  // Updates the branch before its deployments, in the same order as a claim.
+  // The row of the branch is updated before those of its deployments, in the same order as in a claim of a spare, which
+  // prevents deadlocks.
   await branchStore.answers(tx, b.id, false)
   for (const { id } of b.deployments) await setPaused(tx, id, pause ? 'paused' : 'running')
 }

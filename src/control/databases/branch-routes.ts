@@ -106,7 +106,7 @@ interface BranchCall {
   readonly params: { readonly id: string; readonly branch_name: string }
 }
 
-/** Locks the database, so the current branch stays the same until the commit. */
+/** Finds a branch and locks its database, so that the current branch stays the same until the commit. */
 async function lockedBranch(tx: Tx, { project, params }: BranchCall): Promise<{ database: Database; branch: Branch }> {
   const database = await store.lock(tx, project.id, params.id)
   const branches = database ? await store.branches(tx, database.id) : []

@@ -76,7 +76,7 @@ export const addBranch = (
     b.fromSnapshotId,
     b.fromMoment,
   ])
-/** Returns false when the branch already has an app. */
+/** Stores the branch's app and volumes. Returns false when the branch already has an app. */
 export const provision = async (
   tx: Tx,
   id: string,
@@ -87,17 +87,26 @@ export const provision = async (
   const row = [id, appId, dataVolumeId, backupVolumeId, now.revision, now.passwordRevision]
   return (await tx.run(provisionBranch, row)) === 1
 }
-/** Makes failed branches start again, by marking their settings as outdated, because the change may fix the failure. */
+/**
+ * Marks the settings of failed branches as outdated, so that they are started again: a change of the database may have
+ * fixed the failure.
+ */
 export const tryAgain = (tx: Tx, databaseId: string) => tx.run(startFailedAnew, [databaseId])
-/** Records the revisions of settings and password that the VM is started with. */
+/** Records the revisions of the settings and of the password with which the VM is started. */
 export const runsRevision = (tx: Tx, id: string, now: Revisions) =>
   tx.run(setRevision, [id, now.revision, now.passwordRevision])
-/** Returns undefined when nothing changed; `first`: the branch accepts connections for the first time. */
+/**
+ * Records whether the branch accepts connections. Returns undefined when this was recorded before; `first`: the branch
+ * accepts connections for the first time.
+ */
 export const answers = (tx: Tx, id: string, does: boolean) => tx.maybe(setAnswers, [id, does])
 export const fail = (tx: Tx, id: string, error: string) => tx.run(setError, [id, error])
 export const markBranchForDeletion = async (tx: Tx, id: string) => (await tx.run(markBranchDeleted, [id])) === 1
 export const removeBranch = (tx: Tx, id: string) => tx.run(deleteBranch, [id])
-/** Makes the branch the only current one. Returns false when the branch is being deleted. */
+/**
+ * Makes the branch the current one of its database, in place of the previous one. Returns false when the branch is
+ * being deleted.
+ */
 export async function promote(tx: Tx, databaseId: string, branchId: string): Promise<boolean> {
   await tx.run(dethrone, [databaseId])
   return (await tx.run(crown, [branchId])) === 1

@@ -9,7 +9,7 @@ import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 import { growDisks } from './volume-storage.ts'
 
-/** Members that are null or absent remain unchanged. */
+/** A change of a database. Members that are null or absent remain unchanged. */
 interface DatabaseChange {
   readonly vcpus?: number | null
   readonly memory_mib?: number | null

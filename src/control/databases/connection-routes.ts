@@ -21,7 +21,7 @@ type ConnectionHandlers = Pick<
   | 'streamDatabaseMetrics'
 >
 
-/** Connections to a running database, and the streams of its logs and metrics. */
+/** Handlers for the connection details of a running database, and for the streams of its logs and metrics. */
 export const connectionHandlers = (deps: Deps & { readonly live: LiveStats }): ConnectionHandlers => ({
   getDatabaseConnection: {
     read: async ({ project, params, query }) => {
@@ -94,7 +94,7 @@ export const connectionHandlers = (deps: Deps & { readonly live: LiveStats }): C
   },
 })
 
-/** Finds the named branch, by default the current one. @throws ApiError 400, 404 */
+/** Finds the branch with the given name; without a name, the current branch. @throws ApiError 400, 404 */
 async function branchNamed({ db }: Pick<Deps, 'db'>, databaseId: string, name: string | undefined) {
   const branches = await store.branches(db, databaseId)
   const branch = branches.find(one => (name === undefined ? one.isCurrent : one.name === name))

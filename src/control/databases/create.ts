@@ -62,12 +62,13 @@ export interface NewBranch {
   readonly isCurrent?: boolean
   readonly parentId?: string
   readonly fromSnapshotId?: string
-  /** `latest`, or an instant in PostgreSQL's format. */
+  /** Point in time of the parent from which the branch starts: `latest`, or an instant in PostgreSQL's format. */
   readonly fromMoment?: string
 }
 
 /**
- * Creates a branch. A branch of a snapshot takes over the spare branch of that snapshot, if there is one.
+ * Creates a branch. If the branch starts from a snapshot that has a spare branch, that spare becomes the requested
+ * branch.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`, `invalid_state`
  */
 export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranch): Promise<Branch> {
@@ -110,7 +111,7 @@ async function found(tx: Tx, id: string): Promise<Branch> {
   return made
 }
 
-/** Marks the database and all its branches for deletion; idempotent. */
+/** Marks the database and all its branches for deletion. Idempotent. */
 export async function startDeletingDatabase(tx: Tx, id: string): Promise<void> {
   await store.startDeleting(tx, id)
   for (const branchId of await store.branchIdsOf(tx, id)) await poke(tx, 'database', branchId)

@@ -1,4 +1,4 @@
-/** The database API on a simulated host: responses, refusals and deletion. */
+/** Tests the database API on a simulated host: responses, refused requests and deletion. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -27,7 +27,7 @@ const snapshotReady = (id: string, name: string) =>
   )
 
 describe('creating a database', { timeout: 200_000 }, () => {
-  it('returns the whole database at once, before it accepts connections', async () => {
+  it('returns the whole database at once, before the database accepts connections', async () => {
     const { status, body } = await create('shop', { settings: { work_mem: '8MB' } })
     expect(status).toBe(200)
     expect(body).toMatchObject({ name: 'shop', engine: 'postgres', status: 'creating', postgres_version: 15 })
@@ -44,7 +44,7 @@ describe('creating a database', { timeout: 200_000 }, () => {
     expect(reported.map((one: { kind: string }) => one.kind)).toEqual(['database.ready'])
   })
 
-  it('hides the apps, volumes and deployments that implement a database', async () => {
+  it('shows no apps, volumes or deployments that implement the database', async () => {
     expect((await user.get('/v1/apps')).body).toEqual([])
     expect((await user.get('/v1/volumes')).body).toEqual([])
     expect((await user.get('/v1/deployments/active')).body).toEqual([])
@@ -59,13 +59,13 @@ describe('creating a database', { timeout: 200_000 }, () => {
     [{ postgres_version: 18 }, 'postgres_version'],
     [{ settings: { fsync: 'off' } }, 'settings/fsync'],
     [{ settings: { work_mem: "8MB'; archive_command = 'x" } }, 'settings/work_mem'],
-  ])('is refused for %j, naming %s', async (more, field) => {
+  ])('is refused for %j, and the error names the field %s', async (more, field) => {
     const { status, body } = await create('wrong', more)
     expect(status).toBe(400)
     expect(body.details[0].field).toBe(field)
   })
 
-  it('requires a name that is unique in the project, and hides the database from other users', async () => {
+  it('requires a name that is unique in the project, and other users cannot see the database', async () => {
     expect((await create('shop')).body.code).toBe('name_taken')
     const other = await system.user()
     const [mine] = (await user.get('/v1/databases')).body
@@ -75,7 +75,7 @@ describe('creating a database', { timeout: 200_000 }, () => {
 })
 
 describe('snapshots and branches', { timeout: 200_000 }, () => {
-  it('restores a snapshot and retains the previous state', async () => {
+  it('a restore from a snapshot retains the previous state', async () => {
     const { id } = (await create('ledger')).body
     await running(id)
     expect((await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'one' })).body.status).toBe('creating')
@@ -94,7 +94,7 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
     expect((await user.get(`/v1/databases/${id}/backups/snapshots`)).body).toHaveLength(1)
   })
 
-  it('has exactly one current branch after concurrent promotions', async () => {
+  it('concurrent promotions leave exactly one current branch', async () => {
     const { id } = (await create('tree')).body
     await running(id)
     await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'start' })
@@ -120,7 +120,7 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
     })
   })
 
-  it('suspends and resumes a database, and restarts it for new settings', async () => {
+  it('a database can be suspended and resumed, and restarts for new settings', async () => {
     const { id } = (await create('night')).body
     await running(id)
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: true })
@@ -145,7 +145,7 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
   })
 })
 
-describe('size, password and backups', { timeout: 200_000 }, () => {
+describe('changes of size, password and backup target', { timeout: 200_000 }, () => {
   let id = ''
   const settled = (what: string, holds: () => Promise<unknown>) =>
     until(holds, { everyMs: 50, timeoutMs: 90_000, what })
@@ -161,7 +161,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   const connect = () => user.get(`/v1/databases/${id}/connection`)
   const password = async () => /mote:(\w+)@/.exec((await connect()).body.psql_command)?.[1]
 
-  it('disks grow while the database runs, and cannot shrink', async () => {
+  it('a disk can be enlarged while the database runs, and cannot be made smaller', async () => {
     id = (await create('growing')).body.id
     await running(id)
     const grown = await user.call('PATCH', `/v1/databases/${id}`, { disk_mib: 1536 })
@@ -174,7 +174,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     expect((await user.get(`/v1/databases/${id}`)).body.disk_mib).toBe(1536)
   })
 
-  it('a rotated password takes effect once the server has it, or when a suspended database starts', async () => {
+  it('a rotated password is valid once the running server has it, or when a suspended database starts', async () => {
     const before = await password()
     const rotated = await user.post(`/v1/databases/${id}/rotate-password`)
     expect(rotated.body, 'the password does not work yet').toMatchObject({ id, status: 'unavailable' })
@@ -205,7 +205,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     access_key: 'AKEXAMPLE',
     secret_key: 'never to be seen again'.replaceAll(' ', '-'),
   }
-  it('backups go to the configured target, and the API never returns its key', async () => {
+  it('backups go to the configured target, and the API never returns the key of the target', async () => {
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, target)
     expect(put.body).toMatchObject({ target: 's3://backups/mote/eu', status: 'pending', retention_valid: false })
     const reported = JSON.stringify([put.body, (await user.get('/v1/audit-logs')).body])
@@ -226,13 +226,13 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     [{ region: 'a\nb' }, 'region'],
     [{ secret_key: 'two words' }, 'secret_key'],
     [{ ca_certificate: 'no certificate' }, 'ca_certificate'],
-  ])('the backup target %j is refused, naming %s', async (change, field) => {
+  ])('a request with the backup target %j is refused, and the error names the field %s', async (change, field) => {
     const { status, body } = await user.call('PUT', `/v1/databases/${id}/backups/target`, { ...target, ...change })
     expect(status).toBe(400)
     expect(body.details[0].field).toBe(field)
   })
 
-  it('a restore to an instant requires a backup, and an instant in the past', async () => {
+  it('a restore to an instant requires a backup, and is refused for an invalid or future instant', async () => {
     const to = (at: string) => user.post(`/v1/databases/${id}/backups/restore-to`, { at })
     expect((await to('2999-01-01T00:00:00Z')).body.details[0].field).toBe('at')
     expect((await to('yesterday')).body.details[0].field).toBe('at')
@@ -240,8 +240,8 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   })
 })
 
-describe('requests of page servers', { timeout: 200_000 }, () => {
-  it('do not return databases on volumes', async () => {
+describe("the page servers' request /re-attach", { timeout: 200_000 }, () => {
+  it('does not return databases that store their data on volumes', async () => {
     const before = (await user.get('/v1/databases')).body[0]
     expect((await system.api.post('/re-attach')).body).toEqual({ tenants: [] })
     expect((await system.api.post('/re-attach', { node_id: 7 })).status).toBe(404)
@@ -250,7 +250,7 @@ describe('requests of page servers', { timeout: 200_000 }, () => {
 })
 
 describe('deleting all databases', { timeout: 200_000 }, () => {
-  it('leaves no VM, volume or app', async () => {
+  it('leaves no VM, volume or app that implemented them', async () => {
     for (const { id } of (await user.get('/v1/databases')).body)
       expect((await user.delete(`/v1/databases/${id}`)).body).toBeNull()
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {

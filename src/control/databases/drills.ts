@@ -1,6 +1,6 @@
 /**
- * Restore drills. Periodically the newest backup of each database is restored to a hidden branch: its VM restores the
- * backup, replays the log and reads every page; then the branch is deleted and the result recorded.
+ * Restore drills. The newest backup of each database is periodically restored to a hidden branch: the branch's VM
+ * restores the backup, replays the log and reads every page. Then the branch is deleted and the result is recorded.
  */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, seconds } from '../../lib/duration.ts'
@@ -46,7 +46,7 @@ async function begin(deps: DatabaseDeps, branchId: string): Promise<void> {
         throw new Error('another drill has started in the meantime')
     })
   } catch (cause) {
-    // The project's plan has no room for a second VM; the next round retries.
+    // The drill needs a second VM. If the project's plan has no room for it, the next round of the sweep tries again.
     if (cause instanceof ApiError)
       deps.log.info({ err: cause, branchId }, 'could not start a restore drill in this round')
     else throw cause
@@ -64,7 +64,10 @@ async function advance(deps: DatabaseDeps, drill: BackupState, now: Date, signal
   })
 }
 
-/** Returns undefined while the drill runs; `error` null: the backup was restored and every page is readable. */
+/**
+ * Returns the result of a restore drill; undefined while it runs. `error` null: the backup was restored and every page
+ * is readable.
+ */
 async function outcomeOf(
   deps: DatabaseDeps,
   drill: BackupState,
@@ -72,14 +75,14 @@ async function outcomeOf(
   now: Date,
   signal: AbortSignal,
 ): Promise<{ readonly error: string | null } | undefined> {
-  if (!branch) return { error: 'The scratch database disappeared.' }
+  if (!branch) return { error: 'The temporary database of the restore drill no longer exists.' }
   const status = statusOf(branch)
-  if (status === 'failed') return { error: branch.error ?? 'The scratch database failed.' }
+  if (status === 'failed') return { error: branch.error ?? 'The temporary database of the restore drill failed.' }
   if (now.getTime() - (drill.drillStartedAt?.getTime() ?? 0) > limitMs)
-    return { error: 'The drill did not finish in time.' }
+    return { error: 'The restore drill did not finish in time.' }
   if (status !== 'running') return undefined
   const ran = await runInside(deps, branch, ['mote-check'], signal, 30_000)
-  // Exit code 75: the check is still running.
+  // `mote-check` exits with code 75 while the check is still running.
   if (!ran || ran.exitCode === 75) return undefined
   return {
     error: ran.exitCode === 0 ? null : ran.stderr.trim().slice(-500) || 'The restored database has unreadable pages.',

@@ -1,11 +1,14 @@
-/** The history of a branch on its page server, which serves as its backup. */
+/** Reads the history of a branch on its page server. The history serves as the branch's backup. */
 import type { DatabaseDeps } from './deps.ts'
 import { pageserver, type Timeline } from './pageserver.ts'
 import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
 
 export interface History {
-  /** `none`: nothing was written yet. `lost`: the page server does not respond, or does not have the branch. */
+  /**
+   * `none`: the branch has no history yet, because nothing was written. `lost`: the page server does not respond, or
+   * does not have the branch.
+   */
   readonly state: 'none' | 'kept' | 'lost'
   readonly sizeBytes: number
   readonly checkedAt: Date
@@ -14,7 +17,9 @@ export interface History {
 
 const lookMs = 3_000
 
-/** Queries the page server for the branch's history. Returns undefined for a database on volumes. */
+/**
+ * Requests the branch's history from the page server. Returns undefined for a database that stores its data on volumes.
+ */
 export async function historyOf(
   deps: Pick<DatabaseDeps, 'config' | 'log'>,
   b: Branch,

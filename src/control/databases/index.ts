@@ -12,7 +12,10 @@ export { databaseSpares } from './spares.ts'
 export { databaseLogins, startTunnelReceiver } from './tunnels.ts'
 export { upcallFeature } from './upcalls.ts'
 
-/** The databases of a project are deleted before the apps and volumes that implement them. */
+/**
+ * When a project is deleted, its databases are deleted before its apps and volumes, because apps and volumes implement
+ * them.
+ */
 export const databaseContents: ProjectContents = {
   name: 'databases',
   async deleteAll(tx, projectId) {

@@ -1,5 +1,6 @@
 /**
- * Storage of a branch on a page server: the data is a timeline, and a copy is a new timeline with that one as ancestor.
+ * Storage of a branch on a page server. The branch is a timeline, and a copy of the branch is a new timeline whose
+ * ancestor is the branch's timeline.
  */
 import type { Tx } from '../../db/db.ts'
 import { randomBytes } from 'node:crypto'
@@ -13,7 +14,7 @@ import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
 import * as store from './store.ts'
 
-/** Returns 32 lower-case hex digits, the format of tenant and timeline ids on page servers. */
+/** Returns a new id for a tenant or timeline on a page server: 32 lower-case hex digits. */
 export const newStorageId = (): string => randomBytes(16).toString('hex')
 
 export function neonStorage(deps: DatabaseDeps): Storage {
@@ -26,13 +27,16 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       await serverOf(b).attach(tenantId, tenantGen, signal)
       const ancestor = await ancestorOf(b, signal)
       await serverOf(b).createTimeline(tenantId, { timelineId: b.timelineId, version, ...ancestor }, signal)
-      // If the generation was raised during the creation, the timeline was created under an old one: try again.
+      // If the tenant's generation was raised in the meantime, the timeline was created under an old generation, so the
+      // step is repeated.
       const now = await store.byId(deps.db, b.databaseId)
       if (now?.tenantGen !== tenantGen) return { state: 'waiting', ms: 0 }
       return { state: 'ready', write: tx => provision(deps, tx, b, { dataVolumeId: null, backupVolumeId: null }) }
     },
 
-    /** The old history stays unchanged: the branch gets a new timeline that starts at the snapshot. */
+    /**
+     * Restores the branch by giving it a new timeline that starts at the snapshot. Its old timeline stays unchanged.
+     */
     async beginRewind(tx, b) {
       await restores.nextTimeline(tx, b.id, newStorageId())
     },
@@ -49,8 +53,8 @@ export function neonStorage(deps: DatabaseDeps): Storage {
 
     async release(b, signal): Promise<Progress> {
       const { tenantId } = b.database
-      // If the database is being deleted, the first of its branches deletes the whole tenant, because a single timeline
-      // with descendants cannot be deleted.
+      // If the database is being deleted, the first of its branches deletes the whole tenant, because a timeline with
+      // descendants cannot be deleted alone.
       const gone =
         b.databaseWant === 'deleted'
           ? await serverOf(b).deleteTenant(tenantId, signal)
@@ -65,7 +69,7 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       return { state: 'ready', made: { sizeBytes, lsn: timeline.last_record_lsn } }
     },
 
-    // The snapshot is only a log position, so there is nothing to remove.
+    // A snapshot on a page server is only a log position, so there is nothing to remove.
     dropSnapshot: async (_tx: Tx) => undefined,
   }
 

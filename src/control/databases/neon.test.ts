@@ -1,4 +1,4 @@
-/** Databases on a page server: the requests, their order, and recovery from lost responses. */
+/** Tests databases on a page server: the requests to it, their order, and recovery from lost responses. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -19,7 +19,7 @@ beforeAll(async () => {
     MOTE_DATABASE_BACKEND: 'neon',
     MOTE_PAGESERVER_URL: server.url,
     MOTE_NEON_IMAGE: 'example/compute:15',
-    // Node 3 may re-attach, but gets no new tenants.
+    // The page server with node id 3 may call /re-attach, but gets no new tenants.
     MOTE_STORAGE_NODES: `2=${secondServer.url},3`,
   })
   system = await testSystem({ config: { databases } })
@@ -39,12 +39,14 @@ const running = (id: string) =>
     what: 'the database runs',
   })
 
-it('requires the URL of the page server in the configuration', () =>
+it('the configuration requires the URL of the page server', () =>
   expect(() => parseControlConfig({ MOTE_SECRET_KEY: 'x'.repeat(32), MOTE_DATABASE_BACKEND: 'neon' })).toThrow(
     'MOTE_PAGESERVER_URL',
   ))
 
-it('creates tenant and timeline, branches at a snapshot, restores, and deletes', { timeout: 120_000 }, async () => {
+it('a database is created as a tenant with a timeline, branched at a snapshot, restored, and deleted', {
+  timeout: 120_000,
+}, async () => {
   server.failNext('PUT', 503)
   const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name: 'n', engine: 'postgres' })).body
   await running(id)
@@ -104,7 +106,9 @@ it('creates tenant and timeline, branches at a snapshot, restores, and deletes',
   expect(server.tenants.has(tenantId)).toBe(false)
 })
 
-it('distributes tenants over the page servers and never moves them', { timeout: 120_000 }, async () => {
+it('tenants are distributed over the page servers, and a tenant never moves to another one', {
+  timeout: 120_000,
+}, async () => {
   const create = async (name: string) => {
     const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name, engine: 'postgres' })).body
     await running(id)
@@ -119,8 +123,8 @@ it('distributes tenants over the page servers and never moves them', { timeout: 
   ]
   const reAttach = async (body?: object) => (await system.api.post('/re-attach', body)).body.tenants
 
-  // Without a body, the request is for node 1. Each response lists exactly the tenants of the node, whose generations
-  // it raises.
+  // A /re-attach request without a body is for node 1. Each response lists exactly the tenants of the requesting node,
+  // whose generations it raises.
   expect(await reAttach()).toEqual(attached(one, 2))
   expect([await generation(one), await generation(two)]).toEqual([2, 1])
   expect(await reAttach({ node_id: 2 })).toEqual(attached(two, 2))
@@ -129,7 +133,7 @@ it('distributes tenants over the page servers and never moves them', { timeout: 
   expect(await reAttach({ node_id: 3 })).toEqual([])
   expect((await system.api.post('/re-attach', { node_id: 4 })).status).toBe(404)
 
-  // A tenant stays on its node regardless of changes elsewhere.
+  // A tenant stays on its node when other nodes or tenants change.
   await user.delete(`/v1/databases/${one.id}`)
   await until(async () => server.tenants.size === 0, {
     everyMs: 50,
@@ -142,7 +146,7 @@ it('distributes tenants over the page servers and never moves them', { timeout: 
   expect([...server.tenants.keys()]).toEqual([tenantId])
 })
 
-it('eight concurrent re-attach requests get eight generations, and only the newest is valid', async () => {
+it('eight concurrent re-attach requests get eight different generations, and only the newest one is valid', async () => {
   const answers = await Promise.all(Array.from({ length: 8 }, () => system.api.post('/re-attach', { node_id: 2 })))
   const tenants = answers.map(({ body }) => body.tenants[0])
   const gens: number[] = tenants.map(({ gen }) => gen).toSorted((a, b) => a - b)
@@ -159,7 +163,7 @@ it('eight concurrent re-attach requests get eight generations, and only the newe
   expect(body.tenants.map((one: { valid: boolean }) => one.valid)).toEqual([true, false, false, false, true])
 })
 
-it('an existing timeline counts as created, and refusals of the page server are reported', async () => {
+it("a timeline that already exists counts as created, and the page server's refusals are reported", async () => {
   const client = pageserver(server.url)
   const { signal } = new AbortController()
   const [tenantId, timelineId] = ['a'.repeat(32), 'b'.repeat(32)]

@@ -10,7 +10,7 @@ const about = (b: Branch) => ({
   route: `/databases/${b.databaseId}`,
 })
 
-/** Notifies users about their own branches, but not about the platform's hidden branches. */
+/** Notifies the members of a project about their own branches, but not about hidden branches of the platform. */
 export async function reportReady(tx: Tx, b: Branch): Promise<void> {
   if (b.kind === 'user')
     await notify(tx, {

@@ -22,7 +22,7 @@ test.each([
   expect(availableVersions('postgres', configured, hosts)).toEqual(offered)
 })
 
-test('new databases offer the versions whose images the hosts report in heartbeats, and names them in a refusal', async () => {
+test('new databases can have the versions whose images the hosts report in heartbeats, and a refusal names these versions', async () => {
   const host = await world.addHost()
   const has = (databaseImages: string[]) => recordHeartbeat(world.db, { ...host.heartbeat(), databaseImages }, 1)
   await has(['postgres:15'])

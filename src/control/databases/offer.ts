@@ -1,4 +1,4 @@
-/** Decides which database versions are offered: the configured versions whose image a host has. */
+/** Decides which database versions users may choose: the configured versions whose image at least one host has. */
 import { type Sql, statement } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { type EngineName, engines } from './rules.ts'
@@ -9,8 +9,8 @@ const imagesOfHosts = statement<{ images: string[] | null }>(
 )
 
 /**
- * Returns the offered versions, the default first. A host that does not report its images (an older agent, a simulated
- * one) counts as having all.
+ * Returns the versions that users may choose, the default first. A host that does not report its images (an older
+ * agent, a simulated one) counts as having all images.
  * @throws ApiError 503 `no_capacity` when no host has an image
  */
 export async function offeredVersions(sql: Sql, engine: EngineName, configured: readonly number[]): Promise<number[]> {
@@ -29,8 +29,8 @@ export async function offeredVersions(sql: Sql, engine: EngineName, configured: 
 }
 
 /**
- * Returns the configured versions whose image a host has. @param hosts images of each host; null when the host does not
- * report them
+ * Returns the configured versions whose image at least one host has.
+ * @param hosts images of each host; null when the host does not report its images
  */
 export function availableVersions(
   engine: EngineName,

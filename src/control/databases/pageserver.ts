@@ -10,7 +10,7 @@ const Timeline = Type.Object({
   timeline_id: Type.String(),
   last_record_lsn: Type.String(),
   current_logical_size: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
-  /** `Active` once the timeline is served; absent on older page servers. */
+  /** State of the timeline: `Active` once the page server serves it. Older page servers do not report it. */
   state: Type.Optional(Type.Unknown()),
 })
 export type Timeline = Static<typeof Timeline>
@@ -25,17 +25,20 @@ export class PageserverError extends Error {
 }
 
 export interface Pageserver {
-  /** Creates the tenant, or attaches it under the generation. Idempotent. */
+  /** Creates the tenant, or attaches it with a new generation. Idempotent. */
   attach(tenantId: string, generation: number, signal: AbortSignal): Promise<void>
-  /** Creates a first timeline, or a branch of another one. An existing timeline is left unchanged. */
+  /**
+   * Creates the first timeline of a tenant, or a branch of another timeline. An existing timeline is left unchanged.
+   */
   createTimeline(tenantId: string, timeline: NewTimeline, signal: AbortSignal): Promise<Timeline>
   timeline(tenantId: string, timelineId: string, signal: AbortSignal): Promise<Timeline | undefined>
   /**
-   * Returns true once the timeline is deleted, which takes a while. @throws PageserverError 412 while it has branches
+   * Deletes the timeline. Returns true once it is deleted, which takes several calls.
+   * @throws PageserverError 412 while it has branches
    */
   deleteTimeline(tenantId: string, timelineId: string, signal: AbortSignal): Promise<boolean>
   deleteTenant(tenantId: string, signal: AbortSignal): Promise<boolean>
-  /** Returns the log position at an instant. */
+  /** Returns the log position of a timeline at an instant. */
   lsnAt(tenantId: string, timelineId: string, at: string, signal: AbortSignal): Promise<string>
 }
 
@@ -80,7 +83,7 @@ export function pageserver(baseUrl: string): Pageserver {
         : { pg_version: version }
       const answer = await call('POST', of(tenantId), signal, { new_timeline_id: timelineId, ...from })
       if (answer.status === 201) return parse(Timeline, answer.text)
-      // 409: an earlier attempt of ours succeeded.
+      // A page server responds 409 if an earlier attempt of the same request succeeded.
       const found = answer.status === 409 ? await api.timeline(tenantId, timelineId, signal) : undefined
       if (!found) throw new PageserverError('create timeline', answer.status, answer.text)
       return found

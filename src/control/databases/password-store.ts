@@ -13,9 +13,9 @@ const setPasswordKnown = statement(
 /**
  * Stores a new password.
  * @param sealed the password, encrypted for the purpose `database.password`
- * @param restarts the VMs restart to get the new password
+ * @param restarts true if the database's VMs must restart to get the password
  */
 export const rotatePassword = (tx: Tx, id: string, sealed: Buffer, restarts: boolean) =>
   tx.run(setPassword, [id, sealed, restarts ? 1 : 0])
-/** Records that the running server has the new password. */
+/** Records that the branch's running server has the new password. */
 export const knowsPassword = (tx: Tx, id: string, revision: number) => tx.run(setPasswordKnown, [id, revision])

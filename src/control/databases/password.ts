@@ -12,28 +12,29 @@ import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 
 /**
- * Returns a new password, encrypted. It contains only letters and digits, because users paste it into shells and URLs.
+ * Returns a new password, encrypted. The password has only letters and digits, because users paste it into shells and
+ * URLs.
  */
 export const newPassword = ({ vault }: Pick<DatabaseDeps, 'vault'>): Buffer =>
   vault.seal('database.password', randomBytes(24).toString('hex'))
 
-/** Sets a new password; the branches get it as soon as they run. */
+/** Sets a new password for the owner of the database. Running servers get it right away, others when they start. */
 export async function rotatePassword(
   deps: Pick<DatabaseDeps, 'vault'>,
   tx: Tx,
   database: Pick<Database, 'id' | 'backend'>,
 ): Promise<void> {
-  // The compute image of a page server is the operator's own, and gets the verifier only through its environment at a
-  // start.
+  // The VMs of a database on a page server must restart: their image belongs to the operator, and gets the verifier
+  // only through its environment.
   await passwords.rotatePassword(tx, database.id, newPassword(deps), database.backend === 'neon')
   await branchStore.tryAgain(tx, database.id)
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
 }
 
 /**
- * Sets the password on the running server, which disconnects clients that used the old one. Returns undefined if that
- * failed; try again later.
- * @throws BusError when its host does not respond
+ * Sets the password on the branch's running server, which disconnects clients that used the old one. Returns undefined
+ * if that failed; the caller then tries again later.
+ * @throws BusError when the server's host does not respond
  */
 export async function reportPassword(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Write | undefined> {
   const { passwordRevision } = b.database

@@ -11,7 +11,10 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs a program of the image in the branch's VM. Returns undefined when no healthy VM exists. @throws BusError */
+/**
+ * Runs a program of the database image in the branch's VM. Returns undefined when no healthy VM exists.
+ * @throws BusError
+ */
 export async function runInside(
   deps: Pick<DatabaseDeps, 'bus'>,
   b: Pick<Branch, 'vm'>,
@@ -25,9 +28,10 @@ export async function runInside(
 }
 
 /**
- * Returns whether the owner can use the database: a client in its VM signs in as the owner and runs `SELECT 1`.
- * @param waitMs how long the client waits for a starting server. It notices the server within 5 ms, so that repeated
- * calls are not needed
+ * Returns whether the database's owner can connect: a client in the database's VM signs in as the owner and runs
+ * `SELECT 1`.
+ * @param waitMs how long the client waits for a server that is starting; one call is enough, because the client notices
+ * the server within 5 ms
  */
 export async function doesAnswer(
   deps: Pick<DatabaseDeps, 'bus'>,
@@ -39,13 +43,13 @@ export async function doesAnswer(
     const command = ['/usr/local/bin/mote-ready', String(waitMs)]
     return (await runInside(deps, b, command, signal, waitMs + timeoutMs))?.exitCode === 0
   } catch (cause) {
-    // If the host does not respond, or the VM has just ended, the database is unreachable, too.
+    // The host does not respond, or the VM has just ended, so clients cannot reach the database either.
     if (cause instanceof BusError) return false
     throw cause
   }
 }
 
-/** Returns whether all work of a start is done, including the first contact with the archive. */
+/** Returns whether the database server has finished its start, including its first contact with the log archive. */
 export async function isSettled(
   deps: Pick<DatabaseDeps, 'bus'>,
   b: Pick<Branch, 'vm'>,

@@ -11,7 +11,7 @@ import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
 import * as branchStore from './branch-store.ts'
 
-/** Space for data outside the volumes: sockets, temporary files of the shell. */
+/** Size of the VM's scratch disk, for data outside the volumes: sockets, temporary files of the shell. */
 const scratchMib = 256
 export const dataMount = '/data'
 export const backupMount = '/backup'
@@ -22,7 +22,7 @@ export interface Disks {
 }
 
 /**
- * Returns the VM's image and port, by engine and version; the compute image of a page server is configured by the
+ * Returns the image and port of a database VM, by engine and version. The image for a page server is configured by the
  * operator.
  */
 export function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { image: string; port: number } {
@@ -32,7 +32,9 @@ export function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { imag
   return { image: backend === 'neon' ? deps.config.databases.neonImage : `${image}:${version}`, port }
 }
 
-/** Returns the environment of the VM. It contains only the verifier of the owner's password, never the password. */
+/**
+ * Returns the environment of a database VM. It contains only the verifier of the owner's password, never the password.
+ */
 async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): Promise<Record<string, string>> {
   const { database } = b
   const env = {
@@ -77,7 +79,7 @@ export async function provision(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Di
   await deploy(deps, tx, b, app.id)
 }
 
-/** Starts a VM with the current shape and settings; the previous VM must be gone. */
+/** Starts a VM for the branch, with the current size and settings. The previous VM must be gone. */
 export async function startVm(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
   if (b.appId === null) throw new Error(`BUG: branch ${b.id} has no app to start`)
   await setSystemEnv(deps, tx, b.appId, await envOf(deps, b))

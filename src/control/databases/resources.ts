@@ -1,4 +1,4 @@
-/** Resources of the database operations. */
+/** Schemas of the request and response bodies of the database operations. */
 import { type Static, Type } from 'typebox'
 import {
   bool,

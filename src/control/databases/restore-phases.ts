@@ -10,7 +10,7 @@ import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
 import * as branchStore from './branch-store.ts'
 
-/** Retains the current state as a snapshot. If that fails, the restore is abandoned. */
+/** The phase that retains the current state of the branch as a snapshot. If that fails, the restore is abandoned. */
 export async function keeping(
   deps: BranchDeps,
   { subject: b }: Step<Branch>,
@@ -31,7 +31,10 @@ export async function rewinding(deps: BranchDeps, { subject: b, signal }: Step<B
   return go('starting', tx => finishRewinding(deps, tx, b, progress.write), startLimitMs)
 }
 
-/** The VM fetches the backup before the instant and replays the log up to it. */
+/**
+ * The phase in which the VM restores the last backup before the requested instant, and replays the log up to that
+ * instant.
+ */
 export async function replaying(
   deps: BranchDeps,
   { subject: b, enteredAt, now, signal }: Step<Branch>,
@@ -47,7 +50,9 @@ export async function replaying(
   })
 }
 
-/** The restore to the instant failed: return to the retained state, so that no work is lost. */
+/**
+ * The phase after a failed restore to an instant. It returns the branch to the retained state, so that no data is lost.
+ */
 export async function undoing(deps: BranchDeps, { subject: b }: Step<Branch>): Promise<Next<'starting' | 'failing'>> {
   if (b.deployments.length > 0)
     return wait(seconds(1), async tx => {

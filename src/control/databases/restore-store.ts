@@ -17,7 +17,7 @@ const finishRestore = statement(
 /** The target of a restore: a snapshot, or an instant in PostgreSQL's format. */
 export type RestoreTo = { readonly snapshotId: string } | { readonly moment: string }
 
-/** Requests a restore. Returns false while an earlier restore is in progress. */
+/** Records the request for a restore. Returns false while an earlier restore is in progress. */
 export const startRestore = async (tx: Tx, id: string, to: RestoreTo) =>
   (await tx.run(requestRestore, [id, 'snapshotId' in to ? to.snapshotId : null, 'moment' in to ? to.moment : null])) ===
   1

@@ -14,7 +14,7 @@ import type { Progress } from './storage.ts'
 import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
 
-/** Prefix of the platform's snapshot names; users cannot use it. */
+/** Prefix of the names of snapshots that the platform takes. Users cannot use it. */
 export const keptPrefix = 'before-restore-'
 const keptName = (b: Branch) => `${keptPrefix}${b.id.slice(-12)}-${b.restores}`
 
@@ -30,7 +30,7 @@ export async function keepingProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch)
   return { state: kept.state === 'ready' ? 'ready' : 'waiting' }
 }
 
-/** Ends a failed restore: the data is unchanged or back to the retained state, and the database starts again. */
+/** Ends a failed restore. The data is as it was before the restore, and the database starts again. */
 export async function abandonRestore(deps: DatabaseDeps, tx: Tx, b: Branch, error: string): Promise<void> {
   await restores.endRestore(tx, b.id)
   await reportFailed(tx, b, `The restore failed, and the database continues unchanged: ${error}`)
@@ -43,7 +43,7 @@ export async function finishRewinding(deps: DatabaseDeps, tx: Tx, b: Branch, wri
   await startVm(deps, tx, { ...b, restored: b.restores })
 }
 
-/** Returns the disk to the retained state, after the VM that failed to replay the backups is gone. */
+/** Returns the disk to the retained state. The VM that failed to replay the backups must be gone. */
 export async function undoProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch): Promise<Progress> {
   const volume = b.dataVolumeId ? await findVolume(deps.db, b.dataVolumeId) : undefined
   const kept = (await snapshots.list(deps.db, b.databaseId)).find(one => one.name === keptName(b))

@@ -58,7 +58,8 @@ const databaseHandlers = (
       const { body, project } = call
       const { name } = body
       const { versions, backend } = deps.config.databases
-      // The compute image of a page server is configured by the operator.
+      // Databases on page servers run the operator's own image, which hosts do not report, so all configured versions
+      // are offered.
       const offered = backend === 'neon' ? versions : await offeredVersions(deps.db, 'postgres', versions)
       const shape = shapeOf(body, offered)
       return async tx => {

@@ -30,7 +30,7 @@ const running: BranchFacts = {
   database: { passwordRevision: 2 },
 }
 
-describe('the status', () => {
+describe('the status of a database or branch', () => {
   const cases: [string, Partial<BranchFacts>][] = [
     ['running', {}],
     ['unavailable', { answers: false }],
@@ -48,20 +48,23 @@ describe('the status', () => {
     ['deleting', { want: 'deleted' }],
     ['deleting', { databaseWant: 'deleted', phase: 'failing' }],
   ]
-  it.each(cases)('is %s for %j', (status, change) => expect(statusOf({ ...running, ...change })).toBe(status))
-
-  it.each(cases)('of a branch is ready exactly if that of its database would be running: %s for %j', (status, change) =>
-    expect(branchStatusOf({ ...running, ...change })).toBe(status === 'running' ? 'ready' : status),
+  it.each(cases)('is %s for a database with %j', (status, change) =>
+    expect(statusOf({ ...running, ...change })).toBe(status),
   )
 
-  it('is running only after a client could connect', () => {
+  it.each(cases)(
+    'is that of its database, with `ready` in place of `running`: %s for a branch with %j',
+    (status, change) => expect(branchStatusOf({ ...running, ...change })).toBe(status === 'running' ? 'ready' : status),
+  )
+
+  it('is not running in any phase before a client could connect', () => {
     const phases: BranchPhase[] = ['preparing', 'starting', 'halting', 'keeping', 'rewinding', 'resting', 'failing']
     for (const phase of phases) expect(statusOf({ ...running, phase })).not.toBe('running')
     expect(branchStatusOf(running)).toBe('ready')
   })
 })
 
-describe('settings', () => {
+describe('database settings', () => {
   it('are rendered as lines of postgresql.conf', () =>
     expect(configLines({ work_mem: '8MB', log_statement: 'ddl' })).toBe("log_statement = 'ddl'\nwork_mem = '8MB'"))
 
@@ -80,35 +83,35 @@ describe('settings', () => {
   })
 })
 
-describe('the requested shape', () => {
-  it('gets defaults for sizes and version', () =>
+describe('the size and version of a requested database', () => {
+  it('have defaults', () =>
     expect(shapeOf({ engine: 'postgres' }, [16, 15])).toMatchObject({ version: 16, vcpus: 1, memoryMib: 512 }))
 })
 
-describe('generations', () => {
+describe('page server generations', () => {
   const known = [{ id: 'a'.repeat(32), gen: 3 }]
   it.each([
     [3, true],
     [2, false],
     [4, false],
-  ])('generation %i of 3 is valid: %s', (gen, valid) =>
+  ])('are valid only if they are the current one: generation %i of 3 is valid: %s', (gen, valid) =>
     expect(validOf([{ id: 'a'.repeat(32), gen }], known)[0]?.valid).toBe(valid),
   )
-  it('an unknown tenant is not valid', () =>
+  it('are not valid for an unknown tenant', () =>
     expect(validOf([{ id: 'b'.repeat(32), gen: 3 }], known)[0]?.valid).toBe(false))
 })
 
-describe('connection details and instants', () => {
-  it('databases and branches have their own host names', () => {
+describe('the connection details of a database', () => {
+  it('contain different host names for databases and branches', () => {
     expect(hostOf('shop', 'acme', undefined)).toBe('shop.acme.db.internal')
     expect(hostOf('shop', 'acme', 'trial')).toBe('trial.shop.acme.db.internal')
   })
-  it('the local port of a database is stable', () => {
+  it('contain a local port that is always the same for the database', () => {
     const id = '0198c7e2-0000-7000-8000-0000000a1b2c'
     expect(localPortOf(id)).toBe(localPortOf(id))
     expect(localPortOf(id)).toBeGreaterThanOrEqual(20_000)
   })
-  it("instants are converted to PostgreSQL's format, and refused in the future", () => {
+  it("an instant is converted to PostgreSQL's format, and refused if it is in the future", () => {
     const now = new Date('2026-01-02T00:00:00Z')
     expect(momentOf('2026-01-01T12:00:00+01:00', now)).toBe('2026-01-01 11:00:00.000+00')
     expect(() => momentOf('2026-01-03T00:00:00Z', now)).toThrow('future')
@@ -116,7 +119,7 @@ describe('connection details and instants', () => {
   })
 })
 
-describe('a backup', () => {
+describe('a database backup', () => {
   const now = new Date('2026-01-02T00:00:00Z')
   const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000)
   const observed = (newestAt: Date | null, busy = false) => ({
@@ -140,7 +143,7 @@ describe('a backup', () => {
     expect(backupDue(observed(newestAt, busy), { startedAt, restoredAt, now }, 24)).toBe(due),
   )
 
-  it('parses the output of pgBackRest', () => {
+  it('is listed in the output of pgBackRest', () => {
     const one = { type: 'full', error: false, timestamp: { start: 5, stop: 9 }, info: { repository: { delta: 100 } } }
     const status = { code: 0, message: 'ok', lock: { backup: { held: true } } }
     const stanza = { status, backup: [one, { ...one, timestamp: { start: 20, stop: 30 } }] }
@@ -153,7 +156,7 @@ describe('a backup', () => {
     expect(readRepository('[]')).toEqual({ newestAt: null, backups: 0, sizeBytes: 0, busy: false })
   })
 
-  it('is verified only by a drill', () => {
+  it('is verified only after a restore drill', () => {
     const known = {
       branchId: '',
       newestAt: now,
@@ -174,8 +177,8 @@ describe('a backup', () => {
   })
 })
 
-it('computes the verifier of RFC 7677', async () => {
-  // The RFC's example: user `user`, password `pencil`, 4096 iterations.
+it('the SCRAM verifier equals that of the example in RFC 7677', async () => {
+  // The example in RFC 7677: user `user`, password `pencil`, 4096 iterations.
   const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
   expect(await scramVerifier('pencil', salt)).toBe(
     'SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=',

@@ -1,6 +1,6 @@
 import { invalidField } from '../http/errors.ts'
 
-/** Id of the only storage node in installations with at most one page server. */
+/** Id of the page server in installations that have at most one. */
 export const defaultStorageNode = 1
 
 interface Engine {
@@ -10,7 +10,9 @@ interface Engine {
   readonly image: string
 }
 
-/** Supported engines. Another engine needs another row, and an image with the same interface. */
+/**
+ * Supported database engines. An additional engine needs an entry here, and an image that works like the existing ones.
+ */
 export const engines = {
   postgres: { versions: [14, 15, 16, 17], port: 5432, image: 'oci:postgres' },
 } as const satisfies Record<string, Engine>
@@ -42,7 +44,7 @@ export interface ShapeRequest {
 const memorySizesMib = [512, 1024, 2048, 4096, 8192, 16_384]
 
 /**
- * Returns the request's shape with defaults filled in.
+ * Returns the engine, version and sizes that a request asks for, with defaults for absent fields.
  * @param offered versions whose image this installation has, the default first
  * @throws ApiError 400 naming the field
  */
@@ -65,7 +67,7 @@ export function shapeOf(request: ShapeRequest, offered: readonly number[]): Data
 
 type Sizes = Pick<DatabaseShape, 'vcpus' | 'memoryMib' | 'diskMib'>
 
-/** Fills in and checks the sizes. @throws ApiError 400 naming the field */
+/** Returns the sizes that a request asks for, with defaults for absent fields. @throws ApiError 400 naming the field */
 export function sizesOf(request: Omit<ShapeRequest, 'engine'>, now: Sizes): Sizes {
   const vcpus = request.vcpus ?? now.vcpus
   if (vcpus < 1 || vcpus > 4) throw invalidField('vcpus', 'must be 1, 2, 3 or 4')
@@ -160,7 +162,9 @@ export const configLines = (settings: Readonly<Record<string, string>>): string 
     .map(([name, value]) => `${name} = '${value}'`)
     .join('\n')
 
-/** Returns which generations are current. A newer one is as invalid as an older one, and so is an unknown tenant. */
+/**
+ * Returns for each tenant whether the given generation is the current one. An unknown tenant has no valid generation.
+ */
 export function validOf(
   asked: readonly { readonly id: string; readonly gen: number }[],
   known: readonly { readonly id: string; readonly gen: number }[],
@@ -169,7 +173,9 @@ export function validOf(
   return asked.map(({ id, gen }) => ({ id, valid: current.get(tenantOf(id)) === gen }))
 }
 
-/** Returns the tenant id of a shard id. `<32 hex>-<shard><count>` is one of several shards of a tenant. */
+/**
+ * Returns the tenant id of a page server's shard id. `<32 hex>-<shard><count>` is one of several shards of a tenant.
+ */
 const tenantOf = (id: string) => id.replace(/-[0-9a-f]{4}$/, '')
 
 export type BranchPhase =
@@ -192,16 +198,19 @@ export interface BranchFacts {
   readonly phase: BranchPhase | null
   readonly restores: number
   readonly restored: number
-  /** When a client could first connect. */
+  /** When a client could connect to the branch for the first time. */
   readonly readyAt: Date | null
   readonly healthy: boolean
   readonly answers: boolean
-  /** Revision of the password that the server has; `database.passwordRevision` is the one shown to users. */
+  /**
+   * Revision of the password that the branch's server has. `database.passwordRevision` is that of the password shown to
+   * users.
+   */
   readonly passwordRevision: number
   readonly database: { readonly passwordRevision: number }
 }
 
-/** False while the server still has the password from before a rotation. */
+/** Returns false while the branch's server still has the password from before a rotation. */
 export const knowsPassword = (b: Pick<BranchFacts, 'passwordRevision' | 'database'>): boolean =>
   b.passwordRevision >= b.database.passwordRevision
 
@@ -215,7 +224,10 @@ export type DatabaseStatus =
   | 'failed'
   | 'deleting'
 
-/** Returns the status that users see; a database has that of its current branch. `running`: it accepts connections. */
+/**
+ * Returns the status of a branch, and so of the database whose current branch it is. `running`: the branch accepts
+ * connections.
+ */
 export function statusOf(b: BranchFacts): DatabaseStatus {
   if (b.want === 'deleted' || b.databaseWant === 'deleted' || b.phase === 'deleting') return 'deleting'
   if (b.phase === 'failing' || b.phase === null) return 'failed'
@@ -227,22 +239,25 @@ export function statusOf(b: BranchFacts): DatabaseStatus {
 
 export type BranchStatus = Exclude<DatabaseStatus, 'running'> | 'ready'
 
-/** Returns the status of a branch, which is `ready` where that of a database is `running`. */
+/** Returns the status of a branch that users see: the same as for its database, but `ready` instead of `running`. */
 export function branchStatusOf(b: BranchFacts): BranchStatus {
   const status = statusOf(b)
   return status === 'running' ? 'ready' : status
 }
 
-/** Returns a host name that only the bastion resolves. */
+/** Returns the host name of a database or branch. Only the bastion resolves it. */
 export const hostOf = (database: string, projectSlug: string, branch: string | undefined) =>
   `${branch === undefined ? '' : `${branch}.`}${database}.${projectSlug}.db.internal`
 
-/** Returns the local port for the tunnel: stable for a database, and rarely equal to that of another one. */
+/**
+ * Returns the local port of the SSH tunnel to a database. It is always the same for one database, and rarely equal to
+ * that of another.
+ */
 export function localPortOf(id: string): number {
   return 20_000 + (Number.parseInt(id.replaceAll('-', '').slice(-6), 16) % 10_000)
 }
 
-/** Returns the instant in PostgreSQL's format. @throws ApiError 400 */
+/** Converts an instant to PostgreSQL's format. @throws ApiError 400 if it is invalid or in the future */
 export function momentOf(text: string, now: Date): string {
   const at = new Date(text)
   if (Number.isNaN(at.getTime())) throw invalidField('at', 'must be an instant such as 2026-01-31T12:00:00Z')

@@ -22,7 +22,10 @@ const ofBranch = Type.Object({
   branch_name: text({ description: 'Name of the branch.', examples: ['trial'] }),
 })
 
-/** Declared because the schema does not limit the settings. All settings that rules.ts allows have about 10 KiB. */
+/**
+ * Maximum size of a request, needed because the schema does not limit the number of settings. All settings that
+ * rules.ts allows have about 10 KiB together.
+ */
 const maxRequestBytes = bytesPerRequest
 
 const ownOperations = operations({

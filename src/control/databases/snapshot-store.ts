@@ -80,5 +80,5 @@ export const finish = (
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteSnapshot, [id])
 export const removeOf = (tx: Tx, branchId: string) => tx.run(deleteOfBranch, [branchId])
-/** Counts the restores in progress from the snapshot. */
+/** Returns the number of restores from the snapshot that are in progress. */
 export const restoresFrom = async (tx: Tx, id: string) => (await tx.one(usersOfSnapshot, [id])).count

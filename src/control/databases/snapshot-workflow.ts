@@ -42,7 +42,10 @@ export const databaseSnapshotWorkflow = (deps: DatabaseDeps) => {
     },
     preempt: s => (s.want === 'absent' ? 'removing' : undefined),
     phases: {
-      /** The checkpoint only speeds up the first start from the copy; the log would replay the rest anyway. */
+      /**
+       * A checkpoint makes the first start of a copy faster, because less log must be replayed. The snapshot is
+       * consistent without it.
+       */
       async checkpointing({ subject: s, signal }) {
         await runInside(deps, s.branch, ['psql', '-qc', 'CHECKPOINT'], signal, 30_000).catch((err: unknown) => {
           deps.log.warn({ err, snapshotId: s.id }, 'no checkpoint before a snapshot, which is still consistent')
@@ -81,7 +84,7 @@ export const databaseSnapshotWorkflow = (deps: DatabaseDeps) => {
 
 async function finish(tx: Tx, s: Subject, end: Parameters<typeof snapshots.finish>[2]): Promise<void> {
   await snapshots.finish(tx, s.id, end)
-  // A restore of the branch may wait for the snapshot.
+  // A workflow that restores the branch may wait for the snapshot.
   await poke(tx, 'database', s.branchId)
   if (s.kind === 'user' && end.state === 'ready') await pokeSweep(tx, sparesSweep)
 }

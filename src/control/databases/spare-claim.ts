@@ -9,9 +9,9 @@ import * as store from './store.ts'
 export const sparesSweep = 'database-spares'
 
 /**
- * Turns the spare branch into the requested one and resumes it. A spare that is still starting is taken as well,
- * because it is ahead of a new branch. From here on, the spare's VM and disks count toward the plan.
- * @returns its id; undefined when the snapshot has no spare
+ * Turns the spare branch into the requested one and resumes it. A spare that is still starting is used as well, because
+ * it is ready earlier than a new branch would be. From here on, the spare's VM and disks count toward the plan.
+ * @returns the id of the branch; undefined when the snapshot has no spare
  * @throws ApiError 403 `plan_limit_exceeded`; the unique index's error when the database has a branch of this name
  */
 export async function takeSpare(

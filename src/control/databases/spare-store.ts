@@ -4,12 +4,12 @@ export interface SpareTarget {
   readonly databaseId: string
   readonly projectId: string
   readonly snapshotId: string
-  /** The branch that the snapshot was taken of. */
+  /** The branch of which the snapshot was taken. */
   readonly parentId: string
 }
 
-// The spares that should exist: one for the newest snapshot of each database, if that was taken or branched from within
-// the last `$1` minutes, while the host with its content accepts VMs.
+// The spares that should exist: one for the newest snapshot of each database, if the snapshot was taken or branched
+// from within the last `$1` minutes, and if the host that stores it accepts VMs.
 const desiredStates = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branch_id AS parent_id, d.revision, d.password_revision, d.disk_mib, d.memory_mib,
      h.memory_mib AS host_mib, h.used_memory_mib AS host_used_mib
    FROM (SELECT id FROM database_snapshot WHERE kind = 'user' AND created_at > now() - make_interval(mins => $1)
@@ -36,7 +36,7 @@ const needlessSpares = statement<{ id: string }>(
      SELECT FROM (${desiredStates}) w WHERE w.snapshot_id = b.from_snapshot_id AND w.revision = b.revision AND w.password_revision <= b.password_revision
        AND w.disk_mib = v.size_mib AND w.host_used_mib <= w.host_mib * $2::float8)`,
 )
-// The spare may have been claimed since it was found unneeded; then it belongs to the user and is not dropped.
+// The spare is not deleted if a user has claimed it since the sweep found it unneeded.
 const dropSpare = statement(
   'databases.dropSpare',
   `UPDATE branch SET want = 'deleted', updated_at = now() WHERE id = $1 AND kind = 'spare' AND want = 'live'`,
@@ -46,7 +46,7 @@ const sparesOfDatabase = statement<{ id: string }>(
   `SELECT id FROM branch WHERE database_id = $1 AND kind = 'spare' AND want = 'live'`,
 )
 // A failed spare is not claimed: the next branch is created from scratch, and reports its own failure. A paused spare
-// cannot receive a new password, so it must already have the current one.
+// cannot receive a new password, so it is claimed only if it has the current one.
 const claimSpare = statement<{ id: string }>(
   'databases.claimSpare',
   `UPDATE branch b SET kind = 'user', name = $3, answers = false, ready_at = NULL, created_at = now(), updated_at = now()
@@ -57,7 +57,8 @@ const claimSpare = statement<{ id: string }>(
      AND m.kind = 'database' AND m.id = b.id AND m.phase IN ('starting', 'running', 'standing')
    RETURNING b.id`,
 )
-// Waits for a placement in progress. Later placements find that the branch belongs to a user.
+// Waits until a placement of the branch's VM that is in progress has committed. Later placements find that the branch
+// belongs to a user.
 const holdPlacing = statement(
   'databases.holdPlacing',
   `SELECT id FROM deployment WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`,
@@ -69,24 +70,30 @@ const beginUsage = statement(
    ON CONFLICT DO NOTHING`,
 )
 
-/** Returns the spares to create. @param fullest maximum share of the host's memory in use, including the spare */
+/**
+ * Returns the spares that must be created.
+ * @param fullest maximum share of the host's memory in use, including the spare
+ */
 export const missing = (db: Db, minutes: number, fullest: number) => db.rows(missingSpares, [minutes, fullest])
 /**
- * Returns spares that are no longer wanted, for example because their snapshot is outdated or their host is fuller than
- * `fullest`.
+ * Returns the ids of spares that are not needed, for example because their snapshot is outdated or the memory of their
+ * host is fuller than `fullest`.
  */
 export const needless = async (db: Db, minutes: number, fullest: number) =>
   (await db.rows(needlessSpares, [minutes, fullest])).map(row => row.id)
 export const idsOf = async (tx: Tx, databaseId: string) =>
   (await tx.rows(sparesOfDatabase, [databaseId])).map(row => row.id)
-/** Marks a spare for deletion. Returns false when it is gone or was claimed. */
+/** Marks a spare for deletion. Returns false when it no longer exists or was claimed. */
 export const drop = async (tx: Tx, id: string) => (await tx.run(dropSpare, [id])) === 1
-/** Assigns the spare branch of the snapshot to the user under this name; undefined when there is none. */
+/**
+ * Gives the spare branch of the snapshot to the user under this name. Returns its id; undefined when the snapshot has
+ * no spare.
+ */
 export const claim = async (
   tx: Tx,
   { databaseId, snapshotId, name }: { readonly databaseId: string; readonly snapshotId: string; readonly name: string },
 ) => (await tx.maybe(claimSpare, [databaseId, snapshotId, name]))?.id
-/** Starts billing the usage of the claimed branch. */
+/** Starts to count the usage of a claimed branch for billing. */
 export const startCounting = async (tx: Tx, appId: string) => {
   await tx.rows(holdPlacing, [appId])
   await tx.run(beginUsage, [appId])

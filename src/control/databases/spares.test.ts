@@ -89,7 +89,7 @@ describe('a spare branch', { timeout: 60_000 }, () => {
     expect(await sweep()).toEqual({ needless: 0, made: 0 })
   })
 
-  it('becomes the next requested branch of the snapshot in the same VM, and another spare is created', async () => {
+  it('becomes the next branch that is requested of the snapshot, in the same VM, and another spare is created', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const vm = await vmOf(id)
@@ -115,7 +115,7 @@ describe('a spare branch', { timeout: 60_000 }, () => {
     expect((await vmOf(id))?.want).toBe('running')
   })
 
-  it('goes to only one of two concurrent requests; the other request creates its own branch', async () => {
+  it('is given to only one of two concurrent requests; the other request creates its own branch', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const both = await Promise.all(['a', 'b'].map(name => ask(snapshotId, name)))
@@ -123,17 +123,17 @@ describe('a spare branch', { timeout: 60_000 }, () => {
     expect(new Set(both.map(one => one.id)).size).toBe(2)
   })
 
-  it('is not removed by the sweep if it was claimed in the meantime', async () => {
+  it('is not removed by the sweep if a user claims it after the sweep has found it unneeded', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
-    // The sweep has found the spare unneeded, but the claim commits before the sweep removes it.
+    // The sweep finds the spare unneeded, but the claim commits before the sweep removes the spare.
     expect((await ask(snapshotId, 'mine')).id).toBe(id)
     expect(await db.tx(tx => spares.drop(tx, id))).toBe(false)
     expect(await sweep(0)).toEqual({ needless: 0, made: 0 })
     expect((await store.branch(db, id))?.want).toBe('live')
   })
 
-  it('can be claimed only if it fits into the plan', async () => {
+  it('can be claimed only if the plan allows its VM and disks', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const plan = async (name: string) =>
@@ -151,7 +151,7 @@ describe('a spare branch', { timeout: 60_000 }, () => {
 })
 
 describe('a spare branch is removed', { timeout: 60_000 }, () => {
-  it('in favor of one for a newer snapshot', async () => {
+  it('when a newer snapshot exists, for which another spare is created', async () => {
     await snapshot('one')
     const id = await standing()
     const newer = await snapshot('two')
@@ -160,7 +160,7 @@ describe('a spare branch is removed', { timeout: 60_000 }, () => {
     expect((await store.branch(db, (await spareOf(databaseId)) ?? ''))?.fromSnapshotId).toBe(newer)
   })
 
-  it('half an hour after the snapshot or the last branch from it was created', async () => {
+  it('half an hour after its snapshot was taken or the last branch was created from the snapshot', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     await world.rows(
@@ -173,7 +173,7 @@ describe('a spare branch is removed', { timeout: 60_000 }, () => {
     expect(await sweep()).toEqual({ needless: 0, made: 1 })
   })
 
-  it('when spares are disabled', async () => {
+  it('when an operator disables spares', async () => {
     await snapshot('one')
     const id = await standing()
     expect(await sweep(0)).toEqual({ needless: 1, made: 0 })
@@ -198,7 +198,7 @@ describe('a spare branch is removed', { timeout: 60_000 }, () => {
   it.each([
     ['settings', `UPDATE database SET revision = revision + 1 WHERE id = $1`],
     ['disk size', `UPDATE database SET disk_mib = disk_mib + 1024 WHERE id = $1`],
-  ])('when the %s of the database has changed', async (_, change) => {
+  ])("when the database's %s changes, at the next sweep", async (_, change) => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     await world.rows(change, databaseId)
@@ -207,7 +207,7 @@ describe('a spare branch is removed', { timeout: 60_000 }, () => {
     expect((await ask(snapshotId, 'trial')).id).not.toBe(id)
   })
 
-  it('if the database is deleted or its shape changes', async () => {
+  it('when the database is deleted or its size changes', async () => {
     await snapshot('one')
     const id = await standing()
     expect(await db.tx(tx => dropSpares(tx, databaseId))).toEqual([id])

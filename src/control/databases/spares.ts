@@ -13,9 +13,9 @@ import type { DatabaseDeps } from './deps.ts'
 import { sparesSweep } from './spare-claim.ts'
 import * as spares from './spare-store.ts'
 
-/** Spares are optional: none is created if less than a quarter of the host's memory would stay free. */
+/** Maximum share of a host's memory in use, including the spare, at which a spare is created. Spares are optional. */
 const fullestToMake = 0.75
-/** Above this share spares are removed in favor of requested VMs. */
+/** Share of a host's memory in use above which its spares are removed, which makes room for VMs that users request. */
 const fullestToKeep = 0.9
 
 export const databaseSpares = (deps: DatabaseDeps): Sweep => ({
@@ -37,21 +37,21 @@ async function make(deps: DatabaseDeps, { snapshotId, ...of }: spares.SpareTarge
     await deps.db.tx(tx => createBranch(deps, tx, { ...of, name: 'spare', kind: 'spare', fromSnapshotId: snapshotId }))
     return true
   } catch (cause) {
-    // The plan has no room for another branch, so users cannot create one, and no spare is needed.
+    // The project's plan has no room for another branch. So users cannot create one, and no spare is needed.
     if (!(cause instanceof ApiError)) throw cause
     deps.log.debug({ err: cause, databaseId: of.databaseId }, 'could not create a spare branch in this round')
     return false
   }
 }
 
-/** Removes the spares of a database whose size or settings change. @returns their ids */
+/** Removes the spares of a database whose size or settings change. @returns the ids of the removed spares */
 export async function dropSpares(tx: Tx, databaseId: string): Promise<string[]> {
   const ids = await spares.idsOf(tx, databaseId)
   for (const id of ids) await drop(tx, id)
   return ids
 }
 
-/** Removes a spare unless it was claimed in the meantime. */
+/** Removes a spare unless a user has claimed it in the meantime. */
 async function drop(tx: Tx, id: string): Promise<void> {
   if (await spares.drop(tx, id)) await poke(tx, 'database', id)
 }

@@ -10,7 +10,7 @@ const { databases } = parseControlConfig({
   MOTE_STORAGE_NODES: '2=http://two:9898,3',
 })
 
-it('chooses the node with the fewest tenants, among nodes with an address', () => {
+it('a new tenant is created on the page server with the fewest tenants, among those with an address', () => {
   const nodes = storageNodes(databases)
   expect(nodes.map(({ id }) => id)).toEqual([1, 2, 3])
   expect(chooseNode(nodes, new Map())).toBe(1)
@@ -27,13 +27,13 @@ it('chooses the node with the fewest tenants, among nodes with an address', () =
   ).toBe(2)
 })
 
-it("returns the address of a tenant's node", () => {
+it('the address of a tenant is that of its page server', () => {
   expect(pageserverOf(databases, 1)).toBe('http://one:9898')
   expect(pageserverOf(databases, 2)).toBe('http://two:9898')
   for (const node of [3, 4, null]) expect(() => pageserverOf(databases, node)).toThrow('MOTE_STORAGE_NODES')
 })
 
-it('refuses invalid node ids', () =>
+it('the configuration refuses invalid page server ids', () =>
   expect(() => parseControlConfig({ MOTE_SECRET_KEY: 'x'.repeat(32), MOTE_STORAGE_NODES: 'two' })).toThrow(
     'MOTE_STORAGE_NODES',
   ))

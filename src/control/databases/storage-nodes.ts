@@ -4,7 +4,7 @@ import { defaultStorageNode } from './rules.ts'
 
 export interface StorageNode {
   readonly id: number
-  /** URL of the management API; empty: the node keeps its tenants but gets no new ones. */
+  /** URL of the page server's management API; empty: the page server keeps its tenants but gets no new ones. */
   readonly url: string
 }
 
@@ -22,7 +22,10 @@ export function pageserverOf(config: NodeConfig, node: number | null): string {
   return found.url
 }
 
-/** Returns the node with the fewest tenants, the first of several. @param counts tenants of each node that has any */
+/**
+ * Returns the id of the page server with the fewest tenants; of several, the first.
+ * @param counts number of tenants of each page server that has any
+ */
 export function chooseNode(nodes: readonly StorageNode[], counts: ReadonlyMap<number, number>): number {
   const open = nodes.filter(({ url }) => url !== '')
   const least = open.toSorted((a, b) => (counts.get(a.id) ?? 0) - (counts.get(b.id) ?? 0))[0]

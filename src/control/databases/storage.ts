@@ -7,21 +7,21 @@ import type { DatabaseSnapshot } from './snapshot-store.ts'
 import type { Branch, Database } from './store.ts'
 import { volumeStorage } from './volume-storage.ts'
 
-/** Progress of a longer task. `write` runs in the commit of the workflow step. */
+/** Progress of a storage task that takes several workflow steps. `write` runs in the commit of the current step. */
 export type Progress =
   | { readonly state: 'ready'; readonly write?: Write }
   | { readonly state: 'waiting'; readonly write?: Write; readonly ms?: number }
   | { readonly state: 'failed'; readonly error: string }
 
 export interface Storage {
-  /** Creates everything the VM needs; `write` of `ready` creates the app and starts its VM. */
+  /** Creates the storage of a new branch. When it is `ready`, `write` creates the branch's app and starts its VM. */
   make(b: Branch, signal: AbortSignal): Promise<Progress>
-  /** Starts to restore the branch from the snapshot that its row names, in the given transaction. */
+  /** Starts to restore the branch from the snapshot that its row names, in the transaction `tx`. */
   beginRewind(tx: Tx, b: Branch): Promise<void>
   rewind(b: Branch, signal: AbortSignal): Promise<Progress>
-  /** Removes everything that is left of the branch. */
+  /** Removes all storage of the branch. */
   release(b: Branch, signal: AbortSignal): Promise<Progress>
-  /** Takes a snapshot that branches can start from; `made` describes it. */
+  /** Takes a snapshot from which branches can be created. `made` describes the snapshot. */
   snapshot(s: DatabaseSnapshot, b: Branch, signal: AbortSignal): Promise<Progress & { readonly made?: SnapshotMade }>
   dropSnapshot(tx: Tx, s: DatabaseSnapshot): Promise<void>
 }

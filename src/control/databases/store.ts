@@ -12,15 +12,15 @@ export interface Database {
   readonly memoryMib: number
   readonly diskMib: number
   readonly settings: Readonly<Record<string, string>>
-  /** Encrypted for the purpose `database.password`. */
+  /** The owner's password, encrypted for the purpose `database.password`. */
   readonly password: Buffer
   /** Revision of the owner's password. */
   readonly passwordRevision: number
-  /** Encrypted for the purpose `database.backup_target`; null: each branch has a backup volume. */
+  /** Backup target, encrypted for the purpose `database.backup_target`; null: each branch has a backup volume. */
   readonly backupTarget: Buffer | null
   readonly tenantId: string
   readonly tenantGen: number
-  /** The tenant's page server; null if none. */
+  /** Id of the page server that stores the tenant; null if the database stores its data on volumes. */
   readonly storageNode: number | null
   readonly want: 'running' | 'suspended' | 'deleted'
   readonly revision: number
@@ -28,14 +28,17 @@ export interface Database {
   readonly updatedAt: Date
 }
 
-/** A branch with the facts that its status and its workflow need. */
+/** A branch with the columns and facts that its status and its workflow need. */
 export interface Branch extends BranchFacts {
   readonly id: string
   readonly databaseId: string
   readonly databaseName: string
   readonly projectId: string
   readonly name: string
-  /** `drill`: tests a backup by restoring it. `spare`: created in advance for the next branch of its snapshot. */
+  /**
+   * `drill`: a branch that tests a backup by restoring it. `spare`: a branch created in advance for the next request of
+   * a branch from its snapshot.
+   */
   readonly kind: 'user' | 'drill' | 'spare'
   readonly isCurrent: boolean
   readonly timelineId: string
@@ -44,30 +47,30 @@ export interface Branch extends BranchFacts {
   readonly fromSnapshotId: string | null
   readonly fromMoment: string | null
   readonly appId: string | null
-  /** The app still exists, maybe while being removed. */
+  /** True if the branch's app still exists, possibly while it is being removed. */
   readonly hasApp: boolean
   readonly dataVolumeId: string | null
   readonly backupVolumeId: string | null
   readonly restoreSnapshotId: string | null
-  /** Instant to restore to, instead of a snapshot. */
+  /** Instant to which the branch is restored; null if it is restored from a snapshot. */
   readonly restoreMoment: string | null
-  /** When the branch was last restored. Older backups contain the history before the restore. */
+  /** When the branch was last restored. Older backups contain the history before that restore. */
   readonly restoredAt: Date | null
   readonly revision: number
   readonly error: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly database: Omit<Database, 'password' | 'backupTarget' | 'createdAt' | 'updatedAt'>
-  /** Encrypted, as in `Database`. */
+  /** The owner's password, encrypted as in `Database`. */
   readonly password: Buffer
   readonly backupTarget: Buffer | null
-  /** Revision of the password that the server has. */
+  /** Revision of the password that the branch's server has. */
   readonly passwordRevision: number
   readonly projectSlug: string
   readonly ipv6Prefix: string
-  /** The VM that serves the branch, or is about to. */
+  /** The VM that serves the branch or is starting to. */
   readonly vm: BranchVm | null
-  /** Unfinished deployments of its app. */
+  /** Unfinished deployments of the branch's app. */
   readonly deployments: readonly {
     readonly id: string
     readonly outcome: string | null
@@ -188,10 +191,10 @@ export const insert = (
     d.tenantId,
     d.storageNode,
   ])
-/** Counts the tenants of each page server. */
+/** Returns the number of tenants of each page server. */
 export const tenantCounts = async (tx: Tx, nodes: readonly number[]): Promise<ReadonlyMap<number, number>> =>
   new Map((await tx.rows(tenantsOfNodes, [nodes])).map(({ node, count }) => [node, count]))
-/** Changes a database. `restarts`: its VMs restart. */
+/** Changes a database. `restarts`: the change requires a restart of the database's VMs. */
 export const change = (
   tx: Tx,
   id: string,
@@ -204,8 +207,8 @@ export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
 export const remaining = async (db: Db, projectId: string) => (await db.one(remainingDatabases, [projectId])).count
 /**
- * Deletes the row of a database that has no branches. Call `lockForRemoval` first: otherwise two branches that are
- * removed at the same time would each still find the other.
+ * Deletes the row of a database that has no branches. Call `lockForRemoval` first: otherwise, if its last two branches
+ * are removed at the same time, each transaction still sees the other branch, and the row remains.
  */
 export const removeWhenEmpty = (tx: Tx, id: string) => tx.run(removeEmpty, [id])
 export const lockForRemoval = (tx: Tx, id: string) => tx.rows(lockById, [id])
@@ -213,7 +216,7 @@ export const lockForRemoval = (tx: Tx, id: string) => tx.rows(lockById, [id])
 export const branch = (sql: Sql, id: string) => sql.maybe(branchById, [id])
 /** Returns the branches of a database, newest first. */
 export const branches = (sql: Sql, databaseId: string) => sql.rows(branchesOfDatabase, [databaseId])
-/** Returns the current branches, by id of their database. */
+/** Returns the current branch of each database, by the database's id. */
 export const current = async (sql: Sql, databaseIds: readonly string[]) =>
   new Map((await sql.rows(currentBranches, [databaseIds])).map(row => [row.databaseId, row]))
 export const branchIdsOf = async (sql: Sql, databaseId: string) =>

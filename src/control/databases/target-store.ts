@@ -4,7 +4,7 @@ const setTarget = statement(
   'databases.setBackupTarget',
   `UPDATE database SET backup_target = $2, revision = revision + 1, updated_at = now() WHERE id = $1`,
 )
-// Backups at the old target do not exist at the new one: the state is unknown until the next check.
+// Backups at the old target do not exist at the new one, so the state of the backups is unknown until the next check.
 const forgetBackups = statement(
   'databases.forgetBackups',
   `UPDATE branch_backup SET newest_at = NULL, backups = 0, size_bytes = 0, started_at = NULL, error = NULL,
@@ -13,7 +13,7 @@ const forgetBackups = statement(
 )
 
 /**
- * Changes the backup target from the next start of the VMs.
+ * Changes the backup target, which takes effect with the next start of the VMs.
  * @param sealed the encrypted target; null: backup volumes
  */
 export async function changeTarget(tx: Tx, databaseId: string, sealed: Buffer | null): Promise<void> {

@@ -1,4 +1,4 @@
-/** Passwords for one login to one database, so that clients never send an account's token over SSH. */
+/** Passwords that are valid for one login to one database, so that clients never send an account's token over SSH. */
 import { randomBytes } from 'node:crypto'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { minutes } from '../../lib/duration.ts'
@@ -7,7 +7,7 @@ import type { Caller } from '../http/operation.ts'
 
 const prefix = 'svc_tun_'
 const purpose = 'tunnel-password'
-/** Long enough to request a password and connect with it. */
+/** Time for which a password is valid: long enough to request it and connect with it. */
 export const tunnelPasswordMs = minutes(1)
 
 const insert = statement(
@@ -39,6 +39,8 @@ export async function makeTunnelPassword(
   return { password, expiresAt }
 }
 
-/** Consumes the password. Returns undefined when it is wrong, expired, used, or for another database. */
+/**
+ * Checks the password and marks it as used. Returns undefined when it is wrong, expired, used, or for another database.
+ */
 export const takeTunnelPassword = (sql: Sql, vault: Vault, password: string, target: string, now: Date) =>
   sql.maybe(take, [vault.hash(purpose, password), target, now])

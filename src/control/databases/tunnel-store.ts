@@ -10,7 +10,7 @@ export interface TunnelTarget {
   readonly projectSlug: string
 }
 
-// Finds the target by the id of the database (its current branch) or of a branch.
+// Finds the branch to which a tunnel leads, by its own id or by the id of the database whose current branch it is.
 const targetOf = statement<TunnelTarget>(
   'databases.tunnelTarget',
   `SELECT b.id AS "branchId", d.id AS "databaseId", d.name AS "databaseName", b.name AS "branchName",

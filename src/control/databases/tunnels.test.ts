@@ -1,4 +1,4 @@
-/** Access to tunnels, requested as a bastion does. */
+/** Tests access to tunnels with the requests that a bastion sends. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -39,15 +39,15 @@ const open = async (grant: string, to = host, port = 5432): Promise<TunnelOpenAn
 const token = async (by: TestUser, more: object = {}) =>
   (await by.post('/v1/auth/tokens', { name: 'tunnel', ...more })).body
 
-describe('a token', { timeout: 60_000 }, () => {
-  it('opens tunnels to its database only', async () => {
+describe('an access token', { timeout: 60_000 }, () => {
+  it('opens tunnels only to the database that the login names', async () => {
     const grant = (await byToken((await token(user)).token)) ?? ''
     expect((await open(grant)).endpoint).toMatchObject({ port: expect.any(Number) })
     expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null, reason: expect.stringContaining(host) })
     expect((await open(grant, host, 22)).endpoint).toBeNull()
   })
 
-  it('stops working when it is revoked, even with an existing grant', async () => {
+  it('opens no tunnels after it is revoked, even if the login already has a grant', async () => {
     const made = await token(user)
     const grant = (await byToken(made.token)) ?? ''
     expect((await open(grant)).endpoint).not.toBeNull()
@@ -56,7 +56,7 @@ describe('a token', { timeout: 60_000 }, () => {
     expect(await byToken(made.token)).toBeNull()
   })
 
-  it('needs write access to the project', async () => {
+  it('opens tunnels only with write access to the project', async () => {
     expect(await byToken((await token(user, { scopes: ['read'] })).token)).toBeNull()
     const stranger = await system.user()
     expect(await byToken((await token(stranger)).token)).toBeNull()
@@ -65,16 +65,16 @@ describe('a token', { timeout: 60_000 }, () => {
     expect(await byToken((await token(user)).token, 'root')).toBeNull()
   })
 
-  it('appears in the audit log by its id', async () => {
+  it('is recorded in the audit log by the login to a database', async () => {
     const { items } = (await user.get('/v1/audit-logs?action=database.tunnel')).body
     expect(items[0]).toMatchObject({ resource_id: id, details: { name: 'shop', branch: 'main', by: 'token' } })
   })
 })
 
-describe('a password for one login', { timeout: 60_000 }, () => {
+describe('a password for one database login', { timeout: 60_000 }, () => {
   const make = async (by: TestUser, of = id) => by.post(`/v1/databases/${of}/tunnel-password`, {})
 
-  it('opens its database once, and is not accepted by the API', async () => {
+  it('opens a tunnel to its database once', async () => {
     const { status, body } = await make(user)
     expect([status, body.ssh_user]).toEqual([200, id])
     expect(body.password).toMatch(/^svc_tun_[\w-]{43}$/)
@@ -83,18 +83,18 @@ describe('a password for one login', { timeout: 60_000 }, () => {
     expect((await open(grant)).endpoint).not.toBeNull()
     expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null })
     expect(await byToken(body.password)).toBeNull()
-    // The password does not work as an API credential.
+    // The API does not accept the password as a credential.
     const asToken = await fetch(`${system.control.url}/v1/auth/me`, {
       headers: { authorization: `Bearer ${(await make(user)).body.password}` },
     })
     expect(asToken.status).toBe(401)
   })
 
-  it('requires write access to the project', async () => {
+  it('is given only to users with write access to the project', async () => {
     expect((await make(await system.user())).status).toBe(404)
   })
 
-  it.each(['session', 'token'] as const)('becomes invalid with the %s that requested it', async kind => {
+  it.each(['session', 'token'] as const)('becomes invalid together with the %s that requested it', async kind => {
     const { email, password } = user
     const login = (await system.api.post('/v1/auth/login', { email, password })).body
     const made = await token(user)
@@ -111,7 +111,7 @@ describe('a password for one login', { timeout: 60_000 }, () => {
   })
 })
 
-it('the connection lists the host keys of the bastions, and its SSH command accepts only those', async () => {
+it("the connection details of a database list the bastions' host keys, and their SSH command accepts only these keys", async () => {
   const connection = async () => (await user.get(`/v1/databases/${id}/connection`)).body
   const publicKey = `ssh-ed25519 ${key}`
   expect((await connection()).ssh_host_keys).toEqual([])
@@ -126,7 +126,7 @@ it('the connection lists the host keys of the bastions, and its SSH command acce
   expect((await connection()).ssh_host_keys).toEqual([publicKey])
 })
 
-it('a forged grant is refused', async () => {
+it("the bastion's request with a forged grant is refused", async () => {
   const grant = (await byToken((await token(user)).token)) ?? ''
   const [body = '', mac] = grant.split('.')
   const forged = Buffer.from(Buffer.from(body, 'base64url').toString().replace(id, crypto.randomUUID())).toString(
@@ -136,7 +136,7 @@ it('a forged grant is refused', async () => {
   expect((await open('nonsense')).endpoint).toBeNull()
 })
 
-it('an SSH key is accepted while it is registered', { timeout: 60_000 }, async () => {
+it('an SSH key opens tunnels while it is registered', { timeout: 60_000 }, async () => {
   const line = `ssh-ed25519 ${key} me@laptop`
   const asked = { kind: 'key', publicKey: key, proven: true } as const
   expect(await logIn(asked)).toBeNull()
@@ -148,7 +148,7 @@ it('an SSH key is accepted while it is registered', { timeout: 60_000 }, async (
   })
   expect((await user.post('/v1/auth/ssh-keys', { name: 'again', public_key: line })).body.code).toBe('name_taken')
   expect((await user.post('/v1/auth/ssh-keys', { name: 'x', public_key: 'ssh-dss AAAA' })).status).toBe(400)
-  // A login with a key that is not proven gets a grant, but cannot open a tunnel.
+  // A login with a key whose possession the client has not proved gets a grant, but the grant opens no tunnel.
   expect((await open((await logIn({ ...asked, proven: false })) ?? '')).endpoint).toBeNull()
   const grant = (await logIn(asked)) ?? ''
   expect((await open(grant)).endpoint).not.toBeNull()

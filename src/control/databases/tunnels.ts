@@ -1,4 +1,7 @@
-/** Answers requests of SSH bastions: whether a login may reach a database, and to which address its tunnels lead. */
+/**
+ * Answers requests of SSH bastions: whether a user may log in to a database, and to which address the tunnels of the
+ * login lead.
+ */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { type TunnelLogin, TunnelOpen, type TunnelOpenAnswer, gatewaySubjects } from '../../contract/gateway.ts'
@@ -36,11 +39,11 @@ export async function startTunnelReceiver(deps: TunnelDeps): Promise<Subscriptio
   )
 }
 
-/** Answers logins whose user name is the id of a database or a branch. */
+/** Checks logins whose user name is the id of a database or a branch. */
 export const databaseLogins = (deps: TunnelDeps & { readonly security: Security }) => async (login: TunnelLogin) => {
   const target = isUuid(login.user) ? await tunnels.target(deps.db, login.user) : undefined
   const { credential } = login
-  // The token is checked even without such a database, so that both cases take the same time and both count as
+  // The token is checked even if the database does not exist, so that both cases take the same time and count as
   // attempts.
   const person =
     credential.kind === 'token'
@@ -55,7 +58,7 @@ export const databaseLogins = (deps: TunnelDeps & { readonly security: Security 
   return writeGrant(deps.vault, 'database.tunnel', grant)
 }
 
-/** Accepts a one-time password or an access token. */
+/** Finds the person by a password for one login or by an access token. */
 async function bySecret(
   deps: TunnelDeps & { readonly security: Security },
   secret: string,
@@ -66,7 +69,7 @@ async function bySecret(
   if (!isTunnelPassword(secret)) return personOfToken(deps.security, secret, asked)
   if (!target) return undefined
   const person = await takeTunnelPassword(deps.db, deps.vault, secret, user, deps.clock.now())
-  // Access to the database may have ended after the password was created.
+  // The person may have lost access to the database after the password was created.
   return person && (await isGranted(deps.db, person)) ? person : undefined
 }
 

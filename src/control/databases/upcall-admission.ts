@@ -1,4 +1,7 @@
-/** Admission of storage node requests. The contract declares no credential, so the origin of the request decides. */
+/**
+ * Admission of page servers' requests. The contract declares no credential for them, so the origin of a request
+ * decides.
+ */
 import { timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
 import type { ControlConfig } from '../base/config.ts'
@@ -11,7 +14,7 @@ export interface UpcallOrigin {
 
 /**
  * Headers that proxies and browsers add. The address of such a request is that of a proxy, or of a visitor of another
- * site's page, so it does not identify a storage node.
+ * site's page, so it does not identify a page server.
  */
 const marks = [
   'forwarded',
@@ -33,9 +36,9 @@ const marks = [
 const loopback = ['127.0.0.0/8', '::1/128']
 
 /**
- * Admits requests from a configured network, or with the shared secret. Loopback is trusted only while the
- * API itself is served on a loopback address. Otherwise, a TLS proxy on the same host may forward requests without
- * adding a header.
+ * Admits requests from a configured network, or with the shared secret. Loopback is trusted only while the API itself
+ * is served on a loopback address: otherwise, a TLS proxy on the same host may forward requests without adding a
+ * header.
  * @returns a check that throws ApiError 403
  */
 export function upcallAdmission(

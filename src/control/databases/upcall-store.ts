@@ -5,7 +5,8 @@ export interface Tenant {
   readonly gen: number
 }
 
-// One statement, so that it returns the committed values even when other calls raise generations concurrently.
+// Generations are raised and read in one statement, so that the committed values are returned even if other calls raise
+// generations concurrently.
 const raiseGenerations = statement<Tenant>(
   'databases.raiseGenerations',
   `UPDATE database SET tenant_gen = tenant_gen + 1 WHERE storage_node = $1 AND want <> 'deleted'
@@ -16,7 +17,7 @@ const currentGenerations = statement<Tenant>(
   `SELECT tenant_id AS id, tenant_gen AS gen FROM database WHERE tenant_id = ANY($1::text[]) AND want <> 'deleted'`,
 )
 
-/** Raises the generation of every tenant attached to the storage node. */
+/** Raises the generation of every tenant attached to the page server. */
 export const raise = (tx: Tx, node: number) => tx.rows(raiseGenerations, [node])
-/** Returns the committed generations of existing tenants. */
+/** Returns the committed generations of those tenants that exist. */
 export const generations = (sql: Sql, tenantIds: readonly string[]) => sql.rows(currentGenerations, [tenantIds])

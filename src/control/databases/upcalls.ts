@@ -1,6 +1,6 @@
 /**
- * Requests of storage nodes (Neon RFC 025). A node that starts gets new generations for all its tenants before it may
- * write; a node that is about to delete files checks that its generations are current.
+ * Handles requests of page servers (Neon RFC 025). A page server that starts gets new generations for all its tenants
+ * before it may write. Before it deletes files, it checks that its generations are current.
  */
 import type { Deps } from '../base/deps.ts'
 import { notFound } from '../http/errors.ts'
@@ -19,12 +19,12 @@ export function upcallFeature(deps: Pick<Deps, 'db' | 'config' | 'log'>) {
       write: async call => {
         admit(call)
         const node = call.body?.node_id ?? defaultStorageNode
-        // An empty list would make the node drop its tenants, so an unknown node gets 404.
+        // An unknown page server gets 404, because an empty list would make it drop its tenants.
         if (!nodes.has(node)) throw notFound()
         return async tx => {
           const tenants = await store.raise(tx, node)
           deps.log.info({ node, tenants: tenants.length }, 'a storage node re-attached; its generations were raised')
-          // Current page servers require mode and stripe size (16 MiB in pages of 8 KiB).
+          // Current page servers require the fields `mode` and `stripe_size` (16 MiB in pages of 8 KiB).
           return { tenants: tenants.map(tenant => ({ ...tenant, mode: 'AttachedSingle', stripe_size: 2048 })) }
         }
       },

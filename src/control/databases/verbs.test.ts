@@ -1,7 +1,8 @@
 // Not repeated on the distribution's PostgreSQL: takes thousands of workflow steps, the same on each server.
 /**
- * Runs every verb of databases, their branches and snapshots in every phase: before a step, and in busy phases also
- * during one and while the host is unreachable. The verb takes effect eventually, or is refused with a reason.
+ * Runs every verb (operation that changes something) of databases, their branches and snapshots in every phase: before
+ * a step, and in busy phases also during a step and while the host is unreachable. The verb must take effect
+ * eventually, or be refused with a reason.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -55,9 +56,9 @@ async function call(operation: keyof typeof databaseOperations, s: Subject, give
 
 interface Subject {
   readonly id: string
-  /** The current branch at the time of the verb. */
+  /** Id of the branch that was current when the verb was applied. */
   readonly mainId: string
-  /** Another branch, if there is one. */
+  /** Name of another branch of the database; empty if there is none. */
   readonly other: string
   readonly restores: number
 }
@@ -67,7 +68,7 @@ const name = () => `n${++made}`
 const branchOf = (id: string) => store.branch(db, id)
 const current = async ({ id }: Pick<Subject, 'id'>) => (await store.current(db, [id])).get(id)
 const otherOf = async (s: Subject) => (await store.branches(db, s.id)).find(one => one.name === s.other)
-/** Handles one subject after another, because they share few database sessions. */
+/** Handles one database after another, because they share few database sessions. */
 const forEach = async (all: readonly Subject[], act: (s: Subject) => Promise<unknown>) => {
   for (const s of all) await act(s)
   return all
@@ -119,7 +120,7 @@ const othersMove = async () => {
   await world.hostsMove()
   await world.run('vm', 'deployment', 'app', 'volume', 'volumeSnapshot', 'databaseSnapshot')
 }
-/** Runs each branch until it is in the phase, but no further. */
+/** Runs the workflow of each branch until the branch is in the phase, but no further. */
 const stepInto = async (ids: readonly string[], phase: string) => {
   const ahead = async () => {
     const phases = await Promise.all(ids.map(async id => ({ id, phase: (await branchOf(id))?.phase })))
@@ -188,7 +189,7 @@ const broken =
     return all
   }
 
-/** Creates databases in each phase. A phase appears several times if it can be reached in different ways. */
+/** Functions that create databases in a state. A phase has several states if it can be reached in different ways. */
 const states: Readonly<Record<string, Bring>> = {
   starting: fresh,
   running,
@@ -220,7 +221,7 @@ interface Verb {
   readonly hasEffect: Effect
 }
 
-/** Whether nothing is in progress. */
+/** Returns whether no change of the branch is in progress. */
 const settled = (b: store.Branch | undefined): b is store.Branch =>
   b !== undefined && (statusOf(b) === 'running' || statusOf(b) === 'suspended') && b.restores === b.restored
 const settledAnd =
@@ -229,7 +230,10 @@ const settledAnd =
     const b = await current(s)
     return settled(b) && (await holds(b, s))
   }
-/** Whether the branch runs with the current size and settings. A suspended one gets them at its next start. */
+/**
+ * Returns whether the branch runs with the current size and settings. True for a suspended branch, which gets them at
+ * its next start.
+ */
 const isCurrent = (b: store.Branch) => statusOf(b) === 'suspended' || b.revision >= b.database.revision
 const snapshotOf = async (s: Subject, wanted: string) =>
   (await snapshots.list(db, s.id)).find(one => one.name === wanted)
@@ -344,7 +348,7 @@ const verbs: Readonly<Record<string, Verb>> = {
 async function branchIsReady(s: Subject): Promise<boolean> {
   const b = (await store.branches(db, s.id)).find(one => one.name === 'made')
   if (b === undefined) return false
-  // A suspended database has suspended branches.
+  // The branches of a suspended database are suspended, too.
   return b.databaseWant === 'suspended' ? branchStatusOf(b) === 'suspended' : branchStatusOf(b) === 'ready'
 }
 
@@ -368,7 +372,7 @@ const applyAll = async (cases: readonly Case[]) => {
   for (const one of cases) if (!one.outcome) await apply(one)
 }
 
-/** Applies the verb between the load and the commit of a step of the branch's workflow. */
+/** Applies the verbs between the load and the commit of a step of the branch's workflow. */
 async function during(cases: readonly Case[]): Promise<void> {
   const workflow: AnyWorkflow = world.workflows.branch
   const byBranch = new Map(cases.map(one => [one.s.mainId, one]))
@@ -386,7 +390,7 @@ async function during(cases: readonly Case[]): Promise<void> {
   await applyAll(cases)
 }
 
-/** Makes the host unreachable before the verb, and reachable again a few rounds later. */
+/** Makes the host unreachable before the verbs are applied, and reachable again a few rounds later. */
 async function whileAway(cases: readonly Case[]): Promise<void> {
   host.reachable = false
   try {
@@ -401,7 +405,7 @@ async function whileAway(cases: readonly Case[]): Promise<void> {
 }
 const moments = { 'before a step': applyAll, 'during a step': during, 'while its host is unreachable': whileAway }
 
-/** Returns a fault if the verb was refused for a wrong reason; otherwise undefined. */
+/** Returns a description of the fault if the verb was refused for a wrong reason; otherwise undefined. */
 function faultOf({ what, outcome }: Case): string | undefined {
   if (!outcome || !('refused' in outcome)) return undefined
   const { refused } = outcome
@@ -413,8 +417,9 @@ function faultOf({ what, outcome }: Case): string | undefined {
 }
 
 /**
- * States that are tested at all moments, not only before a step. In the other states nothing is in progress on a host,
- * or the same as in one of these. Only the nightly run tests more than the two states in which most is in progress.
+ * States in which verbs are tested at all moments, not only before a step. In the other states nothing is in progress
+ * on a host, or the same as in a listed state. Only the nightly run tests more than the two states with the most work
+ * in progress.
  */
 const statesOfAllMoments: readonly string[] = [
   'halting, for new sizes',
@@ -449,19 +454,19 @@ describe.each(Object.entries(states))('a branch in state %s', (state, bring) => 
       waiting.map(({ what }) => what),
       'accepted verbs without effect',
     ).toEqual([])
-    // The verb `delete` tests deletion in each state. This tests deletion after each verb.
+    // The verb `delete` tests a deletion in each state. These lines test a deletion after each verb.
     if (state !== 'running') return
     await forEach(subjects, remove)
     await world.until(() => every(subjects, async s => (await store.byId(db, s.id)) === undefined))
   })
 })
 
-it('every phase of the workflow is tested', () => {
+it('every phase of the branch workflow has a state that is tested', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.branch.phases)))
 })
 
-it('every verb of the contract is tested', () => {
+it('every write operation of the contract has a verb that is tested', () => {
   const asked = new Set(Object.values(verbs).map(({ operation }) => operation))
   const writes = Object.entries(databaseOperations).filter(([id]) => 'write' in Object(handlers[id]))
   const apart = ['createDatabase', 'deleteDatabaseBackupTarget', 'reAttach', 'validate']

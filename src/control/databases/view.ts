@@ -78,12 +78,12 @@ export function connectionView(
 }
 
 /**
- * Returns the login name. A branch that is not current is named by its own id, so the name stays valid after a
- * promotion.
+ * Returns the user name for SSH logins. A branch that is not current has its own id as the name, so that the name stays
+ * valid after a promotion.
  */
 export const tunnelUser = (b: Pick<Branch, 'id' | 'databaseId' | 'isCurrent'>) => (b.isCurrent ? b.databaseId : b.id)
 
-/** The port that clients use through the bastion. */
+/** The port of the database to which clients connect through the bastion. */
 export const databasePort = 5432
 
 const snapshotStatuses = { creating: 'creating', ready: 'ready', failed: 'failed' } as const
@@ -99,8 +99,8 @@ export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotS
 })
 
 /**
- * Renders the backups of a branch. `retention_valid` is the result of the last drill, or whether the page server
- * currently has the history.
+ * Renders the backups of a branch. `retention_valid` is the result of the last restore drill, or whether the page
+ * server currently has the history.
  */
 export function backupView(
   b: Branch,
@@ -108,7 +108,7 @@ export function backupView(
   vault: Vault,
   history?: History,
 ): DatabaseBackupInfo {
-  // A backup from before a restore does not count, even before the next check.
+  // A backup from before the last restore does not count, even before the next check of the backups.
   const isOld = observed?.newestAt && b.restoredAt && observed.newestAt < b.restoredAt
   const backup = observed && isOld ? { ...observed, newestAt: null } : observed
   return {
@@ -131,8 +131,8 @@ export function backupView(
 const historyStatuses = { none: 'pending', kept: 'ready', lost: 'failed' } as const
 
 /**
- * `pending`: no backup yet. `ready`: a backup that was not tested. `verified`, `failed`: result of the last backup or
- * restore drill.
+ * Returns the status of a branch's backups. `pending`: no backup yet. `ready`: there is a backup that was not tested.
+ * `verified`, `failed`: result of the last backup or restore drill.
  */
 export function backupStatusOf(backup: BackupState | undefined): 'pending' | 'ready' | 'verified' | 'failed' {
   if (!backup) return 'pending'

@@ -1,4 +1,7 @@
-/** Storage of a branch on volumes: one for its data, one for its backups and log. The storage pool copies them. */
+/**
+ * Storage of a branch on volumes: one for its data, one for its backups and log. The hosts' storage pools copy volumes
+ * for new branches.
+ */
 import type { Tx } from '../../db/db.ts'
 import { minutes } from '../../lib/duration.ts'
 import { lockVolumes } from '../moves/index.ts'
@@ -104,7 +107,7 @@ export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
 }
 
 /**
- * Grows the disks of these branches while they run.
+ * Enlarges the disks of these branches while they run.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `operation_in_progress` while a branch is being restored, 503
  * `no_capacity`
  */
@@ -115,19 +118,22 @@ export async function growDisks(tx: Tx, branchIds: readonly string[], diskMib: n
     if (b?.dataVolumeId && b.want === 'live') sizes.set(b.dataVolumeId, diskMib)
     if (b?.backupVolumeId && b.want === 'live') sizes.set(b.backupVolumeId, backupMibOf(diskMib))
   }
-  // All volumes must be locked before the project, which each growth locks: docs/engine.md, order of locks.
+  // All volumes must be locked before the project, and `growVolume` locks the project: docs/engine.md, order of locks.
   await lockVolumes(tx, [...sizes.keys()])
   for (const [id, sizeMib] of sizes) {
     await growVolume(tx, id, sizeMib, 'disk_mib')
   }
 }
 
-/** Archives the newest log of the parent, copies its backups, and has the VM replay them. */
+/**
+ * Creates a branch from the backups of its parent: archives the parent's newest log, copies the parent's backup volume,
+ * and starts a VM that replays the log.
+ */
 async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Progress> {
   const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
   const from = parent?.backupVolumeId
   if (!parent || !from) return { state: 'failed', error: 'The branch with the backups no longer exists.' }
-  // Backups in object storage are read in place.
+  // Backups in object storage are not copied: the branch reads those of its parent.
   if (b.backupTarget !== null) {
     if (!(await isArchived(deps, parent, b, signal))) return { state: 'waiting', ms: 2000 }
     return { state: 'ready', write: tx => furnish(deps, tx, b) }
@@ -155,11 +161,15 @@ async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSigna
   }
 }
 
-/** How long a running parent may take to archive its newest log; afterwards the existing archive is used. */
+/**
+ * How long a running parent may take to archive its newest log. After that time the branch starts from what is
+ * archived.
+ */
 const archivingMs = minutes(5)
 
 /**
- * Returns whether everything that the parent has committed is in its archive. A stopped parent has nothing to archive.
+ * Returns whether the archive contains everything that the parent has committed; also true if the parent is stopped, or
+ * did not archive its log in time.
  */
 async function isArchived(deps: DatabaseDeps, parent: Branch, b: Branch, signal: AbortSignal): Promise<boolean> {
   if (Date.now() - b.createdAt.getTime() > archivingMs) return true
@@ -172,7 +182,7 @@ async function isArchived(deps: DatabaseDeps, parent: Branch, b: Branch, signal:
   }
 }
 
-/** Deletes the copy of the parent's backups once the branch has its own. */
+/** Deletes the copy of the parent's backups once the branch has its own backup volume. */
 export async function dropBackupCopy(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
   const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
   const copy = parent?.backupVolumeId ? await findVolumeSnapshotByName(tx, parent.backupVolumeId, b.id) : undefined

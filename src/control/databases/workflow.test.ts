@@ -1,4 +1,6 @@
-/** Crash matrices of database branches and snapshots. */
+/**
+ * Crash matrices of the workflows of database branches and snapshots: crash each workflow before and after each phase.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -19,7 +21,7 @@ const others = ['vm', 'deployment', 'app', 'volume', 'volumeSnapshot', 'database
 interface Subject {
   readonly id: string
   readonly databaseId: string
-  /** Index of the next action in the subject's scenario. */
+  /** Index of the next action in the test scenario. */
   chapter: number
 }
 
@@ -44,7 +46,7 @@ const othersMove = async () => {
   await world.run(...others)
 }
 
-/** User actions during the scenario: take a snapshot, restore from it, suspend, resume, delete. */
+/** Runs the next user action of the scenario: take a snapshot, restore from it, suspend, resume, delete. */
 async function live(s: Subject, phase: string): Promise<void> {
   await othersMove()
   const b = await store.branch(db, s.id)
@@ -114,7 +116,7 @@ const played = crashMatrix<Subject>({
   },
 })
 
-/** Restores a branch to an instant; the first attempt fails in its VM and is undone. */
+/** Restores a branch to an instant. The first attempt fails in the branch's VM and is undone. */
 const replayed = crashMatrix<Subject>({
   ...shared,
   makeSubject: database,
@@ -155,7 +157,7 @@ const replayed = crashMatrix<Subject>({
   ),
 })
 
-/** Creates a spare branch, which is claimed in the scenario. */
+/** Creates a spare branch, which a user claims during the scenario. */
 async function spare(): Promise<Subject> {
   const parent = await database()
   await world.until(async () => statusOf(await branchOf(parent)) === 'running')
@@ -216,14 +218,14 @@ const broken = crashMatrix<Subject>({
   ),
 })
 
-describe('crash matrix of a branch', () => {
+describe('crash matrix of the workflow of a branch', () => {
   const all = [...whole, ...played, ...replayed, ...stood, ...broken]
   it('tests every phase with every fault', () =>
     expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(workflow.phases).length * faults.length))
   it.each(all)('$name', ({ run }) => run(), 120_000)
 })
 
-describe('crash matrix of a database snapshot', async () => {
+describe('crash matrix of the workflow of a database snapshot', async () => {
   const of = await database()
   await world.until(async () => statusOf(await branchOf(of)) === 'running')
   const subject = async () => {

@@ -1,5 +1,5 @@
 /**
- * Activates a deployment: rolls the app forward or back to it. The newest activation wins over every rollout in
+ * Activates a deployment: rolls the app forward or back to it. The newest activation supersedes every rollout in
  * progress.
  */
 import type { Tx } from '../../db/db.ts'
@@ -13,18 +13,18 @@ import type { Deployment } from './store.ts'
 import * as active from './active-store.ts'
 import * as store from './store.ts'
 
-/** Phases in which the workflow is taking the deployment down; only a new rollout can make it serve again. */
+/** Phases in which the workflow takes the deployment down. Only a new rollout can make it serve again. */
 const leavingPhases = ['stopping', 'failing', 'draining']
 /**
- * Phases of a rollout in progress: the image or the VMs are being created, or the release command runs. Activation only
- * has to make the rollout the newest one.
+ * Phases of a rollout in progress: the image or the VMs are being created, or the release command runs. An activation
+ * in one of these phases only has to make the rollout the newest one.
  */
 const comingPhases = ['building', 'releasing', 'rolling', 'canary']
 
 /**
- * Activates `d` from any state; the effect may come later.
+ * Activates the deployment `d` in any state. It may take effect later, when its VMs are healthy.
  * @param d the deployment, locked together with its app
- * @throws ApiError 409 when it has no image and no build in progress, or when its replicas exceed the plan
+ * @throws ApiError 409 when the deployment has no image and no build in progress, or when its replicas exceed the plan
  */
 export async function activate(tx: Tx, d: Deployment): Promise<void> {
   const isLeaving = d.phase !== null && leavingPhases.includes(d.phase)
@@ -47,20 +47,23 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
 async function beginAgain(tx: Tx, d: Deployment): Promise<void> {
   if (d.isReleased) return createWorkflow(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
   await createWorkflow(tx, 'deployment', d.id, 'releasing', { deadlineMs: releaseDeadlineMs })
-  // The earlier release command has failed or was cancelled, so it runs again.
+  // The release command runs (again), because it has not succeeded: it failed or was cancelled.
   await startRelease(tx, d)
 }
 
-/** Supersedes all other rollouts in progress and keeps `d` active. */
+/** Supersedes all other rollouts in progress and keeps the deployment `d` active. */
 async function stayActive(tx: Tx, d: Deployment): Promise<void> {
   await store.renew(tx, d.id)
   await poke(tx, 'deployment', d.id)
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
-  // VMs of the superseded rollout may serve already.
+  // The route is updated, because VMs of a superseded rollout may already be in it.
   if (d.exclusive) await refreshRoute(tx, d.appId)
 }
 
-/** Whether another deployment has replaced this one but its VMs are still healthy, so it can serve again at once. */
+/**
+ * Returns whether the deployment can serve again at once: another deployment has replaced it, but its VMs are still
+ * healthy.
+ */
 const canServeNow = (d: Deployment) =>
   (d.phase === 'draining' || d.phase === 'serving') && d.outcome === null && d.want === 'running' && hasHealthy(d)
 

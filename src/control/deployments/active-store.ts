@@ -2,13 +2,15 @@
 import { type Tx, statement } from '../../db/db.ts'
 import type { Deployment } from './store.ts'
 
-// A separate statement: an UPDATE that waits for the row re-checks the row, but not the subquery that compares the
-// rollouts, so the earlier of two rollouts that become healthy together could win.
+// The app is locked in a separate statement. If the UPDATE itself waited for the row, PostgreSQL would re-check the row
+// but not the subquery that compares the rollouts: of two rollouts that become healthy together, the earlier one could
+// win.
 const lockAppOf = statement(
   'deployments.lockApp',
   `SELECT a.id FROM app a JOIN deployment d ON d.app_id = a.id WHERE d.id = $1 FOR NO KEY UPDATE OF a`,
 )
-// Switches the route target: at most one deployment is active, and of two healthy ones the later rollout wins.
+// Switches the app's route to the deployment: at most one deployment is active, and of two healthy ones the later
+// rollout wins.
 const activate = statement(
   'deployments.activate',
   `UPDATE app a SET active_deployment_id = d.id, scale_state = 'active', scale_changed_at = now()
@@ -25,12 +27,12 @@ const deactivate = statement(
   `UPDATE app SET active_deployment_id = NULL, scale_state = 'active', scale_changed_at = now() WHERE id = $1 AND active_deployment_id = $2`,
 )
 
-/** Returns false when a later rollout is already active. */
+/** Makes the deployment active. Returns false when a later rollout is already active. */
 export async function makeActive(tx: Tx, id: string): Promise<boolean> {
   await tx.run(lockAppOf, [id])
   return (await tx.run(activate, [id])) === 1
 }
-/** Returns false when the app is not in state `from`. */
+/** Changes the app's scale state. Returns false when the current state is not `from`. */
 export const moveScale = async (tx: Tx, appId: string, from: Deployment['scaleState'], to: Deployment['scaleState']) =>
   (await tx.run(moveScaleState, [appId, from, to])) === 1
 export const clearActive = (tx: Tx, appId: string, id: string) => tx.run(deactivate, [appId, id])

@@ -4,10 +4,13 @@ import { type DeploymentStatus, statusOf } from './rules.ts'
 import type { Deployment } from './store.ts'
 import * as store from './store.ts'
 
-/** Publishes the current status to the streams. */
+/** Sends the deployment's current status to the event streams. */
 export const announce = (d: Deployment) => (tx: Tx) => announceById(tx, d.id)
 
-/** True if the last status sent to streams is still current. Whatever changes the status also pokes the workflow. */
+/**
+ * Returns whether the last status sent to the event streams is still current. Each change of the status also pokes the
+ * workflow, which then sends it.
+ */
 export const isReported = (d: Deployment) => d.announced === statusOf(d)
 
 export async function announceById(tx: Tx, id: string): Promise<void> {

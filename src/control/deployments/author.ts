@@ -2,7 +2,9 @@
 import { type Tx, statement } from '../../db/db.ts'
 import { accountName } from '../http/account-name.ts'
 
-/** SQL for the author's name: that of the account, or else of the author of the push. */
+/**
+ * SQL for the name of a deployment's author: that of the account, or without an account that of the author of the push.
+ */
 export const authorOf = (deployment: string) => `coalesce(
     (SELECT ${accountName('who')} FROM account who WHERE who.id = ${deployment}.author_id), ${deployment}.git_author)`
 

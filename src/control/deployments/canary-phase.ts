@@ -1,4 +1,6 @@
-/** The phase in which a new version gets a share of the requests, until it has failed or its time is over. */
+/**
+ * The phase in which a new version gets a share of the requests, until it has failed or its time as a canary is over.
+ */
 import type { Tx } from '../../db/db.ts'
 import { type Next, go, type Step, wait } from '../../engine/workflow.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
@@ -11,7 +13,7 @@ import { fail, takeOver, type WorkflowDeps } from './rollout-phases.ts'
 import type { Deployment } from './store.ts'
 import * as store from './store.ts'
 
-/** Every relevant change pokes the workflow; this poll covers lost pokes. */
+/** Interval of checks in the phase. Every relevant change pokes the workflow; the checks cover lost pokes. */
 const pollMs = minutes(1)
 
 export async function canary(
@@ -29,7 +31,8 @@ export async function canary(
   const endsAt = d.canary ? canaryEndsAt(d.canary, d.canaryStartedAt ?? enteredAt) : enteredAt
   const leftMs = endsAt.getTime() - now.getTime()
   const healthy = kept(d).filter(vm => vm.healthy).length
-  // Without an active version (it was stopped or has failed), there is nothing to compare the canary with.
+  // Without an active version (it was stopped or has failed), there is nothing to compare the canary with, so the
+  // canary ends early.
   const isOver = leftMs <= 0 || d.activeDeploymentId === null
   if (isOver && healthy > 0 && healthy >= d.desiredReplicas) return go('serving', passCanary(d))
   const changes = replicaChanges(d, false)
@@ -60,7 +63,7 @@ const passCanary = (d: Deployment) => async (tx: Tx) => {
   await takeOver(d)(tx)
 }
 
-/** A user has activated the canary before its time was over. */
+/** Ends the canary as passed, because a user has activated it before its time was over. */
 const promoted = (d: Deployment) => async (tx: Tx) => {
   await endCanary(tx, d.id, 'passed')
   await store.started(tx, d.id)

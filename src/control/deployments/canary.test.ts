@@ -32,7 +32,7 @@ const timePasses = (id: string) =>
     id,
   )
 
-/** An app with a version that serves, and a later one that is its canary. */
+/** Creates an app with a version that serves and a later version that is its canary. */
 async function canaryOf(replicas = 1) {
   const app = await world.app({ replicas })
   await world.rows(`UPDATE app SET canary = $2 WHERE id = $1 RETURNING id`, app.id, JSON.stringify(settings))
@@ -43,12 +43,12 @@ async function canaryOf(replicas = 1) {
   return { app, old, id }
 }
 
-it('the first version of an app does not start as a canary', async () => {
+it('the first version of an app starts without being a canary', async () => {
   const { old } = await canaryOf()
   expect((await find(old)).canaryState).toBeNull()
 })
 
-it('a canary and the active version share the route, and the old version remains active', async () => {
+it('a canary and the active version share the route, and the active version stays the same', async () => {
   const { app, old, id } = await canaryOf(2)
   const route = await routeOf(app)
   const vmsOf = async (one: string) => (await find(one)).vms.map(vm => vm.id).toSorted()
@@ -82,12 +82,12 @@ it('too many failed requests fail the canary with their numbers, and the old ver
   expect(route?.backends).toEqual(before)
   expect(route?.canary).toBeUndefined()
   await world.until(async () => (await find(id)).vms.length === 0)
-  // Counts that arrive after the end of the canary change nothing.
+  // Request counts that arrive after the end of the canary are ignored.
   await count(id, 5, 5)
   expect((await find(id)).canaryRequests).toBe(90)
 })
 
-it('a canary gets all requests once its time is over', async () => {
+it('a canary that has not failed gets all requests once its time is over', async () => {
   const { app, old, id } = await canaryOf()
   await count(id, 100, 5)
   await world.run('deployment')
@@ -100,7 +100,7 @@ it('a canary gets all requests once its time is over', async () => {
   expect((await routeOf(app))?.canary).toBeUndefined()
 })
 
-it('a crash fails the canary', async () => {
+it('a crash of a VM fails the canary', async () => {
   const { old, id } = await canaryOf()
   const [vm] = (await find(id)).vms
   await world.rows(
@@ -113,7 +113,7 @@ it('a crash fails the canary', async () => {
   expect(await status(old)).toBe('running')
 })
 
-it('activating the canary ends it early', async () => {
+it('activating the canary ends its phase early, and it gets all requests', async () => {
   const { old, id } = await canaryOf()
   await world.db.tx(async tx => {
     await store.hold(tx, id)
@@ -140,7 +140,7 @@ it('a later canary replaces the first one, and cancelling it leaves the old vers
   expect(await status(old)).toBe('running')
 })
 
-it('a rollback does not start as a canary', async () => {
+it('a rollback gets all requests at once, without being a canary', async () => {
   const { old, id } = await canaryOf()
   await timePasses(id)
   await reaches(id, 'running')
@@ -153,12 +153,12 @@ it('a rollback does not start as a canary', async () => {
   expect((await find(old)).canaryState).toBeNull()
 })
 
-it('failures are evaluated only from the minimum number of requests on', () => {
+it("a canary's failed requests are evaluated only from the minimum number of requests on", () => {
   expect(tooManyErrors(settings, 19, 19)).toBeUndefined()
   expect(tooManyErrors(settings, 20, 1)).toBeUndefined()
   expect(tooManyErrors(settings, 40, 3)).toBe('canary: 3 of 40 requests failed (7.5 %), more than 5 %')
 })
 
-it('counts of unknown deployments are ignored', async () => {
+it('request counts of unknown deployments are ignored', async () => {
   await count(newId(), 3, 1)
 })

@@ -28,8 +28,8 @@ const addCounts = statement<{ id: string }>(
 )
 
 /**
- * True if requests can be split: another version serves, and both may run at the same time. A rollback does not start
- * as a canary, because it must be fast.
+ * Returns whether the deployment starts as a canary. That requires another version that serves and may run at the same
+ * time. A rollback never starts as a canary, because it must be fast.
  */
 export const startsAsCanary = (d: Deployment): d is Deployment & { readonly canary: CanarySettings } =>
   d.canary !== null &&
@@ -48,7 +48,7 @@ export const startCanary = (d: Deployment) => async (tx: Tx) => {
 
 export const endCanary = (tx: Tx, id: string, state: 'passed' | 'failed' | 'cancelled') => tx.run(endOne, [id, state])
 
-/** Adds the counts that a gateway reported. Counts for a canary that has ended are ignored. */
+/** Adds the request counts that a gateway reported for canaries. Counts of a canary that has ended are ignored. */
 export async function addCanaryCounts(
   tx: Tx,
   counts: readonly { readonly deploymentId: string; readonly requests: number; readonly failed: number }[],

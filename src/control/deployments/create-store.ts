@@ -34,14 +34,14 @@ const ipv6Prefix = statement<{ prefix: string }>(
   'deployments.ipv6Prefix',
   `SELECT ipv6_prefix AS prefix FROM project WHERE id = $1`,
 )
-// VMs that are being removed do not count: a redeploy must be possible at the limit.
+// VMs that are being removed do not count toward the plan: a redeploy must be possible when the plan is used up.
 const usageOfProject = statement<{
   vcpus: number
   memoryMib: number
-  /** The app's own part of `vcpus` and `memoryMib`. */
+  /** The app's own share of `vcpus`, as `ownMemoryMib` is that of `memoryMib`. */
   ownVcpus: number
   ownMemoryMib: number
-  /** The app replaces its VMs one at a time: old VMs end before VMs of the new version start. */
+  /** True if the app replaces its VMs one at a time: an old VM ends before a VM of the new version starts. */
   isReplacing: boolean
   deployments: number
 }>(
@@ -118,11 +118,11 @@ export const insert = (tx: Tx, d: NewDeployment) =>
     d.authorId ?? null,
     d.build?.commit.author ?? '',
   ])
-/** Copies the app's current environment, with that of its groups, for all VMs of the deployment. */
+/** Copies the app's current variables, including those of its environment groups, for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
 /**
  * Copies the app's current files for all VMs of the deployment. Call it after `keepEnv`.
- * @throws ApiError 400 if a file has the value of a variable that the app does not have any more
+ * @throws ApiError 400 if the content of a file is the value of a variable that the app no longer has
  */
 export async function keepFiles(tx: Tx, id: string, appId: string): Promise<void> {
   if ((await tx.run(copyFiles, [id, appId])) === 0) return

@@ -40,7 +40,8 @@ export async function createDeployment(
     vmIds.push(vmId)
     await createVm(tx, { ...request, id: vmId, deploymentId: id })
   }
-  // Running deployments of an exclusive app (one-at-a-time.ts) must remove VMs to make room.
+  // The running deployments of the app are poked: if the app is exclusive (one-at-a-time.ts), they must remove VMs to
+  // make room.
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, request.appId, id))
   await announceById(tx, id)
   return { id, jobId, vmIds }

@@ -29,13 +29,16 @@ interface DeployApp {
 
 export interface DeployCall {
   readonly project: Pick<ProjectAccess, 'id'>
-  /** `push`: a webhook delivery of the git host, without a user. */
+  /** The account that deploys, and its credential. `push`: a webhook delivery of the git host, without an account. */
   readonly caller: { readonly userId?: string; readonly via: { readonly kind: 'session' | 'pat' | 'push' } }
   readonly traceparent: string
   audit(note: AuditNote): void
 }
 
-/** The build that makes the image, and its commit. Parts of the commit that are unknown until the build are empty. */
+/**
+ * The build that makes the deployment's image, and the commit. Parts of the commit that are not known before the build
+ * are empty.
+ */
 export interface DeployBuild {
   readonly buildId: string
   readonly commit: { readonly branch: string; readonly hash: string; readonly message: string; readonly author: string }
@@ -107,7 +110,7 @@ export async function deploy(
   }
 }
 
-/** The shape of a deployment whose image is built first. */
+/** Returns the shape of a deployment whose image is still to be built. */
 const unbuiltShape: typeof deployShape = (request, defaults) => ({ image: '', ...deploySizes(request, defaults) })
 
 function acceptance(isReplacing: boolean, room: Room, replicas: number): string {
@@ -134,8 +137,8 @@ export async function claimVm(
 }
 
 /**
- * Checks the plan's totals with the project locked. A running version counts together with its replacement until it is
- * gone, unless it ends before its replacement starts.
+ * Checks the plan's totals while the project is locked. A running version counts together with the version that
+ * replaces it until it is gone, unless it ends before that version starts.
  */
 async function claimSizes(
   tx: Tx,

@@ -7,10 +7,10 @@ import type { DeploymentDiff } from './schema.ts'
 export interface KeptFile {
   readonly path: string
   readonly mode: number
-  /** Encrypted for the purpose `app.file`; null: the file contains the value of `variable`. */
+  /** The file's own content, encrypted for the purpose `app.file`; null: the content is the value of `variable`. */
   readonly content: Buffer | null
   readonly variable: string | null
-  /** Encrypted value of the variable, for the purpose `app.env`. */
+  /** Value of `variable`, encrypted for the purpose `app.env`. */
   readonly value: Buffer | null
 }
 

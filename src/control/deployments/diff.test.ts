@@ -7,7 +7,7 @@ const fail = statement(
   `UPDATE deployment SET outcome = 'failed', error_message = 'It exited.', stopped_at = created_at + interval '2 seconds' WHERE job_id = $1`,
 )
 
-it('reports the differences between two deployments, the author of each, and why the newest failed', async () => {
+it('the API reports the differences between two deployments, the author of each, and why the newest failed', async () => {
   await using system = await testSystem({ agents: 0 })
   const user = await system.user()
   const get = async (path: string) => (await user.get(path)).body
@@ -30,7 +30,7 @@ it('reports the differences between two deployments, the author of each, and why
     files_added: ['/etc/gone', '/etc/mode', '/etc/other', '/etc/same', '/etc/steady', '/etc/value'],
   })
 
-  // Set again to the same value, so its encrypted bytes differ.
+  // The variable is set again to the same value, which changes its encrypted bytes.
   await setEnv('SAME', 'a')
   await setEnv('OTHER', 'b')
   await setEnv('NEW', 'a')

@@ -43,7 +43,8 @@ const sealedEnv = statement<{ name: string; value: Buffer }>(
 )
 
 /**
- * Compares a deployment with its base. Without a base and an earlier deployment, all settings count as differences.
+ * Compares a deployment with its base: the named one, or else the app's previous deployment. Without either, all
+ * settings count as differences.
  * @throws ApiError 404
  */
 export async function compare(
@@ -95,11 +96,11 @@ export const fieldChanges = (from: KeptDeployment | undefined, to: KeptDeploymen
   Object.entries(fields)
     .map(([field, read]) => ({ field, from: from ? read(from) : null, to: read(to) }))
     .filter(change => change.from !== change.to)
-    // Earlier releases did not store the health check path, so a null value is not compared.
+    // Earlier releases did not store the health check path of a deployment, so it is not compared if it is null.
     .filter(({ field, from: was, to: is }) => field !== 'health_check_path' || !from || (was !== null && is !== null))
 
 /**
- * Compares two environments.
+ * Compares the variables of two deployments.
  * @param isSame compares the decrypted values: equal values may have different encrypted bytes
  */
 export function envChanges<T>(

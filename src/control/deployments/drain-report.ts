@@ -14,8 +14,8 @@ import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
 
 /**
- * How a VM leaves the host. `moving`: a move is in progress. `waiting`: the VM leaves without intervention. `staying`:
- * the VM leaves only if an operator acts.
+ * How a VM leaves its draining host. `moving`: a move is in progress. `waiting`: the VM leaves without intervention.
+ * `staying`: the VM leaves only if an operator acts.
  */
 export type LeaveState = 'moving' | 'waiting' | 'staying'
 
@@ -25,16 +25,16 @@ export interface Leaving {
   readonly appName: string
   readonly jobId: string
   readonly state: LeaveState
-  /** What the VM waits for and what to do about it, as text for the operator. */
+  /** Text for the operator: what the VM waits for, and what the operator can do about it. */
   readonly reason: string
 }
 
-/** Maximum number of VMs in the report, because each VM costs several statements. */
+/** Maximum number of VMs in the report: each VM costs several SQL statements. */
 const mostReported = 100
 const givenUpAfter = 2
 
 /**
- * Reports the VMs on the host in the order of their deployments, at most `mostReported`. Slow: don't call it in a
+ * Lists the VMs on the host in the order of their deployments, at most `mostReported`. Slow: don't call it in a
  * transaction that holds locks.
  */
 export async function drainReport(sql: Sql, deps: Pick<Deps, 'config'>, source: HostRow): Promise<Leaving[]> {
@@ -81,14 +81,14 @@ async function whyHere(
   if (hasVolumes && !isGood(d, vm))
     return staying('The VM is unhealthy and cannot be replaced without its volumes. Fix or stop its deployment.')
   const { plans, why } = plansFor(hosts, source, vm, coMoved)
-  // A paused VM whose hypervisor can move it is not replaced. It stays if no host can take it.
+  // A paused VM whose hypervisor can move it is not replaced. It stays on its host if no other host can take it.
   if (!hasVolumes && plans.size === 0 && vm.want === 'paused' && vm.canMove && why.length > 0)
     return staying(why.join(' '))
   if (hasVolumes && plans.size === 0)
     return staying(
       `${why.join(' ') || 'There is no other host with the same architecture.'} Add a host that can take the VM, or stop its deployment.`,
     )
-  // A VM that cannot move is replaced; its successor's placement note contains what the successor waits for.
+  // A VM that cannot move is replaced. What its replacement waits for is in the placement note of the replacement.
   const successor = d.vms.find(one => one.hostId === null && one.want !== 'absent')
   if (successor)
     return waiting(`The replacement of the VM starts first: ${successor.placementNote ?? 'it is being placed now.'}`)

@@ -13,12 +13,12 @@ import type { Deployment, DeploymentVm } from './store.ts'
 import * as active from './active-store.ts'
 import * as store from './store.ts'
 
-/** Every relevant change pokes the workflow; this poll covers lost pokes. */
+/** Interval of checks in these phases. Every relevant change pokes the workflow; the checks cover lost pokes. */
 const pollMs = minutes(1)
 
 /**
- * The deployment was superseded: no new requests are routed to it, and running requests may finish. If it is activated
- * again, it keeps serving.
+ * The phase of a superseded deployment: no new requests are routed to it, and running requests may finish. If it is
+ * activated again, it keeps serving.
  */
 export async function draining({
   subject: d,
@@ -79,14 +79,17 @@ export async function stopping({ subject: d }: Step<Deployment>): Promise<Next<'
   })
 }
 
-/** Pokes the other deployments of an exclusive app (one-at-a-time.ts), which have removed VMs for this one. */
+/**
+ * Pokes the other deployments of an exclusive app (one-at-a-time.ts), which have removed VMs to make room for this
+ * deployment.
+ */
 export async function pokeOthers(tx: Tx, d: Deployment): Promise<void> {
   if (d.exclusive) await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
 }
 
 /**
- * Rolls out a deployment that was activated while being taken down. Healthy VMs keep serving; new VMs replace the
- * others.
+ * Starts the rollout of a deployment that was activated while it was taken down. Healthy VMs keep serving; new VMs
+ * replace the others.
  */
 const rollAgain = (d: Deployment): Next<'rolling' | 'releasing'> =>
   go(
@@ -97,7 +100,7 @@ const rollAgain = (d: Deployment): Next<'rolling' | 'releasing'> =>
       await dropSnapshots(tx, d.id, 'sleep')
       await setVmsWant(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
       await store.rollingAgain(tx, d.id)
-      // The earlier release command has failed or was cancelled, so it runs again.
+      // The release command runs again, because it has failed or was cancelled.
       if (!d.isReleased) await startRelease(tx, d)
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)

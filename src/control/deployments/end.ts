@@ -10,7 +10,7 @@ export async function removeDeployment(tx: Tx, id: string): Promise<void> {
   await takeDown(tx, id)
 }
 
-/** Ends a deployment that a newer one replaces before it was built. */
+/** Ends a deployment that still waits for its build, because a newer deployment supersedes it. */
 export async function supersedeDeployment(tx: Tx, id: string): Promise<void> {
   await store.end(tx, id, 'superseded')
   await announceById(tx, id)
@@ -18,8 +18,8 @@ export async function supersedeDeployment(tx: Tx, id: string): Promise<void> {
 }
 
 /**
- * Ensures that a workflow takes the deployment down. A finished deployment has no workflow, so one is created to
- * release whatever is left.
+ * Ensures that a workflow takes the deployment down. A finished deployment has no workflow, so one is created, which
+ * removes whatever is left.
  */
 export async function takeDown(tx: Tx, id: string): Promise<void> {
   const d = await store.byId(tx, id)

@@ -4,7 +4,7 @@ import { unhealthyReason } from './failure.ts'
 
 const system = (line: string) => ({ stream: 'system' as const, line })
 
-it("the failure reason ends with the host's newest health check finding and ignores lines of the app", () => {
+it('the reason of a failed deployment ends with the newest health check result of the host, and ignores lines that the app prints', () => {
   const lines = [
     system(`${unhealthyMark}nothing listens on port 1`),
     system(`${unhealthyMark}GET / answers 404`),

@@ -8,7 +8,7 @@ const shownLines = 10
 
 /**
  * Explains to users why a deployment failed: the cause, and the last log lines of its first failing VM. A VM whose
- * program ended normally is chosen only if no other VM has failed.
+ * program ended with code 0 is chosen only if no other VM has failed.
  */
 export async function explainFailure(
   deps: Pick<Deps, 'bus' | 'log' | 'config'>,
@@ -34,7 +34,7 @@ export async function explainFailure(
   }
 }
 
-/** Returns the output of the last run that printed anything. A program that crashes is restarted several times. */
+/** Returns the output of the last run of a program that printed anything: a program that crashes runs several times. */
 function lastRun(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): readonly string[] {
   const runs: string[][] = [[]]
   for (const { stream, line } of lines)
@@ -43,12 +43,12 @@ function lastRun(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): readonly s
   return runs.findLast(run => run.length > 0) ?? []
 }
 
-/** Returns the host's newest finding about the health check as a sentence; empty if there is none. */
+/** Returns the newest result of the health check in a VM's log as a sentence; empty if there is none. */
 export function unhealthyReason(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): string {
   const line = lines.findLast(one => one.stream === 'system' && one.line.startsWith(unhealthyMark))?.line
   const reason = line?.slice(unhealthyMark.length) ?? ''
   return reason === '' ? '' : ` ${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`
 }
 
-/** The log line of an exit, as hosts of this version and of older ones write it. */
+/** Matches the log line of a program's exit, as hosts of this release and of older ones write it. */
 const exit = /^the (?:program exited|workload ended) with code/

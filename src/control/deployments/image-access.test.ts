@@ -42,7 +42,7 @@ it('a built image can be deployed by every app of its own project', async () => 
     }
 })
 
-it('a built image of another project is refused like a nonexistent one, for every way to deploy', async () => {
+it('a built image of another project is refused like a nonexistent image, in every kind of deployment', async () => {
   const [person, stranger] = [await owner(api), await owner(api)]
   const foreign = await appOf(person)
   const own = await appOf(stranger)
@@ -63,7 +63,7 @@ it('a built image of another project is refused like a nonexistent one, for ever
   }
 })
 
-it('a deployment that already has a built image of another project cannot be activated again', async () => {
+it('a deployment cannot be activated again if its built image belongs to another project', async () => {
   const [person, stranger] = [await owner(api), await owner(api)]
   const foreign = await appOf(person)
   const own = await appOf(stranger)

@@ -8,8 +8,8 @@ const ownApp = statement<{ ok: boolean }>(
 )
 
 /**
- * Returns whether the project may use the image. Knowing the reference of a built image is not enough, because viewers
- * and former members know it: the image belongs to its app's project.
+ * Returns whether the project may use the image. A built image belongs to the project of its app: a caller who knows
+ * its reference may be a viewer or a former member of that project.
  */
 export async function isUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<boolean> {
   const appId = builtFor(image, config)
@@ -17,8 +17,8 @@ export async function isUsable(tx: Tx, config: BuiltRegistries, projectId: strin
 }
 
 /**
- * Refuses an image that the project may not use. @throws ApiError 400, with the same message for an app of another
- * project and for a nonexistent one
+ * Refuses an image that the project may not use.
+ * @throws ApiError 400, with the same message for another project's image and for a nonexistent one
  */
 export async function assertUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<void> {
   if (await isUsable(tx, config, projectId, image)) return

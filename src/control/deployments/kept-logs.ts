@@ -10,13 +10,16 @@ export interface LogVm {
   readonly hostId: string | null
 }
 
-/** Lines, or events ready to send to the client; `lastUs` is the time of the last event. */
+/**
+ * A page of log lines, or of encoded events that can be sent to the client as they are. `lastUs` is the time of the
+ * last event.
+ */
 export type LogPage = { readonly lines: readonly LogLine[] } | { readonly events: Uint8Array; readonly lastUs: number }
 
 type Asker = Pick<Deps, 'bus' | 'log'>
 type Past = Omit<VmLogsRequest, 'events' | 'vmId'>
 
-/** Reads pages of lines, oldest first, for callers that inspect the lines. */
+/** Reads pages of log lines, oldest first, for callers that inspect the lines. */
 export const keptLines = (
   deps: Asker,
   vm: LogVm,
@@ -28,7 +31,7 @@ export const keptLines = (
     return { page: { lines }, nextUs: more && lines.at(-1)?.atUs }
   })
 
-/** Reads pages of encoded events; older agents return lines instead. */
+/** Reads pages of log lines as encoded events. Older agents return lines instead. */
 export const keptEvents = (deps: Asker, vm: LogVm, past: Past, signal: AbortSignal): AsyncGenerator<LogPage> =>
   pages(deps, vm, past, signal, async (hostId, request) => {
     const events = { deploymentId: vm.deploymentId }
@@ -44,14 +47,14 @@ function nextOf(answer: VmLogsAnswer | Uint8Array): Found<LogPage> {
 
 interface Found<P> {
   readonly page: P
-  /** Where the next page begins; undefined on the last page. */
+  /** Time at which the next page begins; undefined on the last page. */
   readonly nextUs: number | undefined
 }
 
 /**
- * Reads all pages, requesting the next page while the previous one is being sent. Ends with the pages so far if the
- * host stops responding, if the signal aborts, or if a page does not advance the position, since such a host would be
- * queried forever.
+ * Reads all pages of a VM's log, and requests the next page while the caller sends the previous one. Ends with the
+ * pages so far if the host stops responding, if the signal aborts, or if a page does not advance the position, because
+ * such a host would be queried forever.
  */
 async function* pages<P>(
   { log }: Asker,

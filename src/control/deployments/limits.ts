@@ -6,7 +6,8 @@ import * as creating from './create-store.ts'
 import * as store from './store.ts'
 
 /**
- * Checks that the plan allows this many more VMs of the deployment. Locks the project until the transaction ends.
+ * Checks that the plan allows `more` additional VMs of the deployment's size. Locks the project until the transaction
+ * ends.
  * @throws ApiError 403 `plan_limit_exceeded`
  */
 export async function assertReplicasFit(tx: Tx, projectId: string, deploymentId: string, more: number): Promise<void> {
@@ -15,7 +16,7 @@ export async function assertReplicasFit(tx: Tx, projectId: string, deploymentId:
 }
 
 /**
- * Checks that the plan allows this many more VMs of the size. Locks the project until the transaction ends.
+ * Checks that the plan allows `count` additional VMs of the given size. Locks the project until the transaction ends.
  * @throws ApiError 403 `plan_limit_exceeded`
  */
 export async function assertSizesFit(

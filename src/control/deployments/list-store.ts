@@ -1,6 +1,4 @@
-/**
- * Reads lists of deployments. Each row carries only the fields that its view shows, because a page has a hundred rows.
- */
+/** Reads lists of deployments. Each row has only the fields that its list shows, because a page has a hundred rows. */
 import { type Db, statement } from '../../db/db.ts'
 import type { Window } from '../http/paging.ts'
 import { authorOf } from './author.ts'
@@ -31,7 +29,7 @@ export interface ListedDeployment
   readonly vms: readonly (VmFacts & Pick<DeploymentVm, 'id' | 'hypervisor' | 'ipv6Address'>)[]
 }
 
-// `json_agg` of rows costs half as much as `json_build_object` with the same fields.
+// The VMs are aggregated as rows with `json_agg`, which costs half as much as `json_build_object` with the same fields.
 const vmsOf = (deployment: string) => `coalesce((SELECT json_agg(one) FROM (
     SELECT v.id, v.host_id AS "hostId", v.hypervisor, v.want, v.seen_state AS "observedState", v.healthy,
       v.ipv6_address AS "ipv6Address",
@@ -44,7 +42,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   ${authorOf('d')} AS author, coalesce(d.activated_at, d.created_at) AS "requestedAt", d.started_at AS "startedAt", d.stopped_at AS "stoppedAt",
   a.scale_state AS "scaleState", d.want, d.outcome, d.reactivated, m.phase,
   coalesce(c.requests, 0)::float8 AS requests, coalesce(c.failed, 0)::float8 AS "failedRequests", ${vmsOf('d.id')}`
-// Selects the page before joining. Otherwise the columns of skipped rows are computed as well.
+// Selects the rows of the page before joining other tables: otherwise the columns of skipped rows are computed as well.
 const joined = `JOIN deployment d ON d.id = page.id
   JOIN app a ON a.id = d.app_id
   LEFT JOIN machine m ON m.kind = 'deployment' AND m.id = d.id
@@ -58,13 +56,13 @@ const ofApp = statement<ListedDeployment>(
      WHERE n.project_id = $1 AND o.name = $2 AND o.owner = 'user' AND o.want = 'live' AND n.want <> 'deleted'
        AND n.id < $5::uuid ORDER BY n.id DESC LIMIT $3 OFFSET $4) page ${joined}`,
 )
-// Skipped rows are read from the index alone, with no join (a page behind 900 rows took three times as long as the
-// first). The NOT EXISTS is cheap, because few apps belong to the platform.
+// Skipped rows are read from the index alone: with a join, the page after 900 rows took three times as long as the
+// first page. The NOT EXISTS is cheap, because few apps belong to the platform.
 const aliveOnes = `SELECT n.id FROM deployment n WHERE n.project_id = $1 AND n.outcome IS NULL AND n.want <> 'deleted'
        AND NOT EXISTS (SELECT FROM app b WHERE b.project_id = $1 AND b.id = n.app_id AND b.owner <> 'user')
        AND n.id < $4::uuid ORDER BY n.id DESC LIMIT $2 OFFSET $3`
 const alive = statement<ListedDeployment>('deployments.live', `SELECT ${columns} FROM (${aliveOnes}) page ${joined}`)
-// Returned as one JSON text: if the driver parsed a hundred rows of sixteen columns, that would take twice as long as
+// The page is returned as one JSON text: parsing a hundred rows of sixteen columns in the driver takes twice as long as
 // the rest of the query.
 const active = statement<{ page: string }>(
   'deployments.active',
@@ -84,7 +82,7 @@ export const list = (db: Db, projectId: string, appName: string, { take, skip, b
 export const live = (db: Db, projectId: string, { take, skip, before }: Window) =>
   db.rows(alive, [projectId, take, skip, before])
 
-/** The fields that the live list shows. */
+/** The fields of a deployment in the live list. */
 export type ActiveDeployment = Pick<
   ListedDeployment,
   | ('id' | 'jobId' | 'appId' | 'appName' | 'image' | 'hypervisor' | 'vcpus' | 'memoryMib' | 'scaleState' | 'want')

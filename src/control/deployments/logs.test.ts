@@ -16,7 +16,7 @@ const line = (n: number, size = 10): LogLine => ({
   line: `line ${n} "${'x'.repeat(size)}\u0000"`,
 })
 
-/** A client that reads nothing until the test calls `reads`. */
+/** Returns a client that reads nothing until the test calls `reads`. */
 function client() {
   const gone = new AbortController()
   const sent: SseEvent[] = []
@@ -42,7 +42,7 @@ function client() {
   }
 }
 
-it('combines the pages of many bus messages, and sends them only as fast as the client reads', async () => {
+it('a log stream combines the pages of many bus messages, and sends them only as fast as the client reads', async () => {
   const bus = createMemoryBus()
   const all = Array.from({ length: 5_000 }, (_, n) => line(n, 200))
   const asked: number[] = []
@@ -56,7 +56,7 @@ it('combines the pages of many bus messages, and sends them only as fast as the 
   const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 4_500)
   await until(() => slow.ids().length > 0, { what: 'the first lines' })
   expect(slow.bytes()).toBeLessThan(300 * 1024)
-  // Lines that are published while the history is being sent are sent once, after it.
+  // Lines that are published while the history is being sent must be sent once, after the history.
   await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
     vmId: 'vm_1',
     deploymentId: 'dep_1',
@@ -85,7 +85,7 @@ it('combines the pages of many bus messages, and sends them only as fast as the 
   await running
 })
 
-it('forwards the encoded pages of a host one at a time, without repeating lines', async () => {
+it('a log stream forwards the encoded pages of a host one after the other, without repeating lines', async () => {
   const bus = createMemoryBus()
   const all = Array.from({ length: 40 }, (_, n) => line(n, 200))
   const asked: VmLogsRequest[] = []
@@ -115,7 +115,7 @@ it('forwards the encoded pages of a host one at a time, without repeating lines'
   await running
 })
 
-it('reports a gap when more lines arrive than the buffer of a slow client holds', async () => {
+it('a log stream reports a gap when more new lines arrive than the buffer for a slow client holds', async () => {
   const bus = createMemoryBus()
   await bus.serve(subjects.hostIn('host-1', 'vm.logs'), () => ({ lines: [line(1)] }))
   const slow = client()
@@ -132,7 +132,7 @@ it('reports a gap when more lines arrive than the buffer of a slow client holds'
   await running
 })
 
-/** A host that claims in every page that more pages follow; it stops after 50. */
+/** Starts a host that claims in each of its first 49 pages that more pages follow. */
 async function endless(bus: ReturnType<typeof createMemoryBus>, lastUs: (asked: number) => number) {
   const asked: number[] = []
   await bus.serve(subjects.hostIn('host-1', 'vm.logs'), data => {
@@ -145,7 +145,7 @@ async function endless(bus: ReturnType<typeof createMemoryBus>, lastUs: (asked: 
   return asked
 }
 
-it('stops querying a host that repeats the same position', async () => {
+it('a log stream stops querying a host that returns the same position again', async () => {
   const bus = createMemoryBus()
   const asked = await endless(bus, () => 5)
   const reader = client()
@@ -163,7 +163,7 @@ it('stops querying a host that repeats the same position', async () => {
   await running
 })
 
-it('stops querying a host once the client has disconnected', async () => {
+it('a log stream stops querying a host once the client has disconnected', async () => {
   const bus = createMemoryBus()
   const asked = await endless(bus, n => n)
   const reader = client()
@@ -172,6 +172,6 @@ it('stops querying a host once the client has disconnected', async () => {
   reader.gone.abort()
   reader.reads()
   await running
-  // The second page was already requested.
+  // The stream requested the second page before the client disconnected.
   expect(asked).toEqual([0, 1])
 })

@@ -1,7 +1,7 @@
 /**
- * Log streams. History comes from the VM's host, which retains its lines; new lines arrive on the bus. If the host does
- * not respond, the stream begins without history. A line's time in microseconds increases within a VM and is the SSE
- * id, so `Last-Event-ID` resumes where the client stopped.
+ * Log streams. The history of a VM comes from its host, which retains the lines; new lines arrive on the bus. If the
+ * host does not respond, the stream begins without history. The time of a line in microseconds increases within a VM
+ * and is the line's SSE id, so `Last-Event-ID` resumes where the client stopped.
  */
 import { Compile } from 'typebox/compile'
 import { LogBatch, type LogLine } from '../../contract/agent.ts'
@@ -14,17 +14,17 @@ import { keptEvents, keptLines, type LogVm } from './kept-logs.ts'
 export interface LogScope {
   readonly projectId: string
   readonly appId: string
-  /** Absent: all deployments of the app. */
+  /** Deployment whose lines are streamed; absent: all deployments of the app. */
   readonly deploymentId?: string
-  /** Absent: all lines of the VMs. */
+  /** Filter for the lines; absent: all lines of the VMs. */
   readonly part?: LogPart
 }
 
-/** Selects a part of the lines for a stream, including lines of VMs that no longer exist. */
+/** Selects a part of the log lines for a stream, including lines of VMs that no longer exist. */
 export interface LogPart {
-  /** Whether a new line belongs to the part. */
+  /** Returns whether the stream sends a new line. */
   readonly accepts: (vmId: string, line: LogLine) => boolean
-  /** The newest `most` lines after `afterUs`, oldest first. */
+  /** Returns the newest `most` lines after `afterUs` that the stream sends, oldest first. */
   readonly history: (most: number, afterUs: number) => Promise<readonly LogEntry[]>
 }
 
@@ -36,17 +36,19 @@ export interface LogEntry {
 
 const batchSchema = Compile(LogBatch)
 /**
- * Characters per write: large enough to share the cost of a write among lines, small enough to notice a slow client.
+ * Number of characters per write to the client: large enough to share the cost of a write among many lines, small
+ * enough to notice a slow client.
  */
 const chunkChars = 256 * 1024
 /**
- * Maximum number of lines buffered while a slow client still reads the history; further lines are reported as a gap.
+ * Maximum number of new lines that are buffered while a slow client still reads the history. Further lines are reported
+ * as a gap.
  */
 const earlyLines = 20_000
 
 /**
- * Streams logs until the client disconnects. `tail`: number of history lines sent first, over all VMs. The history is
- * sent no faster than the client reads.
+ * Streams log lines until the client disconnects. `tail`: number of history lines that are sent first, over all VMs.
+ * The history is sent only as fast as the client reads.
  */
 export async function streamLogs(
   deps: Pick<Deps, 'bus' | 'log'>,
@@ -57,9 +59,7 @@ export async function streamLogs(
 ): Promise<void> {
   const { part } = scope
   const resumeUs = /^\d{1,16}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
-  /**
-   * Time of the newest line sent for each VM. Lines that arrive twice, from history and from the bus, are sent once.
-   */
+  /** Time of the newest line that was sent, by VM. It prevents that a line from both history and bus is sent twice. */
   const sentUs = new Map<string, number>()
   let early: LogEntry[] | undefined = []
 
@@ -114,7 +114,8 @@ export async function streamLogs(
       ? await part.history(most, afterUs)
       : await merged(deps, vms, { tail: most, afterUs }, stream.signal)
     await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
-    // Lines older than the requested tail were not sent; skip them if they also arrive through the bus.
+    // Also marks lines older than the requested tail as sent, so that they are skipped if they arrive through the bus,
+    // too.
     for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
   }
   while (early.length > 0) await sendSlowly(early.splice(0))

@@ -6,10 +6,12 @@ import type { metricsEvents } from './streams.ts'
 import * as store from './store.ts'
 import { liveView } from './view.ts'
 
-/** Interval of the metrics events. Hosts report their metrics once a second. */
+/** Interval of the `metrics` events. Hosts report the metrics of their VMs once a second. */
 const everyMs = 1000
 
-/** Streams `snapshot`, then `metrics` each second: the live metrics of the app's unfinished deployments. */
+/**
+ * Streams the event `snapshot` once and `metrics` each second: the live metrics of the app's unfinished deployments.
+ */
 export async function streamMetrics(
   deps: Pick<Deps, 'db'> & { readonly live: LiveStats },
   stream: EventStream<typeof metricsEvents>,

@@ -16,14 +16,14 @@ import {
 import type { Deployment, DeploymentVm } from './store.ts'
 
 /**
- * Maximum number of VMs that leave a host at the same time. Each move copies memory at full speed, so more parallel
+ * Maximum number of VMs that leave one host at the same time. Each move copies memory at full speed, so more parallel
  * moves would slow all of them down.
  */
 const mostFromOneHost = 4
 
 /**
- * Starts moving a VM to the host that the scheduler picks, and reserves capacity there. Does nothing when there is no
- * such host, or while enough VMs are leaving the same host; each move that ends pokes the deployment.
+ * Starts moving a VM to the host that the scheduler picks, and reserves capacity there. Does nothing when no host is
+ * suitable, or while enough VMs are leaving the source host. Each move pokes the deployment when it ends.
  */
 export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment, vm: DeploymentVm): Promise<void> {
   const hosts = await listHosts(tx, deps.config.hostTimeoutSeconds)
@@ -36,15 +36,15 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   const { host } = placeFor(deps, hosts, plans, d, vm)
   const plan = host && plans.get(host.id)
   if (!plan || !(await reserve(tx, host.id, sizeOf(d)))) return
-  // Deployments decide at the same time. The reservation locks the target's row, so the moves that others started to it
-  // are visible now.
+  // Other deployments may have started moves from the source host in the meantime. The reservation has locked the
+  // target's row, so their moves are visible now, and the limit is checked again.
   if (await isFull(source)) return void (await release(tx, host.id, sizeOf(d)))
   const ends = { vmId: vm.id, sourceHostId: source.id, targetHostId: host.id }
   const { method, withVolumes, volumes } = plan
   await startMigration(tx, { ...d, ...ends, deploymentId: d.id, method, withVolumes }, volumes)
 }
 
-/** Computes how the VM could move to each other host, and why it cannot move to the rest. */
+/** Computes how the VM could move to each of the other hosts, and for the rest, why it cannot move there. */
 export function plansFor(
   hosts: readonly HostRow[],
   source: HostRow,
@@ -56,13 +56,14 @@ export function plansFor(
   for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
     const choice = chooseMove(vm, source, target, coMoved)
     if ('why' in choice) why.push(choice.why)
-    // A VM without volumes is replaced instead, which interrupts it less than a move for which it is stopped.
+    // A VM without volumes is replaced if it cannot move while it runs: a replacement interrupts the app less than a
+    // move for which the VM is stopped.
     else if (choice.plan.withVolumes || choice.plan.method === 'live') plans.set(target.id, choice.plan)
   }
   return { plans, why }
 }
 
-/** Asks the scheduler for a host among those that the VM can move to. */
+/** Asks the scheduler for a host among those to which the VM can move. */
 export function placeFor(
   { config }: Pick<Deps, 'config'>,
   hosts: readonly HostRow[],

@@ -20,7 +20,7 @@ const settle = async (isOver: () => Promise<boolean>) => {
   })
 }
 
-it('a live deployment and a failed one each get one activity entry', async () => {
+it('a deployment that becomes live and one that fails each add one activity entry to the project', async () => {
   const app = await world.app()
   const good = await world.deploy(app, { image: 'example/app:1' })
   await settle(async () => (await entriesOf(good.id)).length > 0)
@@ -34,7 +34,7 @@ it('a live deployment and a failed one each get one activity entry', async () =>
   ])
 })
 
-it('the activity entry of a failure does not contain output of the app', async () => {
+it('the activity entry of a failed deployment does not contain output of the app', async () => {
   const app = await world.app()
   const { id } = await world.deploy(app)
   const d = await store.byId(world.db, id)

@@ -12,12 +12,15 @@ const about = (d: Deployment) => ({
   route: `/apps/${d.appName}/deployments/${d.jobId}`,
 })
 
-/** Whether a user created the app. For apps of the platform, the feature that owns them sends its own notifications. */
+/**
+ * Returns whether a user created the app. For apps of the platform, the feature that owns them sends its own
+ * notifications.
+ */
 const isOfUser = (d: Deployment) => d.appOwner === 'user'
 
 /**
- * The version name shown to users, as in lists of deployments. The name of a built image is only a digest, so the
- * commit is shown instead.
+ * Returns the name of the version for users, as in lists of deployments: for a built image the commit, because the
+ * image's name is only a digest.
  */
 const nameOf = (d: Deployment) =>
   !d.build ? d.image : d.gitCommitHash ? `Commit ${d.gitCommitHash.slice(0, 10)}` : 'Uploaded source'
@@ -51,8 +54,8 @@ export async function notifyFailed(tx: Tx, d: Deployment, reason: string): Promi
 }
 
 /**
- * The first line of the reason. Later lines contain output of the app, which may contain secrets, and activity entries
- * are not deleted.
+ * Returns the first line of the failure reason. The other lines contain output of the app, which may contain secrets,
+ * and activity entries are never deleted.
  */
 const causeOf = (reason: string) => (reason.split('\n', 1)[0] ?? '').replace(/ Last lines:$/, '').slice(0, 200)
 

@@ -1,4 +1,7 @@
-/** Exclusive apps, whose old VM ends before a new one starts: never more VMs run than the app wants. */
+/**
+ * Tests exclusive apps, in which an old VM ends before a new one starts: the number of running VMs never exceeds the
+ * number of replicas.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { abandonVmsOf } from '../vms/index.ts'
@@ -25,7 +28,7 @@ const healthyOf = async (id: string) => (await find(id)).vms.filter(vm => vm.hea
 const routeOf = async (app: TestApp) =>
   (await since(world.db, 0)).routes.find(({ hostname }) => hostname === `${app.name}.test`)
 
-/** Number of VMs of the app that any host still has. A VM that is being moved is on two hosts, but counts once. */
+/** Number of VMs of the app that at least one host has. A VM that is being moved is on two hosts, but counts once. */
 const running = (app: TestApp) =>
   new Set(
     world.hosts.flatMap(host =>
@@ -34,8 +37,8 @@ const running = (app: TestApp) =>
   ).size
 
 /**
- * Runs until `done`. Returns the most VMs that ran and the fewest that were routed at any step, and the states of the
- * route.
+ * Runs the workflows until `done`. Returns the highest number of VMs that ran, the lowest number of VMs in the route,
+ * and the states of the route.
  */
 async function watch(app: TestApp, done: () => Promise<boolean>, rounds = 90) {
   const seen = { most: 0, fewestRouted: Number.POSITIVE_INFINITY, states: new Set<string>() }
@@ -58,8 +61,8 @@ async function oneAtATime(replicas = 1) {
   return { app, old: id }
 }
 
-describe.each([1, 3])('an app with %i VMs', replicas => {
-  it('replaces its VMs one after the other, never runs more, and keeps the other VMs in the route', async () => {
+describe.each([1, 3])('an exclusive app with %i VMs', replicas => {
+  it('replaces its VMs one after the other, never runs additional ones, and keeps the other VMs in the route', async () => {
     const { app, old } = await oneAtATime(replicas)
     const next = await world.deploy(app, { replicas })
     expect(next.vmIds).toEqual([])
@@ -67,7 +70,7 @@ describe.each([1, 3])('an app with %i VMs', replicas => {
     expect(seen.most).toBe(replicas)
     expect(seen.fewestRouted).toBeGreaterThanOrEqual(replicas - 1)
     expect(await healthyOf(next.id)).toBe(replicas)
-    // Gateways hold requests while nothing serves.
+    // With one VM, the route is `sleeping` while no VM serves, so that gateways hold requests.
     expect([...seen.states].toSorted()).toEqual(replicas === 1 ? ['live', 'sleeping'] : ['live'])
   })
 
@@ -77,7 +80,7 @@ describe.each([1, 3])('an app with %i VMs', replicas => {
       const { app, old } = await oneAtATime(replicas)
       const bad = await world.deploy(app, { image, replicas })
       const seen = await watch(app, async () => {
-        // A program that never becomes healthy fails by its time limit.
+        // The VM of a program that never becomes healthy fails when the rollout's time limit has passed.
         await world.rows(
           `UPDATE vm SET created_at = created_at - interval '1 hour', placed_at = placed_at - interval '1 hour'
          WHERE deployment_id = $1 AND seen_state = 'running' AND NOT healthy RETURNING id`,
@@ -97,7 +100,7 @@ describe.each([1, 3])('an app with %i VMs', replicas => {
   )
 })
 
-it('a rollback during a rollout never runs more VMs than wanted, and ends with only the old version', async () => {
+it('a rollback during a rollout never runs more VMs than there are replicas, and ends with only the old version', async () => {
   const { app, old } = await oneAtATime(3)
   const next = await world.deploy(app, { replicas: 3 })
   await watch(app, async () => (await healthyOf(next.id)) === 1)
@@ -107,7 +110,7 @@ it('a rollback during a rollout never runs more VMs than wanted, and ends with o
   expect((await routeOf(app))?.backends).toHaveLength(3)
 })
 
-it('if two rollouts overlap, only the later one remains', async () => {
+it('if two rollouts of an exclusive app overlap, only the VMs of the later one remain', async () => {
   const { app, old } = await oneAtATime(2)
   const second = await world.deploy(app, { replicas: 2 })
   await watch(app, async () => (await healthyOf(second.id)) === 1)
@@ -121,7 +124,7 @@ it('if two rollouts overlap, only the later one remains', async () => {
   expect(await healthyOf(third.id)).toBe(2)
 })
 
-it('a crashed VM is removed before its replacement starts', async () => {
+it('a crashed VM of an exclusive app is removed before its replacement starts', async () => {
   const { app, old } = await oneAtATime(2)
   const [vm] = (await find(old)).vms
   const host = world.hosts.find(one => one.id === vm!.hostId)!
@@ -131,7 +134,7 @@ it('a crashed VM is removed before its replacement starts', async () => {
   expect(seen.most).toBeLessThanOrEqual(2)
 })
 
-it('VMs leave a drained host one at a time, and each is removed before its replacement starts', async () => {
+it('VMs of an exclusive app leave a drained host one at a time, and each is removed before its replacement starts', async () => {
   const { app, old } = await oneAtATime(2)
   const [vm] = (await find(old)).vms
   await world.rows(`UPDATE host SET draining = true, cordoned = true WHERE id = $1 RETURNING id`, vm!.hostId!)
@@ -147,7 +150,7 @@ it('VMs leave a drained host one at a time, and each is removed before its repla
   }
 })
 
-it('VMs of a lost host are replaced without waiting for the host', async () => {
+it('VMs of an exclusive app on a lost host are replaced without waiting for that host', async () => {
   const { app, old } = await oneAtATime(1)
   const [vm] = (await find(old)).vms
   await world.db.tx(tx => abandonVmsOf(tx, vm!.hostId!))
@@ -161,7 +164,7 @@ it.each([
   [1, 0, ['a', 'b', 'c']],
   [5, 0, []],
 ])(
-  'with three VMs, %i desired and %i already started by the later rollout, %j are removed',
+  'of the VMs a, b and c, with %i desired replicas and %i healthy VMs of the later rollout, %j are removed',
   (desiredReplicas, arrived, ids) => {
     const one = { want: 'running', observedState: 'running', hostId: 'h', healthy: true } as const
     const vms = ['a', 'b', 'c'].map(id => ({ ...one, id }) as store.DeploymentVm)

@@ -13,29 +13,30 @@ export type Strategy = (typeof strategies)[number]
 export interface ExclusiveFacts {
   readonly strategy: Strategy
   /**
-   * No new VM may run beside the old ones: only one VM may attach a volume of the app, or its strategy is
-   * one-at-a-time.
+   * True if no new VM may run beside the old ones: the app has a volume that only one VM may attach, or the strategy
+   * `one-at-a-time`.
    */
   readonly exclusive: boolean
   /**
-   * A later rollout of an exclusive app is in progress: this deployment removes its VMs for it, and creates them again
-   * if that rollout fails.
+   * True while a later rollout of an exclusive app is in progress. This deployment then removes its VMs to make room,
+   * and creates them again if the later rollout fails.
    */
   readonly yields: boolean
-  /** Number of VMs of the later rollout that are healthy, or whose programs have ended normally. */
+  /** Number of VMs of the later rollout that are healthy or whose programs have ended with code 0. */
   readonly arrived: number
   /**
-   * When the newest VM of this deployment was created; null if it has none, or if the strategy is not one-at-a-time.
+   * When the newest VM of the deployment was created; null if it has none, or if the app's strategy is not
+   * `one-at-a-time`.
    */
   readonly newestVmAt: Date | null
 }
 
-/** Rollouts in progress that are later than deployment d. */
+/** SQL for the rollouts in progress that are later than the deployment `d`. */
 const laterRollouts = `deployment n JOIN machine nm ON nm.kind = 'deployment' AND nm.id = n.id AND nm.phase = 'rolling'
   WHERE n.app_id = d.app_id AND n.rollout > d.rollout AND n.outcome IS NULL AND n.image <> '' AND n.want IN ('running', 'paused')`
 const isExclusive = `(a.strategy = 'one-at-a-time' OR EXISTS (SELECT FROM volume_attachment t
   WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0 AND t.want = 'attached'))`
-/** Columns of `ExclusiveFacts` for a deployment `d` of an app `a`. */
+/** SQL columns of `ExclusiveFacts` for a deployment `d` of an app `a`. */
 export const exclusiveColumns = `a.strategy, ${isExclusive} AS exclusive, (${isExclusive} AND EXISTS (SELECT FROM ${laterRollouts})) AS yields,
   CASE WHEN a.strategy = 'one-at-a-time' THEN (SELECT count(*)::int FROM vm w
     WHERE w.deployment_id = (SELECT n.id FROM ${laterRollouts} ORDER BY n.rollout DESC LIMIT 1) AND w.run_id IS NULL AND w.want <> 'absent'
@@ -43,7 +44,7 @@ export const exclusiveColumns = `a.strategy, ${isExclusive} AS exclusive, (${isE
   CASE WHEN a.strategy = 'one-at-a-time' THEN
     (SELECT max(v.created_at) FROM vm v WHERE v.deployment_id = d.id AND v.run_id IS NULL AND v.want <> 'absent') END AS "newestVmAt"`
 
-// VMs that are being removed count until their host has reported that they are gone.
+// VMs that are being removed count as running until their host has reported that they are gone.
 const freePlaces = statement<{ free: number }>(
   'deployments.freePlaces',
   `SELECT CASE strategy WHEN 'one-at-a-time' THEN greatest(desired_replicas, 1)
@@ -52,7 +53,7 @@ const freePlaces = statement<{ free: number }>(
 )
 
 /**
- * Returns how many of the wanted VMs may be created now. The app must be locked, so that no other transaction creates
+ * Returns how many of the `wanted` VMs may be created now. The app must be locked, so that no other transaction creates
  * VMs.
  */
 export async function creatable(tx: Tx, appId: string, wanted: number): Promise<number> {
@@ -65,8 +66,8 @@ const wants = (d: Pick<Deployment, 'desiredReplicas'>) => Math.max(d.desiredRepl
 const kept = (d: Pick<Deployment, 'vms'>) => d.vms.filter(vm => vm.want !== 'absent')
 
 /**
- * The VMs to remove now for a later rollout: one more than the number of its VMs that have arrived. Unhealthy VMs come
- * first.
+ * Returns the VMs that this deployment must remove now to make room for a later rollout: one more than the later
+ * rollout has healthy VMs. Unhealthy VMs are removed first.
  */
 export function leavingFor(
   d: Pick<Deployment, 'desiredReplicas' | 'arrived' | 'vms' | 'activeDeploymentId' | 'id'>,
@@ -77,7 +78,7 @@ export function leavingFor(
     .slice(stay)
 }
 
-/** Removes the VMs that make room for a later rollout. */
+/** Removes the VMs that must make room for a later rollout. */
 export async function yieldPlaces(tx: Tx, d: Deployment): Promise<void> {
   await dropSnapshots(tx, d.id, 'sleep')
   await setVmsWant(
@@ -87,6 +88,9 @@ export async function yieldPlaces(tx: Tx, d: Deployment): Promise<void> {
   )
 }
 
-/** True while a healthy rollout waits until an old VM is gone, which takes as long as the old program needs to stop. */
+/**
+ * Returns whether a rollout, with all its VMs healthy, waits for the end of an old VM. The wait takes as long as the
+ * old program needs to stop.
+ */
 export const awaitsPlace = (d: Deployment): boolean =>
   d.strategy === 'one-at-a-time' && kept(d).length < wants(d) && kept(d).every(vm => vm.healthy)

@@ -4,8 +4,8 @@ import { setVmsWant } from '../vms/index.ts'
 import * as store from './store.ts'
 
 /**
- * Pauses or resumes a deployment. This transaction changes its VMs; the workflow handles VMs that are created later.
- * Idempotent.
+ * Pauses or resumes a deployment. The transaction changes the VMs that exist now; the workflow handles VMs that are
+ * created later. Idempotent.
  */
 export async function setPaused(tx: Tx, id: string, want: 'running' | 'paused'): Promise<void> {
   const d = await store.byId(tx, id)

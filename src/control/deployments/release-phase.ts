@@ -10,12 +10,15 @@ import { announce } from './announce.ts'
 import { fail, startReplicas, type WorkflowDeps } from './rollout-phases.ts'
 import type { Deployment } from './store.ts'
 
-/** The run pokes when it ends; this poll covers lost pokes. */
+/**
+ * Interval of checks in this phase. The run of the release command pokes the workflow when it ends; the checks cover
+ * lost pokes.
+ */
 const pollMs = minutes(1)
 
 /**
- * Waits for the release command. If it fails, the old version keeps serving. Once it has succeeded, a later activation
- * of the deployment does not repeat it.
+ * Waits for the release command. If the command fails, the old version keeps serving. Once it has succeeded, a later
+ * activation of the deployment does not repeat it.
  */
 export async function releasing(
   { db }: Pick<WorkflowDeps, 'db'>,

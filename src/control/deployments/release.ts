@@ -4,7 +4,7 @@ import { createRun } from '../runs/index.ts'
 import type { Deployment } from './store.ts'
 
 const timeoutSeconds = 3600
-/** Deadline of the release phase. A release command may take an hour, after its VM has waited for capacity. */
+/** Deadline of the release phase. The release command may run for an hour, after its VM has waited for capacity. */
 export const releaseDeadlineMs = minutes(90)
 
 /** Starts the release command of a deployment in a separate VM. */

@@ -16,8 +16,8 @@ export const crashed = (vm: DeploymentVm) => vm.observedState === 'crashed'
 export type ReplicaChanges = { readonly are: 'none' } | ({ readonly are: 'some' } & ReplicaPlan)
 
 /**
- * Plans the changes: missing VMs are created, and VMs that are surplus, have crashed or must leave their host are
- * removed.
+ * Plans the changes of a deployment's VMs: missing VMs are created, and VMs that are surplus, have crashed or must
+ * leave their host are removed.
  */
 export function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
   const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.observedState === 'paused' : vm.healthy)
@@ -29,9 +29,9 @@ export function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChang
     movable: vm.canMove,
     moving: vm.migrating === true,
   }))
-  // Scaling to zero replicas happens in the sleep phases, not here.
+  // The phases of scale-to-zero remove the last VMs of an app; here, at least one is wanted.
   const plan = planReplicas(wantedVms(d), replicas, mayReplace)
-  // Whether the VM must be removed before its successor can start, which is the case in an exclusive app.
+  // Returns whether a VM on a draining host must be removed before its successor starts, as in an exclusive app.
   const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
   const mayStepAside = kept(d).filter(vm => stepsAside(vm) && !plan.remove.includes(vm.id))
   const isComplete = replicas.length >= wantedVms(d) && replicas.every(vm => vm.good)
@@ -48,7 +48,7 @@ export async function changeReplicas(
   changes: ReplicaChanges,
 ): Promise<void> {
   if (changes.are === 'none') return
-  // Moves lock hosts and volumes, so they come before statements that lock VMs: docs/engine.md, order of locks.
+  // Moves lock hosts and volumes, so they start before the statements that lock VMs: docs/engine.md, order of locks.
   for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
   await setVmsWant(tx, changes.remove, 'absent')
   if (changes.replacesCrashed) await replacedOne(tx, d.id, quietMs / 1000)
@@ -56,7 +56,7 @@ export async function changeReplicas(
   for (let n = 0; n < count; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 
-/** Removes all VMs and the sleep snapshots. */
+/** Removes all VMs of the deployment and its sleep snapshots. */
 export async function removeVms(tx: Tx, d: Deployment): Promise<void> {
   await dropSnapshots(tx, d.id, 'sleep')
   await setVmsWant(tx, idsOf(kept(d)), 'absent')

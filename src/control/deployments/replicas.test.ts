@@ -12,7 +12,7 @@ const vm = (id: string, change: Partial<Replica> = {}): Replica => ({
   ...change,
 })
 
-describe('replicas', () => {
+describe("the planning of a deployment's VMs", () => {
   it.each([
     ['creates missing VMs', 3, [vm('a')], true, { create: 2, remove: [] }],
     ['removes surplus VMs, newest first', 1, [vm('a'), vm('b')], true, { create: 0, remove: ['b'] }],
@@ -71,7 +71,7 @@ describe('replicas', () => {
     expect(planReplicas(desired, vms, mayReplace)).toMatchObject(wanted)
   })
 
-  it('drains a host without ever having fewer healthy VMs than desired, and reaches a steady state', () => {
+  it('never has fewer healthy VMs than desired while a host is drained, and reaches a steady state', () => {
     const kinds = fc.constantFrom('stays', 'leaves', 'moves', 'moves fail')
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.array(kinds, { minLength: 1, maxLength: 6 }), (desired, each) => {
@@ -102,7 +102,7 @@ describe('replicas', () => {
     )
   })
 
-  it('waits longer after every crash, and ignores earlier crashes after a quiet period', () => {
+  it('waits longer after every replacement of a crashed VM, and ignores earlier ones after a quiet period', () => {
     expect(replacementPauseMs(0, undefined)).toBe(0)
     expect(replacementPauseMs(1, 0)).toBe(2000)
     expect(replacementPauseMs(30, 0)).toBe(300_000)

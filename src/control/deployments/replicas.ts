@@ -1,14 +1,14 @@
-/** Decides which VMs a deployment creates, removes and moves. Pure. */
+/** Decides which VMs a deployment creates, removes and moves. Pure functions. */
 import { minutes, seconds } from '../../lib/duration.ts'
 
 export interface Replica {
   readonly id: string
-  /** Healthy, or paused when the deployment should be paused. */
+  /** True if the VM is healthy, or paused when the deployment should be paused. */
   readonly good: boolean
   readonly crashed: boolean
-  /** Its host is being drained. */
+  /** True if the VM's host is being drained. */
   readonly leaving: boolean
-  /** The VM can move to another host, so it is moved instead of replaced. */
+  /** True if the VM can move to another host. It is then moved and not replaced. */
   readonly movable: boolean
   readonly moving: boolean
 }
@@ -18,13 +18,14 @@ export interface ReplicaPlan {
   readonly remove: readonly string[]
   /** VMs to move to another host while they run. */
   readonly move: readonly string[]
-  /** Some of `remove` crashed: they count toward the back-off. */
+  /** True if some of the VMs in `remove` have crashed. Their replacement counts toward the back-off. */
   readonly replacesCrashed: boolean
 }
 
 /**
- * Plans the way to `desired` replicas. Crashed VMs are replaced when `mayReplace`. VMs on draining hosts leave one at a
- * time: moved if possible, otherwise replaced once their successor is good, so the number of good VMs never drops.
+ * Plans the changes that lead to `desired` replicas. Crashed VMs are replaced when `mayReplace`. VMs on draining hosts
+ * leave one at a time: they are moved if possible, and otherwise removed once their successor is good, so that the
+ * number of good VMs never drops.
  * @param vms VMs that are not being removed, oldest first
  */
 export function planReplicas(desired: number, vms: readonly Replica[], mayReplace: boolean): ReplicaPlan {
@@ -32,7 +33,8 @@ export function planReplicas(desired: number, vms: readonly Replica[], mayReplac
   const dropped = mayReplace ? crashed : crashed.filter(vm => vm.leaving)
   const moved = vms.filter(vm => vm.leaving && !vm.crashed && (vm.moving || (vm.movable && vm.good)))
   const leaving = vms.filter(vm => vm.leaving && !vm.crashed && !moved.includes(vm))
-  // Surplus VMs are removed from the end, so moving VMs go before VMs that stay on their host.
+  // Surplus VMs are removed from the end of this list, so VMs that are leaving their host are removed before VMs that
+  // stay.
   const staying = [...vms.filter(vm => !vm.leaving && !dropped.includes(vm)), ...moved]
   const excess = staying.slice(desired)
   const missing = Math.max(0, desired - staying.length - leaving.length)
@@ -52,13 +54,13 @@ export function planReplicas(desired: number, vms: readonly Replica[], mayReplac
   }
 }
 
-/** Time without a crash after which earlier crashes no longer count. */
+/** Time without a replacement after which earlier crashes no longer count. */
 export const quietMs = minutes(10)
 const longestPauseMs = minutes(5)
 
 /**
- * Returns how long the replacement of a crashed VM waits: 1 s, doubling with each earlier replacement, up to five
- * minutes.
+ * Returns how long the replacement of a crashed VM still waits. The first one does not wait. After the first
+ * replacement, the next one waits 2 s; the time doubles with each further replacement, up to five minutes.
  */
 export function replacementPauseMs(replaced: number, sinceLastMs: number | undefined): number {
   if (sinceLastMs === undefined || sinceLastMs > quietMs) return 0

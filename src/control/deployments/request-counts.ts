@@ -1,8 +1,9 @@
-/** Number of requests of each deployment since it first served, as reported by gateways. */
+/** Counts the requests of each deployment since it first served, as reported by gateways. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { VmCounts } from '../../contract/request-counts.ts'
 
-// Deployments are locked in id order (docs/engine.md), because a deletion locks them before their counts.
+// Deployments are locked in the order of their ids, before their counts, because a deletion uses the same order
+// (docs/engine.md).
 const addCounts = statement(
   'deployments.addRequests',
   `WITH given AS (SELECT v.deployment_id AS id, sum(t.requests) AS requests, sum(t.failed) AS failed
@@ -14,7 +15,7 @@ const addCounts = statement(
    ON CONFLICT (deployment_id) DO UPDATE SET requests = c.requests + excluded.requests, failed = c.failed + excluded.failed`,
 )
 
-/** Adds the counts that a gateway reported. Counts for VMs that no longer exist are ignored. */
+/** Adds the request counts that a gateway reported. Counts of VMs that no longer exist are ignored. */
 export async function addVmCounts(tx: Tx, counts: readonly VmCounts[]): Promise<void> {
   if (counts.length === 0) return
   await tx.run(addCounts, [counts.map(one => one.vmId), counts.map(one => one.requests), counts.map(one => one.failed)])

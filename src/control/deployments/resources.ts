@@ -1,4 +1,4 @@
-/** Resources of the deployment operations. */
+/** Schemas of the request and response bodies of the deployment operations. */
 import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
 import { dateTime, double, int64, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'

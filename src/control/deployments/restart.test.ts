@@ -1,4 +1,4 @@
-/** Programs that end, under each restart policy. */
+/** Tests what happens when programs end, under each restart policy. */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { statusOf } from './rules.ts'
@@ -53,7 +53,7 @@ describe('a worker whose program ends', () => {
     },
   )
 
-  it('with code 0 in one VM is not replaced, and the other VM keeps running', async () => {
+  it('with code 0 in one VM gets no new VM for it, and the other VM keeps running', async () => {
     host.behaviour.delete('example/part:1')
     const worker = await app('worker', 'on-failure', 2)
     const { id } = await world.deploy(worker, { image: 'example/part:1', replicas: 2 })
@@ -75,7 +75,7 @@ describe('a worker whose program ends', () => {
     ['on-failure', { maxRestarts: 2, restartOn: 'failure' }],
     ['never', { maxRestarts: 2, restartOn: 'never' }],
     ['always', { maxRestarts: 2 }],
-  ])('with another code fails its deployment under the policy %s', async (policy, sent) => {
+  ])('with a code other than 0 fails its deployment under the policy %s', async (policy, sent) => {
     host.behaviour.set('example/broken:1', 'crash')
     const worker = await app('worker', policy)
     const { id } = await world.deploy(worker, { image: 'example/broken:1' })
@@ -92,7 +92,7 @@ it('a web app fails if its program ends with code 0 before it serves', async () 
   expect((await settled(id, 'failed')).errorMessage).toContain('exited with code 0.')
 })
 
-it('a VM whose program failed is not replaced under the policy never', async () => {
+it('a VM whose program failed is not replaced under the restart policy never', async () => {
   host.behaviour.delete('example/part:2')
   const { id } = await world.deploy(await app('worker', 'never', 2), { image: 'example/part:2', replicas: 2 })
   await settled(id, 'running')

@@ -4,34 +4,34 @@ import type { VmFacts } from './rules.ts'
 
 export const restartPolicies = ['always', 'on-failure', 'never'] as const
 
-/** Restart settings, in the form of both the database and the API. */
+/** Restart settings, named as in the database and in the API. */
 export interface RestartSettings {
   readonly policy: (typeof restartPolicies)[number]
-  /** Null: as many restarts as the installation allows. */
+  /** Maximum number of restarts; null: as many as the installation allows. */
   readonly max_restarts: number | null
 }
 
 export interface RestartFacts {
-  /** Null: programs are always restarted, as often as the installation allows. */
+  /** Restart settings of the app; null: programs are always restarted, as often as the installation allows. */
   readonly restart: RestartSettings | null
   /**
-   * Number of VMs whose programs ended with code 0 and were not to be restarted. They were removed and are not
+   * Number of VMs whose programs ended with code 0 and were not to be restarted. These VMs were removed and are not
    * replaced.
    */
   readonly finished: number
   readonly appKind: 'web' | 'worker'
 }
 
-/** Columns of `RestartFacts` for a deployment `d` of an app `a`. */
+/** SQL columns of `RestartFacts` for a deployment `d` of an app `a`. */
 export const restartColumns = `d.restart, d.finished, a.kind AS "appKind"`
 
 type Ends = Pick<RestartFacts, 'restart' | 'finished'>
 
-/** True if the VM's program has ended with code 0, and is not to be restarted. */
+/** Returns whether the VM's program has ended with code 0 and is not to be restarted. */
 export const hasFinished = ({ restart }: Ends, vm: VmFacts): boolean =>
   vm.observedState === 'crashed' && vm.exitCode === 0 && (restart?.policy ?? 'always') !== 'always'
 
-/** Number of VMs that the deployment should have: finished VMs need no successor. */
+/** Returns the number of VMs that the deployment should have. VMs whose programs have finished need no successor. */
 export const wantedVms = ({ desiredReplicas, finished }: Ends & { readonly desiredReplicas: number }): number =>
   Math.max(Math.max(desiredReplicas, 1) - finished, 0)
 
@@ -46,5 +46,5 @@ const countReplaced = statement(
    WHERE id = $1`,
 )
 export const finishedSome = (tx: Tx, id: string, vms: number) => tx.run(countFinished, [id, vms])
-/** Counts a replacement. The count starts again at 1 after `quietSeconds` without a replacement. */
+/** Counts a replacement of a crashed VM. The count starts again at 1 after `quietSeconds` without a replacement. */
 export const replacedOne = (tx: Tx, id: string, quietSeconds: number) => tx.run(countReplaced, [id, quietSeconds])

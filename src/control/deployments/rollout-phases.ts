@@ -23,12 +23,12 @@ import * as store from './store.ts'
 
 export type WorkflowDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
 
-/** Every relevant change pokes the workflow; this poll covers lost pokes. */
+/** Interval of checks in these phases. Every relevant change pokes the workflow; the checks cover lost pokes. */
 const pollMs = minutes(1)
 
 /**
- * Waits for the build, which pokes this workflow when it ends. The VMs are created in the commit that sets the image,
- * so the plan's limits are not exceeded.
+ * The phase that waits for the build, which pokes this workflow when it ends. The VMs are created in the commit that
+ * sets the image, so the plan's limits are not exceeded.
  */
 export async function building({ subject: d }: Step<Deployment>): Promise<Next<'rolling' | 'releasing' | 'failing'>> {
   if (d.outcome) return done(announce(d))
@@ -46,7 +46,7 @@ export async function rolling(
 ): Promise<Next<'serving' | 'canary' | 'draining' | 'failing'>> {
   if (d.activeRollout > d.rollout) return go('draining', announce(d))
   if (d.yields) return wait(pollMs, tx => yieldPlaces(tx, d))
-  // Only the program of a worker may end. The program of a web app has to serve requests, so any exit is a failure.
+  // Only a worker's program may end with code 0. A web app's program has to serve requests, so any exit is a failure.
   const isDone = (vm: DeploymentVm) => d.appKind === 'worker' && hasFinished(d, vm)
   const isLost = kept(d).some(vm => crashed(vm) && !isDone(vm))
   if (isLost) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
@@ -59,7 +59,8 @@ export async function rolling(
   if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
   const changes = replicaChanges(d, false)
   const isPlaced = d.scheduledAt === null && kept(d).some(vm => vm.hostId)
-  // The VMs of the old version are removed one after the other, as those of the new version start.
+  // With `one-at-a-time`, the route and the other deployments are updated in each step, because VMs of the old version
+  // are removed while VMs of the new version start.
   const isTaking = d.strategy === 'one-at-a-time'
   if (changes.are === 'none' && !isPlaced && isReported(d) && !isTaking) return wait(Math.min(leftMs, pollMs))
   return wait(Math.min(leftMs, pollMs), async tx => {
@@ -109,14 +110,14 @@ export async function serving(
 }
 
 /**
- * Returns the time left for the rollout. There is no limit while some VMs wait for capacity and all others are healthy:
- * the app is not at fault, and the phase's alert notifies the operator.
+ * Returns the time that the rollout has left. There is no limit while some VMs wait for capacity and all others are
+ * healthy: the app is not at fault, and the phase's alert notifies the operator.
  */
 function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: number): number {
   const vms = kept(d)
   if (awaitsPlace(d)) return Number.POSITIVE_INFINITY
-  // With one-at-a-time, waiting for capacity is limited too: the old VM is gone, so nothing serves until the rollout
-  // fails and the old version is restored.
+  // With the strategy `one-at-a-time`, waiting for capacity is limited, too: the old VM is gone, so nothing serves
+  // until the rollout fails and the old version is restored.
   const waits = d.strategy === 'rolling' && vms.some(vm => vm.hostId === null)
   if (waits && vms.every(vm => vm.hostId === null || vm.healthy)) return Number.POSITIVE_INFINITY
   return (
@@ -134,7 +135,7 @@ const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
   await startReplicas(d)(tx)
 }
 
-/** Creates the VMs of a deployment that has its image. */
+/** Creates the VMs of a deployment that has an image. */
 export const startReplicas = (d: Deployment) => async (tx: Tx) => {
   const count = await creatable(tx, d.appId, Math.max(d.desiredReplicas, 1))
   for (let n = 0; n < count; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
@@ -142,7 +143,10 @@ export const startReplicas = (d: Deployment) => async (tx: Tx) => {
   await announceById(tx, d.id)
 }
 
-/** Switches the route: this deployment serves from this commit on, and the previous one starts to drain. */
+/**
+ * Makes the deployment active: from this commit on, requests are routed to it, and the previous deployment starts to
+ * drain.
+ */
 export const takeOver = (d: Deployment) => async (tx: Tx) => {
   if (!(await active.makeActive(tx, d.id))) throw new Error('a later rollout became active in the meantime')
   await store.started(tx, d.id)
@@ -157,7 +161,7 @@ export const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
   await end(tx, d, 'failed', reason)
 }
 
-/** Stops a deployment because the programs of all its VMs have ended, and are not to be restarted. */
+/** Stops a deployment because the programs of all its VMs have ended and are not to be restarted. */
 const finish = (d: Deployment) => async (tx: Tx) => {
   const reason = `The program exited with code 0, and the restart policy is ${d.restart?.policy ?? 'always'}.`
   recordFinished(tx, d)

@@ -19,7 +19,7 @@ const hostsOfApp = statement<{ hosts: HostSettings | null }>(
   `SELECT hosts FROM app WHERE id = $1`,
 )
 
-/** Computes the capacity that the hosts have for VMs of this shape. */
+/** Computes how many VMs of this shape fit on the hosts, now and if the hosts were empty. */
 export async function roomOf(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, shape: Shape): Promise<Room> {
   const hosts = await hostRooms(tx, deps.config.hostTimeoutSeconds)
   const app = await tx.maybe(hostsOfApp, [appId])
@@ -34,7 +34,10 @@ export async function roomOf(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, 
   })
 }
 
-/** Refuses replicas that could never run. @throws ApiError 409 when they would not fit even on empty hosts */
+/**
+ * Refuses a number of replicas that the hosts could never run.
+ * @throws ApiError 409 when the VMs would not fit even on empty hosts
+ */
 export function assertRoomEver({ ever, limit, placement }: Room, replicas: number): void {
   if (replicas <= ever) return
   const isUnoffered = placement.rejected.some(({ reason }) => reason.startsWith('hypervisor'))
@@ -44,13 +47,13 @@ export function assertRoomEver({ ever, limit, placement }: Room, replicas: numbe
   )
 }
 
-/** Explains how many of the VMs have to wait for capacity; undefined when none has to. */
+/** Explains how many of the additional VMs have to wait for capacity; undefined when none has to wait. */
 export const waitingFor = ({ now }: Room, more: number) =>
   more <= now ? undefined : `There is room for ${now} of ${more} VMs now; the others start when other VMs leave.`
 
 /**
  * Checks whether the hosts can run that many VMs of the deployment.
- * @returns what has to wait, as text for users; undefined when nothing has to
+ * @returns text for users about the VMs that have to wait; undefined when none has to wait
  * @throws ApiError 409 when the VMs would not fit even on empty hosts
  */
 export async function assertHostsHold(

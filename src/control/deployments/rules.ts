@@ -19,9 +19,9 @@ export interface VmFacts {
     | 'absent'
     | null
   readonly healthy: boolean
-  /** Exit code of the last program that ended. */
+  /** Exit code of the VM's last program that ended. */
   readonly exitCode?: number | null
-  /** The VM is moving to another host. */
+  /** True while the VM is moving to another host. */
   readonly migrating?: boolean
 }
 
@@ -43,11 +43,14 @@ export interface DeploymentFacts {
     | 'stopping'
     | null
   readonly vms: readonly VmFacts[]
-  /** The deployment was activated while being taken down, and rolls out again afterwards. */
+  /** True if the deployment was activated while it was taken down. It is then rolled out again. */
   readonly reactivated: boolean
 }
 
-/** Returns the status that users see. The status is derived, so it never contradicts the facts. */
+/**
+ * Returns the deployment's status for users. The status is derived from the facts, so the two never contradict each
+ * other.
+ */
 export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.outcome) return d.outcome
   if (d.want === 'deleted' || d.want === 'stopped') return 'stopping'
@@ -68,7 +71,7 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
 }
 
 /**
- * Checks that the status allows the verb.
+ * Checks that the deployment's status allows the verb.
  * @throws ApiError 409 `invalid_state` naming the verb, the status and the statuses that allow the verb
  */
 export function assertCan(verb: DeploymentVerb, status: DeploymentStatus): void {
@@ -105,9 +108,9 @@ export interface DeployShape {
 const imagePattern = /^(?:oci:[a-z0-9][a-z0-9._-]{0,63}(?::[\w][\w.-]{0,127})?|[a-zA-Z0-9][\w./:@-]{0,510})$/
 
 /**
- * Returns the request's shape with defaults filled in.
+ * Returns the image, sizes and hypervisor that a request asks for, with defaults for absent fields.
  * @throws ApiError 400 naming the field. `memory_mib` is 512, 1024, 2048 or 4096 and `vcpus` 1 to 4 (the contract's
- * manual-deploy constraints); `hypervisor` is one of the contract's two, or `qemu` or `fake` as additions.
+ * constraints for manual deployments); `hypervisor` is one of the contract's two, or `qemu` or `fake` as additions.
  */
 export function deployShape(request: DeployRequest, defaults: { readonly port: number }): DeployShape {
   return { image: checkImage(request.image), ...deploySizes(request, defaults) }
@@ -121,7 +124,10 @@ function checkImage(image: string | undefined): string {
   return image
 }
 
-/** Like `deployShape`, for an image that is still to be built. @throws ApiError 400 naming the field */
+/**
+ * Returns the same as `deployShape` without the image, which is still to be built.
+ * @throws ApiError 400 naming the field
+ */
 export function deploySizes(
   request: Omit<DeployRequest, 'image'>,
   defaults: { readonly port: number },
@@ -142,8 +148,8 @@ export function deploySizes(
 }
 
 /**
- * Returns the tag or digest of an image reference for display: `latest` when it names none; empty while there is no
- * image.
+ * Returns the tag or digest of an image reference for display: `latest` when the reference has neither; empty while the
+ * deployment has no image.
  */
 export function imageTag(image: string): string {
   if (image === '') return ''

@@ -15,7 +15,7 @@ const ofJob = Type.Object({
   app_name: appName(),
   job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
 })
-/** The log filters of a single deployment. */
+/** The log filters that apply to a single deployment. */
 const { deployment: _, ...ofOneDeployment } = filterFields
 const logQuery = {
   tail: Type.Optional(

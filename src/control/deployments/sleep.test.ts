@@ -29,7 +29,7 @@ const fallAsleep = async (app: TestApp) => {
 }
 const wake = (app: TestApp) => db.tx(tx => wakeApp(tx, app.id))
 
-it('a failed wake leaves the app asleep, and the next wake retries without the snapshot', async () => {
+it('a failed wake leaves the app asleep, and the next wake starts it without the snapshot', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   expect((await store.byId(db, id))?.sleepSnapshot?.state).toBe('ready')
@@ -47,7 +47,7 @@ it('a failed wake leaves the app asleep, and the next wake retries without the s
   await world.deploymentsEnd(app)
 })
 
-it('a request during the idle state keeps the app awake, but a report of an older request does not', async () => {
+it('a request in the idle state keeps the app awake, but a late report of an earlier request does not', async () => {
   const { app } = await sleeper()
   const reported = (ageMs: number) => db.tx(tx => recordTraffic(tx, [{ appId: app.id, ageMs }]))
   const asked = () => world.rows(`SELECT last_request_at AS at FROM app WHERE id = $1`, app.id)
@@ -62,7 +62,7 @@ it('a request during the idle state keeps the app awake, but a report of an olde
   await world.deploymentsEnd(app)
 })
 
-it('a woken app becomes active in the commit that records its healthy VM, before its deployment workflow runs', async () => {
+it("a woken app becomes active in the commit that records its healthy VM, before the next step of its deployment's workflow", async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   await wake(app)
@@ -94,7 +94,7 @@ const phasesOf = async ({ id }: TestApp) =>
     )
   ).map(row => row.phase)
 
-it('an app whose snapshot host is usable is woken in one transaction, and only once by concurrent requests', async () => {
+it('an app whose snapshot host is usable is woken in one transaction, and concurrent requests wake it only once', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const used = async () =>
@@ -116,7 +116,7 @@ it.each([
   ['its host is cordoned', `UPDATE host SET cordoned = true WHERE id = $1 RETURNING id`],
   ['its host does not report', `UPDATE host SET last_seen_at = now() - interval '2 hours' WHERE id = $1 RETURNING id`],
   ['its host does not offer its hypervisor', `UPDATE host SET hypervisors = '[]' WHERE id = $1 RETURNING id`],
-])('the workflows wake the app when %s', async (_, change) => {
+])('a request leaves the wake of an app to the workflows when %s', async (_, change) => {
   const { app } = await sleeper()
   await fallAsleep(app)
   const [was] = await world.rows<{ hypervisors: unknown }>(`SELECT hypervisors FROM host WHERE id = $1`, host.id)
@@ -133,7 +133,7 @@ it.each([
   await world.deploymentsEnd(app)
 })
 
-it('a woken VM waits for capacity like any other VM when the snapshot host is full', async () => {
+it('the VM of a woken app waits for capacity like any other VM when the host of its snapshot is full', async () => {
   const { app } = await sleeper()
   await fallAsleep(app)
   await world.rows(`UPDATE host SET used_vcpus = vcpus WHERE id = $1 RETURNING id`, host.id)
@@ -144,7 +144,7 @@ it('a woken VM waits for capacity like any other VM when the snapshot host is fu
   await world.deploymentsEnd(app)
 })
 
-it('a wake starts no VM if the deployment is stopped while the wake waits for its lock', async () => {
+it("a wake starts no VM if the deployment is stopped while the wake waits for the deployment's lock", async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const { promise: held, resolve: hold } = Promise.withResolvers<void>()
@@ -165,7 +165,7 @@ it('a wake starts no VM if the deployment is stopped while the wake waits for it
   await world.deploymentsEnd(app)
 })
 
-it('the workflows wake the app if a runner holds its deployment', async () => {
+it('a request leaves the wake of an app to the workflows while a runner holds the lease of its deployment', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   await world.rows(
@@ -180,7 +180,7 @@ it('the workflows wake the app if a runner holds its deployment', async () => {
   await world.deploymentsEnd(app)
 })
 
-it('a woken app boots on another host if the snapshot host is lost', async () => {
+it('a woken app boots on another host if the host of its snapshot is lost', async () => {
   const { app } = await sleeper()
   await fallAsleep(app)
   const other = await world.addHost()
@@ -192,7 +192,7 @@ it('a woken app boots on another host if the snapshot host is lost', async () =>
   await world.deploymentsEnd(app)
 })
 
-it('a request during the idle state keeps the VM', async () => {
+it("a request in the idle state keeps the app's VM", async () => {
   const { app, id } = await sleeper()
   const before = (await store.byId(db, id))?.vms.map(vm => vm.id)
   await idleApps(world.deps).run({ signal: new AbortController().signal, now: new Date() })
@@ -205,7 +205,7 @@ it('a request during the idle state keeps the VM', async () => {
   await world.deploymentsEnd(app)
 })
 
-it('a new deployment of a sleeping app takes over and is awake', async () => {
+it('a new deployment of a sleeping app becomes active and is awake', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const next = await world.deploy(app)

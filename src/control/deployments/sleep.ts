@@ -1,6 +1,7 @@
 /**
- * The scale-to-zero phases of the active deployment. The state belongs to the app (`scale_state`) and only moves along
- * active -> idle -> scaled_to_zero -> warming_up -> active, or from idle back to active when a request arrives in time.
+ * The scale-to-zero phases of the active deployment. The state belongs to the app (`scale_state`) and only changes
+ * along active -> idle -> scaled_to_zero -> warming_up -> active, or from idle back to active when a request arrives in
+ * time.
  */
 import type { HypervisorName } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -23,8 +24,8 @@ interface Moment {
 }
 
 /**
- * Gateways report every two seconds (`trafficReportMs`), so after this time all requests that started before the route
- * changed are known.
+ * Time after which the control plane knows of all requests that started before the route changed: gateways report
+ * requests every two seconds (`trafficReportMs`).
  */
 const graceMs = seconds(6)
 const snapshotLimitMs = minutes(1)
@@ -32,7 +33,8 @@ const wakeLimitMs = minutes(1)
 const wakeDeadlineMs = wakeLimitMs + minutes(1)
 const pollMs = minutes(1)
 /**
- * Poll interval while a VM starts: a VM that becomes healthy does not poke the deployment's workflow (vms/observed.ts).
+ * Interval of checks while a VM starts: a VM that becomes healthy does not poke the deployment's workflow
+ * (vms/observed.ts).
  */
 const wakingPollMs = seconds(1)
 
@@ -40,14 +42,15 @@ const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
 const elapsedMs = ({ enteredAt, now }: Moment) => now.getTime() - enteredAt.getTime()
 
 /**
- * No requests are routed to the app any more. If none arrives during a grace period, one VM is saved as a snapshot and
- * all VMs are removed.
+ * The phase before the app sleeps: no requests are routed to the app any more. If no request arrives during a grace
+ * period, one VM is saved as a snapshot and all VMs are removed.
  */
 export async function suspending(moment: Moment, config: Deps['config']): Promise<Next<'serving' | 'sleeping'>> {
   const { subject: d } = moment
   if (d.activeDeploymentId !== d.id || d.scaleState === 'active')
     return go('serving', async tx => {
-      // The snapshot would be outdated by the next sleep, and a VM with volumes stays paused while it exists.
+      // The sleep snapshot is deleted: it would be outdated when the app sleeps again, and while it exists, a VM with
+      // volumes stays paused.
       await dropSnapshots(tx, d.id, 'sleep')
       await announce(d)(tx)
     })
@@ -57,7 +60,8 @@ export async function suspending(moment: Moment, config: Deps['config']): Promis
   if (source && !d.sleepSnapshot) return wait(snapshotLimitMs, tx => keepAsleep(tx, d, source))
   if (d.sleepSnapshot?.state === 'creating' && elapsedMs(moment) < snapshotLimitMs) return wait(seconds(5))
   return go('sleeping', async tx => {
-    // The app was woken in the meantime: roll back, and let the next step see it.
+    // A request has woken the app since this step was loaded. The error rolls the step back, and the next step sees the
+    // new state.
     if (!(await active.moveScale(tx, d.appId, 'idle', 'scaled_to_zero')))
       throw new Error('a request arrived during the suspend')
     await removeVms(tx, d)
@@ -68,14 +72,15 @@ export async function suspending(moment: Moment, config: Deps['config']): Promis
 
 export async function sleeping({ subject: d }: Moment): Promise<Next<'serving' | 'waking'>> {
   if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
-  // A later rollout starts its VMs now.
+  // Waits while a later rollout of an exclusive app starts its VMs.
   if (d.yields) return wait(pollMs)
   if (d.scaleState === 'warming_up') return go('waking', tx => startVm(tx, d), wakeDeadlineMs)
   return wait(pollMs)
 }
 
 /**
- * Everything needed to wake an app without searching for a host: the snapshot is complete and its host can start it.
+ * Data of a sleeping app that can be woken without searching for a host: its snapshot is complete, and the snapshot's
+ * host can start it.
  */
 export interface Bed {
   readonly projectId: string
@@ -92,10 +97,10 @@ export interface Bed {
 
 /**
  * Does the work of the `sleeping` phase in the transaction that wakes the app, which has locked the app and the
- * deployment. Otherwise three workflow steps take two thirds of the time until the host receives the new VM
+ * deployment. With workflow steps instead, three steps take two thirds of the time until the host receives the new VM
  * (docs/decisions/0077-fast-wake.md).
  * @param afterMs time after which the workflows continue, for a caller that sends the VM to its host itself
- * @returns the VM that the caller should send to its host; undefined: the workflows do that
+ * @returns the VM that the caller should send to its host; undefined: the workflows wake the app
  */
 export async function wakeNow(tx: Tx, bed: Bed, afterMs: number): Promise<PlacedVm | undefined> {
   const isMine = await advanceWorkflow(tx, 'deployment', bed.deploymentId, {
@@ -110,12 +115,12 @@ export async function wakeNow(tx: Tx, bed: Bed, afterMs: number): Promise<Placed
 }
 
 /**
- * One healthy VM is enough to serve; the rest follow. If it fails to start, the app stays asleep and the next request
- * retries.
+ * The phase in which the first VM of a woken app starts. One healthy VM is enough to serve; the others follow later. If
+ * the first VM fails to start, the app stays asleep and the next request tries again.
  */
 export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping'>> {
   const { subject: d } = moment
-  // The app became active in the commit that recorded its healthy VM (vms/observed.ts), so no request waits for this
+  // The commit that recorded the app's healthy VM made the app active (vms/observed.ts), so no request waits for this
   // step.
   if (d.activeDeploymentId !== d.id || d.scaleState === 'active')
     return go('serving', async tx => {
@@ -134,17 +139,19 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
   if (crashed || leftMs <= 0 || d.scaleState !== 'warming_up')
     return go('sleeping', async tx => {
       const asleep = await active.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
-      // Roll back; the next step sees the change.
+      // The VM became healthy since this step was loaded. The error rolls the step back, and the next step sees the
+      // change.
       if (!asleep && d.scaleState === 'warming_up') throw new Error('its VM became healthy in the meantime')
       await removeVms(tx, d)
-      // The snapshot may be the cause, so the next attempt boots.
+      // The snapshot may have caused the failure, so the next wake boots the VM without it.
       await dropSnapshots(tx, d.id, 'sleep')
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)
     })
   if (kept(d).length > 0) return wait(Math.min(leftMs, wakingPollMs))
   if (d.yields) return wait(Math.min(leftMs, wakingPollMs))
-  // The VM's host was lost while the VM started, or another VM of an exclusive app had not ended.
+  // No VM is left, so another one is started: the first VM's host was lost, or no VM could be created because an old
+  // one of an exclusive app had not ended.
   return wait(Math.min(leftMs, wakingPollMs), tx => startVm(tx, d))
 }
 

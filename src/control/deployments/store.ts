@@ -7,7 +7,7 @@ import { type RestartFacts, restartColumns } from './restart.ts'
 import { type ExclusiveFacts, exclusiveColumns } from './one-at-a-time.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
-/** A deployment with the facts that its status and its live view are derived from. */
+/** A deployment with the facts from which its status and its live view are derived. */
 export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, ExclusiveFacts {
   readonly id: string
   readonly jobId: string
@@ -42,7 +42,7 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
   readonly drainSeconds: number
   /** Host labels that the app requires and prefers. */
   readonly appHosts: HostSettings | null
-  /** How many times in a row a crashed VM was replaced, and when last. */
+  /** Number of times in a row that a crashed VM was replaced, and the time of the last replacement. */
   readonly replaced: number
   readonly replacedAt: Date | null
   readonly activeDeploymentId: string | null
@@ -50,30 +50,30 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
   readonly activeRollout: number
   readonly appWant: 'live' | 'deleted'
   readonly ipv6Prefix: string
-  /** When the most recently placed VM of the deployment was placed. */
+  /** When a VM of the deployment was last placed. */
   readonly placedAt: Date | null
-  /** Whether one-off VMs with the deployment's image exist. They are not among `vms`. */
+  /** True if one-off VMs with the deployment's image exist. They are not among `vms`. */
   readonly hasRuns: boolean
-  /** Whether the release command has not ended yet. */
+  /** True if the release command has not ended yet. */
   readonly hasRelease: boolean
-  /** Whether the release command has succeeded, or there is none. */
+  /** True if the release command has succeeded, or the deployment has none. */
   readonly isReleased: boolean
   /** Command that runs once in a separate VM before the deployment serves. */
   readonly releaseCommand: readonly string[] | null
-  /** The last status sent to the streams. */
+  /** The last status of the deployment that was sent to the event streams. */
   readonly announced: string | null
   readonly vms: readonly DeploymentVm[]
-  /** The build that makes the image; null when nothing is built. */
+  /** The build that makes the image; null for a deployment of an existing image. */
   readonly build: {
     readonly id: string
     readonly state: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
     readonly image: string | null
     readonly error: string | null
     readonly hostId: string | null
-    /** The build is queued, or a host still holds something of it. */
+    /** True if the build is queued, or a host still has something of it. */
     readonly isBusy: boolean
   } | null
-  /** The snapshot from which the app wakes. */
+  /** The snapshot from which the app wakes; null if there is none. */
   readonly sleepSnapshot: {
     readonly id: string
     readonly state: 'creating' | 'ready' | 'failed'
@@ -88,12 +88,13 @@ export interface DeploymentVm extends VmFacts {
   readonly ipv6Address: string
   readonly error: string | null
   readonly placementNote: string | null
-  /** The VM's host is being drained, and the VM can leave together with its volumes. */
+  /** True if the VM's host is being drained, and the VM can leave it, together with its volumes if there are any. */
   readonly leaving: boolean
-  /** The VM's hypervisor can snapshot its memory and disk, and its volumes if there are any. */
+  /** True if the VM's hypervisor can take a snapshot of its memory and disk, and of its volumes if there are any. */
   readonly canSnapshot: boolean
   /**
-   * The VM's host is being drained, and the hypervisor can move the VM while it runs; fewer than two moves have failed.
+   * True if the VM's host is being drained, the hypervisor can move the VM while it runs, and fewer than two moves have
+   * failed.
    */
   readonly canMove: boolean
   readonly balloonTargetMib: number | null
@@ -101,8 +102,8 @@ export interface DeploymentVm extends VmFacts {
   readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
 
-// The VM's volumes are attached to no other VM, and fewer than two moves have failed in the last ten minutes. A VM with
-// volumes cannot be replaced, so it waits instead.
+// SQL condition: the VM can move together with its volumes. No other VM has these volumes attached, and fewer than two
+// moves have failed in the last ten minutes. A VM with volumes cannot be replaced, so it waits after two failures.
 const canTakeVolumes = `(EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
   AND NOT EXISTS (SELECT FROM vm_disk k JOIN vm_disk other ON other.volume_id = k.volume_id AND other.vm_id <> k.vm_id WHERE k.vm_id = v.id)
   AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed'
@@ -152,7 +153,7 @@ const joined = `FROM deployment d
   LEFT JOIN machine m ON m.kind = 'deployment' AND m.id = d.id`
 
 const deploymentById = statement<Deployment>('deployments.byId', `SELECT ${columns} ${joined} WHERE d.id = $1`)
-// A job is named by its job id or by the deployment's uuid, and must belong to this app of this project.
+// Finds a deployment by its job id or its UUID. It must belong to the named app of the project.
 const deploymentOfApp = statement<Deployment>(
   'deployments.ofApp',
   `SELECT ${columns} ${joined}
@@ -249,14 +250,18 @@ export const inApp = (sql: Sql, projectId: string, appName: string, job: string)
   sql.maybe(deploymentOfApp, [projectId, appName, job])
 export const activeOfApp = (sql: Sql, projectId: string, appName: string) =>
   sql.maybe(activeDeployment, [projectId, appName])
-/** Like `inApp`, with the app and the deployment locked until the transaction ends. */
+/** Finds a deployment like `inApp`, and locks it together with its app until the transaction ends. */
 export const lockInApp = async (tx: Tx, projectId: string, appName: string, job: string) =>
   (await tx.maybe(lockDeployment, [projectId, appName, job])) && inApp(tx, projectId, appName, job)
-/** Locks the app, then the deployment. Needed before changing its VMs, volumes or snapshots in the same transaction. */
+/**
+ * Locks the app, then the deployment. Needed before the deployment's VMs, volumes or snapshots are changed in the same
+ * transaction.
+ */
 export const hold = (tx: Tx, id: string) => tx.rows(holdDeployment, [id])
 /**
- * Locks like `hold`, for a workflow step that has loaded `d`. Each activation is a new rollout.
- * @throws Error when the deployment was activated since then, because the step's decision concerns an earlier rollout
+ * Locks the app and the deployment, for a workflow step that has loaded `d`.
+ * @throws Error when the deployment was activated since it was loaded: an activation starts a new rollout, and the
+ * step's decision concerns the earlier one
  */
 export async function holdAsObserved(tx: Tx, d: Pick<Deployment, 'id' | 'rollout'>): Promise<void> {
   const [now] = await hold(tx, d.id)
@@ -272,9 +277,9 @@ export const desired = async (tx: Tx, id: string, want: DeploymentFacts['want'])
  * @param isLeaving the workflow is still taking the deployment down
  */
 export const startAgain = (tx: Tx, id: string, isLeaving: boolean) => tx.run(revive, [id, isLeaving])
-/** Clears the reactivation mark when the new rollout starts. */
+/** Clears the mark that the deployment was activated while it was taken down, because its new rollout starts. */
 export const rollingAgain = (tx: Tx, id: string) => tx.run(forgetReactivation, [id])
-/** Marks the deployment as started by a rollback. */
+/** Marks the deployment's rollout as a rollback. */
 export const rolledBackTo = (tx: Tx, id: string) => tx.run(markRollback, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
 type Outcome = NonNullable<DeploymentFacts['outcome']>
@@ -282,9 +287,9 @@ export const end = (tx: Tx, id: string, outcome: Outcome, error: string | null =
   tx.run(finish, [id, outcome, error])
 export const scheduled = (tx: Tx, id: string) => tx.run(markScheduled, [id])
 export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
-/** Returns true when the status differs from the last one sent to the streams. */
+/** Records the status as sent to the event streams. Returns false when it equals the last one. */
 export const announced = async (tx: Tx, id: string, status: string) => (await tx.run(markAnnounced, [id, status])) === 1
-/** Returns false when the deployment already has an image. */
+/** Stores the built image. Returns false when the deployment already has an image. */
 export const built = async (tx: Tx, id: string, image: string) => (await tx.run(setImage, [id, image])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteDeployment, [id])
 export const othersAlive = async (tx: Tx, appId: string, id: string) =>

@@ -32,14 +32,14 @@ type StreamHandlers = Pick<
   | 'streamAppMetrics'
 >
 
-/** Finds the deployment that a request names. @throws ApiError 404 */
+/** Finds the deployment that the request names. @throws ApiError 404 */
 export async function jobOf({ db }: Pick<Deps, 'db'>, { project, params }: JobCall): Promise<Deployment> {
   const d = await store.inApp(db, project.id, params.app_name, params.job_id)
   if (!d) throw notFound()
   return d
 }
 
-/** Finds the app that a request names. @throws ApiError 404 */
+/** Finds the app that the request names. @throws ApiError 404 */
 export async function appOf(
   { db }: Pick<Deps, 'db'>,
   projectId: string,
@@ -115,7 +115,7 @@ interface LogRequest {
   readonly query: { readonly tail?: number; readonly since?: string }
 }
 
-/** Streams the lines of existing and of removed VMs. */
+/** Streams the log lines of existing and of removed VMs. */
 async function streamPart(
   deps: Deps,
   stream: Parameters<typeof streamLogs>[1],
@@ -124,7 +124,7 @@ async function streamPart(
   const { sources } = await sourcesIn(deps.db, filter, { ...filter, order: 'newest' })
   const [only] = sources
   const most = tail ?? (since === undefined ? 100 : 10_000)
-  // The lines of a single VM are forwarded as its host has encoded them.
+  // The log lines of a single VM are forwarded in the encoding in which its host sends them.
   if (filter.isPlain && only && sources.length === 1)
     return streamLogs(deps, stream, scope, [{ ...only, id: only.vmId }], most)
   const part: LogPart = {

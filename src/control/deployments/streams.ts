@@ -16,7 +16,7 @@ export const DeploymentsSnapshot = resource(
   { description: 'First event of the stream: the current deployments. Later events report changes.' },
 )
 
-/** Events of one app; its snapshot includes deployments that ended. */
+/** Events of the deployments of one app. Its snapshot includes deployments that have ended. */
 export const deploymentEvents = {
   snapshot: DeploymentsSnapshot,
   'deployment.status': projectEventTable['deployment.status'],

@@ -1,6 +1,6 @@
 /**
- * Every verb in every phase, before a step, during a step and while the hosts are unreachable: the verb takes effect
- * eventually, or is refused with 409.
+ * Runs every verb (an operation such as `pause` or `delete`) on a deployment in every phase: before a step, during a
+ * step, and while the hosts are unreachable. The verb must take effect eventually, or be refused with 409.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
@@ -41,7 +41,7 @@ const act = (id: string, verb: Verb) =>
     const d = await store.byId(tx, id)
     if (d) await apply(tx, verb, d)
   })
-/** Runs rounds until the deployment is in the phase. Its own workflow runs last in each round. */
+/** Runs rounds of all workflows until the deployment is in the phase. Its own workflow runs last in each round. */
 const stepInto = async (id: string, phase: string) => {
   for (let round = 0; (await phaseOf(id)) !== phase; round++) {
     if (round === 30) throw new Error(`not ${phase} but ${await phaseOf(id)}`)
@@ -77,7 +77,7 @@ const over = async (how: () => Promise<Subject>, verb?: Verb) => {
   return subject
 }
 
-/** Creates a deployment in each phase. A phase appears several times if it can be reached in different ways. */
+/** Functions that create a deployment in a state. A phase has several states if it can be reached in different ways. */
 const states: Readonly<Record<string, () => Promise<Subject>>> = {
   building: async () => {
     const subject = await make('')
@@ -181,7 +181,7 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
   },
 }
 
-/** Ends the release command in the phase `releasing`, which the simulated guest cannot do. */
+/** Ends the release command of a deployment in the phase `releasing`: the simulated guest cannot run it. */
 const endRelease = (id: string) =>
   world.rows(
     `UPDATE run SET outcome = 'succeeded', want = 'cancelled'
@@ -189,7 +189,7 @@ const endRelease = (id: string) =>
     id,
   )
 
-/** Ends the build in the phase `building`, with an image. */
+/** Ends the build of a deployment in the phase `building`, with an image. */
 const endBuild = (id: string) =>
   world.rows(
     `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now(), holds = false
@@ -218,7 +218,7 @@ const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
   cancel: isOver,
   pause: async id => {
     const d = await read(id)
-    // An earlier rollout may still replace it.
+    // While another deployment of the app is active, it is enough that the pause was recorded.
     const isReplaced = d !== undefined && d.activeDeploymentId !== null && d.activeDeploymentId !== id
     return d !== undefined && d.want === 'paused' && (statusOf(d) === 'paused' || isReplaced)
   },
@@ -228,7 +228,7 @@ const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
   },
   delete: async id => (await read(id)) === undefined,
 }
-/** Applies the verb between the load and the commit of a workflow step. */
+/** Applies the verb between the load and the commit of a step of the deployment's workflow. */
 async function during(id: string, verb: Verb): Promise<unknown> {
   const deployment: AnyWorkflow = world.workflows.deployment
   let refused: unknown
@@ -257,7 +257,7 @@ const before = (id: string, verb: Verb): Promise<unknown> =>
   )
 
 const verbs = Object.keys(can).filter((verb): verb is Verb => verb in can)
-/** Makes the hosts unreachable before the verb, and reachable again a few rounds later. */
+/** Makes the hosts unreachable before the verb is applied, and reachable again a few rounds later. */
 async function whileAway(id: string, verb: Verb): Promise<unknown> {
   for (const host of world.hosts) host.reachable = false
   try {
@@ -275,7 +275,7 @@ const moments = { 'before a step': before, 'during a step': during, 'while the h
 
 describe.each(Object.entries(states))('a deployment in the phase %s', (_state, bring) => {
   it.each(Object.entries(moments).flatMap(([when, how]) => verbs.map(verb => ({ when, how, verb }))))(
-    'carries out or refuses $verb $when',
+    'takes effect or is refused: $verb $when',
     async ({ how, verb }) => {
       const { id } = await bring()
       await using undo = new AsyncDisposableStack()
@@ -292,7 +292,7 @@ describe.each(Object.entries(states))('a deployment in the phase %s', (_state, b
         return effects[verb](id)
       }
       await world.until(hasEffect, 40)
-      // The effect lasts: no workflow in progress undoes it.
+      // The verb's effect must last: no workflow in progress may undo it.
       for (let round = 0; round < 3; round++) {
         await world.hostsMove()
         await world.run('vm', 'deployment', 'app')
@@ -302,7 +302,7 @@ describe.each(Object.entries(states))('a deployment in the phase %s', (_state, b
   )
 })
 
-it('every phase of the workflow is tested', () => {
+it('every phase of the deployment workflow has a state that is tested', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.deployment.phases)))
 })

@@ -1,4 +1,7 @@
-/** The user's verbs on a deployment: each takes effect eventually, or is refused with 409. */
+/**
+ * The verbs (operations such as pause and delete) that users apply to a deployment. Each takes effect eventually, or is
+ * refused with 409.
+ */
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { invalidState } from '../http/errors.ts'
@@ -18,7 +21,7 @@ const verbs: Readonly<Record<Verb, (tx: Tx, d: Deployment) => Promise<void>>> = 
   delete: (tx, d) => removeDeployment(tx, d.id),
   async pause(tx, d) {
     assertNotReplaced(d)
-    // The app may be about to scale to zero; a paused deployment keeps its memory instead.
+    // If the app is about to scale to zero, that is cancelled: a paused deployment keeps its memory.
     await active.moveScale(tx, d.appId, 'idle', 'active')
     await want(tx, d, 'paused')
   },
@@ -29,15 +32,16 @@ const verbs: Readonly<Record<Verb, (tx: Tx, d: Deployment) => Promise<void>>> = 
 }
 
 /**
- * Refuses a deployment that was replaced: its workflow is about to take it down, but its status does not show that yet.
+ * Refuses a deployment that another one has replaced. Its workflow is about to take it down, but its status does not
+ * show that yet.
  */
 function assertNotReplaced(d: Deployment): void {
   if (d.activeDeploymentId !== d.id && d.phase !== 'rolling' && d.phase !== 'canary')
-    throw invalidState('Another deployment of the app has replaced it. Activate it first.')
+    throw invalidState('Another deployment of the app has replaced this one. Activate this one first.')
 }
 
 /**
- * Applies a verb.
+ * Applies a verb to a deployment.
  * @param d the deployment, locked together with its app
  * @throws ApiError 409 `invalid_state` when its status does not allow the verb
  */

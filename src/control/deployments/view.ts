@@ -7,18 +7,18 @@ import type { Deployment as DeploymentShape, LiveDeployment, LiveDeploymentStatu
 import type { ActiveDeployment, ListedDeployment } from './list-store.ts'
 import type { Deployment } from './store.ts'
 
-/** The VM that single-VM fields describe: the oldest that is not being removed. */
+/** Returns the VM that fields about a single VM describe: the oldest one that is not being removed. */
 const firstVm = <Vm extends { readonly want: string }>(d: { readonly vms: readonly Vm[] }) =>
   d.vms.find(vm => vm.want !== 'absent') ?? d.vms[0]
 const unixSeconds = (at: Date | null) => (at ? Math.floor(at.getTime() / 1000) : 0)
 
-/** Duration from the request until the deployment served or ended; null while neither has happened. */
+/** Duration from the request of the rollout until the deployment served or ended; null while neither has happened. */
 function rolloutMs({ requestedAt, startedAt, stoppedAt }: ListedDeployment): number | null {
   const end = startedAt ?? stoppedAt
   return end && end >= requestedAt ? end.getTime() - requestedAt.getTime() : null
 }
 
-/** Renders the stored record. */
+/** Renders the deployment as it is stored. */
 export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentShape> => ({
   id: d.id,
   app_id: d.appId,
@@ -48,8 +48,8 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
 })
 
 /**
- * Renders the live view. Metrics are the last ones that the hosts reported, summed over the deployment's VMs (CPU:
- * their mean).
+ * Renders the live view of a deployment. Its metrics are the last ones that the hosts reported, summed over its VMs
+ * (for CPU, the mean).
  */
 export function liveView(d: ActiveDeployment, live: LiveStats): Static<typeof LiveDeployment> {
   const vm = firstVm(d)
@@ -76,7 +76,7 @@ export function liveView(d: ActiveDeployment, live: LiveStats): Static<typeof Li
   }
 }
 
-/** The reason why a deployment makes no progress. */
+/** Returns the reason why the deployment makes no progress, if there is one. */
 const troubleOf = (d: Deployment) =>
   d.build?.state === 'queued'
     ? 'The build is queued, or waits for room on a host.'

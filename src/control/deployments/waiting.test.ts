@@ -1,4 +1,4 @@
-/** Rollouts without enough capacity. */
+/** Tests rollouts for which the hosts lack capacity. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { removeDeployment } from './end.ts'
@@ -14,7 +14,7 @@ afterEach(async () => world[Symbol.asyncDispose]())
 const find = async (id: string) => (await store.byId(world.db, id))!
 const status = async (id: string) => statusOf(await find(id))
 const reaches = (id: string, wanted: string) => world.until(async () => (await status(id)) === wanted)
-/** Moves the clock five hours ahead and runs every workflow once more. */
+/** Pretends that five hours have passed, and runs every workflow once more. */
 const later = async () => {
   await world.rows(`UPDATE machine SET entered_at = entered_at - interval '5 hours' RETURNING id`)
   await world.rows(`UPDATE vm SET placed_at = placed_at - interval '5 hours' RETURNING id`)
@@ -28,7 +28,7 @@ async function running(app: TestApp): Promise<string> {
   return id
 }
 
-it('a rollout waits for capacity without a time limit, shows the reason, and continues once there is capacity', async () => {
+it('a rollout waits for capacity without a time limit, shows the reason, and continues once a host has capacity', async () => {
   await world.addHost({ vcpus: 1 })
   const first = await running(await world.app())
   const { id } = await world.deploy(await world.app())
@@ -39,7 +39,7 @@ it('a rollout waits for capacity without a time limit, shows the reason, and con
   await reaches(id, 'running')
 })
 
-it('a rollout waits while the current version occupies the capacity and keeps serving', async () => {
+it('a rollout waits while the current version uses all capacity and keeps serving', async () => {
   const host = await world.addHost({ vcpus: 2 })
   const app = await world.app({ replicas: 2 })
   const old = await world.deploy(app, { replicas: 2 })
@@ -48,14 +48,14 @@ it('a rollout waits while the current version occupies the capacity and keeps se
   await later()
   expect(await status(id)).toBe('pending')
   expect(await status(old.id)).toBe('running')
-  // A second host has room for the new version; the rollout continues without another request.
+  // A second host has capacity for the new version. The rollout continues without another request.
   await world.addHost({ vcpus: 2 })
   await reaches(id, 'running')
   await reaches(old.id, 'superseded')
   expect(host.vms.size).toBe(0)
 })
 
-it('a rollout with one healthy replica waits until there is capacity for the other replica', async () => {
+it('a rollout with one healthy replica waits until a host has capacity for the other replica', async () => {
   await world.addHost({ vcpus: 1 })
   const { id } = await world.deploy(await world.app({ replicas: 2 }), { replicas: 2 })
   await world.until(async () => (await find(id)).vms.some(vm => vm.healthy))
@@ -66,7 +66,7 @@ it('a rollout with one healthy replica waits until there is capacity for the oth
   await reaches(id, 'running')
 })
 
-it('a rollout with one unhealthy replica fails after its timeout while the other waits for capacity', async () => {
+it('a rollout with one unhealthy replica fails after its timeout, even if the other replica waits for capacity', async () => {
   const host = await world.addHost({ vcpus: 1 })
   host.behaviour.set('example/app:1', 'unhealthy')
   const { id } = await world.deploy(await world.app({ replicas: 2 }), { replicas: 2 })
@@ -76,7 +76,7 @@ it('a rollout with one unhealthy replica fails after its timeout while the other
   expect((await find(id)).errorMessage).toContain('did not pass its health check on port 8080 within 60 s')
 })
 
-it('the rollout timeout starts when the VMs are placed', async () => {
+it('the timeout of a rollout starts when its VMs are placed', async () => {
   const host = await world.addHost({ vcpus: 1 })
   host.behaviour.set('example/slow:1', 'unhealthy')
   const first = await running(await world.app())

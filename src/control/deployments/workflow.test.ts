@@ -1,4 +1,7 @@
-/** Crash matrix of the deployment workflow, along each way a deployment can end. */
+/**
+ * Crash matrix of the deployment workflow: crashes the workflow before and after each phase, for each way a deployment
+ * can end.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { type CrashCase, crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -41,7 +44,7 @@ const outcomeOf = async (id: string) =>
 const all = (skip: readonly string[]) =>
   Object.fromEntries(['building', 'releasing', 'canary', ...skip].map(phase => [phase, 'covered by another way']))
 
-/** Expects nothing left on any host, no reserved capacity, and no reference from the app. */
+/** Expects that the deployment has nothing left on any host, no reserved capacity, and no reference from its app. */
 const check =
   (outcomes: readonly (string | undefined)[]) =>
   async ({ id, app }: Subject) => {
@@ -134,7 +137,7 @@ const ways: Record<string, CrashCase[]> = {
       return made
     },
     advance: async (s, phase) => {
-      // The build ends with an image, as builds do even if their deployment no longer waits for them.
+      // The build always ends with an image, as builds do even if their deployment no longer waits for them.
       await world.rows(
         `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now() WHERE deployment_id = $1`,
         s.id,
@@ -162,7 +165,8 @@ const ways: Record<string, CrashCase[]> = {
     advance: async (s, phase) => {
       await world.run('run')
       await move()
-      // Recorded directly, because the program of a simulated guest cannot exit with 0.
+      // The success of the release command is written to the database, because the program of a simulated guest cannot
+      // exit with 0.
       await world.rows(
         `UPDATE run SET outcome = 'succeeded' WHERE deployment_id = $1 AND outcome IS NULL AND started_at IS NOT NULL RETURNING id`,
         s.id,
@@ -236,13 +240,13 @@ const ways: Record<string, CrashCase[]> = {
   }),
 }
 
-describe('crash matrix of a deployment', () => {
+describe('crash matrix of the deployment workflow', () => {
   it('tests every phase with every fault', () => {
     const named = new Set(Object.values(ways).flatMap(cases => cases.map(({ name }) => name)))
     expect(named.size).toBe(Object.keys(world.workflows.deployment.phases).length * faults.length)
   })
   for (const [way, cases] of Object.entries(ways))
-    describe(`that is ${way}`, () => {
+    describe(`for a deployment that is ${way}`, () => {
       it.each(cases)('$name', ({ run }) => run())
     })
 })

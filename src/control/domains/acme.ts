@@ -15,8 +15,9 @@ export interface Issued {
 }
 
 /**
- * Requests a certificate for the hostname. The private key does not leave this process: the authority gets only a
- * signing request. @throws Error with the authority's reason
+ * Requests a certificate for the hostname. The certificate's private key does not leave this process: the authority
+ * gets only a signing request.
+ * @throws Error with the authority's reason
  */
 export type Issue = (hostname: string, signal: AbortSignal) => Promise<Issued>
 
@@ -29,7 +30,8 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
   const ca = acmeCa === '' ? undefined : readFileSync(acmeCa, 'utf8')
   const library = once(async () => {
     const { default: acme } = await import('acme-client')
-    // The client has no option for this. The API of a private authority has a certificate of the authority's own CA.
+    // The API of a private certificate authority has a certificate of the authority's own CA. The ACME client has no
+    // option for a CA, so it is set in the client's HTTP library.
     if (ca !== undefined) acme.axios.defaults.httpsAgent = new Agent({ ca })
     return acme
   })
@@ -53,8 +55,8 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
     const order = client.auto({
       csr,
       challengePriority: ['http-01'],
-      // Skips the client's own check, which would resolve the name on this host, where it may have another address
-      // than on the internet.
+      // The client's own check of the challenge is skipped: it would resolve the hostname on this host, where the name
+      // may have another address than on the internet.
       skipChallengeVerification: true,
       challengeCreateFn: (_authorization, { token }, answer) => store.setChallenge(deps.db, token, hostname, answer),
       challengeRemoveFn: (_authorization, { token }) => store.clearChallenge(deps.db, token),
@@ -65,14 +67,14 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
   }
 }
 
-/** Creates the account for the account key, or finds the existing one. */
+/** Creates the account at the certificate authority for the account key, or finds the existing one. */
 async function signIn(client: Client, email: string): Promise<void> {
   const contact = email === '' ? {} : { contact: [`mailto:${email}`] }
   try {
     await client.createAccount({ termsOfServiceAgreed: true, ...contact })
   } catch (cause) {
-    // For an existing account the client also sends an empty update, which some authorities refuse. By that time, the
-    // client already has the account's URL.
+    // If the account exists, the client also sends an empty update, which some authorities refuse. That is harmless if
+    // the client already has the account's URL.
     try {
       client.getAccountUrl()
     } catch {
@@ -82,8 +84,8 @@ async function signIn(client: Client, email: string): Promise<void> {
 }
 
 /**
- * Rejects when the signal aborts. The client itself cannot be aborted: its remaining requests are harmless, and its
- * result is dropped.
+ * Rejects when the signal aborts. The ACME client itself cannot be aborted: its remaining requests are harmless, and
+ * its result is dropped.
  */
 const rejection = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-/** Responds to requests from gateways for certificates of hostnames and for the values of ACME challenges. */
+/** Responds to requests of gateways for the certificates of hostnames and for the values of ACME challenges. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import {

@@ -15,7 +15,8 @@ export interface IssuedCertificate extends KeptCertificate {
   readonly notBefore: Date
 }
 
-// Selects certificates in the last third of their lifetime, when certificate authorities recommend a renewal.
+// Selects verified domains that need a certificate: they have none, or it is in the last third of its lifetime, when
+// certificate authorities recommend a renewal.
 const due = statement<DueCertificate>(
   'certificates.due',
   `SELECT d.id AS "domainId", d.name, coalesce(c.failures, 0) AS failures
@@ -29,7 +30,7 @@ const ofName = statement<KeptCertificate>(
   `SELECT c.chain, c.private_key AS "privateKey", c.not_after AS "notAfter" FROM certificate c
    JOIN domain d ON d.id = c.domain_id WHERE d.name = $1 AND d.state = 'verified' AND c.chain IS NOT NULL`,
 )
-// Inserts nothing if the domain was deleted in the meantime.
+// Stores a certificate, unless its domain was deleted in the meantime.
 const putCertificate = statement(
   'certificates.put',
   `INSERT INTO certificate (domain_id, chain, private_key, not_before, not_after)
@@ -71,8 +72,8 @@ export const keep = (tx: Tx, domainId: string, made: IssuedCertificate) =>
 export const fail = (sql: Sql, domainId: string, message: string, pauseMs: number) =>
   sql.run(putFailure, [domainId, message, pauseMs])
 /**
- * Returns the key of the account at this authority, and makes one if there is none. Of two concurrent inserts the first
- * wins.
+ * Returns the key of the installation's account at the certificate authority; creates the key if there is none. Of two
+ * concurrent inserts the first wins.
  */
 export async function account(db: Db, directory: string, make: () => Promise<Buffer>): Promise<Buffer> {
   const known = await db.maybe(accountKey, [directory])

@@ -54,5 +54,8 @@ async function issueOne(
   }
 }
 
-/** Returns the delay after failures. Authorities allow only a few per hour (Let's Encrypt: five per name). */
+/**
+ * Returns the delay after failed requests for a certificate. Authorities allow only a few failures per hour (Let's
+ * Encrypt: five per name).
+ */
 const pauseMs = (failures: number) => Math.min(minutes(15) * 2 ** failures, hours(24))

@@ -17,7 +17,9 @@ import { startTestDns } from '../../../test/support/control/domains.ts'
 
 const pebble = '/usr/bin/pebble'
 
-/** Starts the authority. It resolves names at `dns` and validates challenges at `httpPort`. */
+/**
+ * Starts the certificate authority. It resolves names at the DNS server `dns` and validates challenges at `httpPort`.
+ */
 async function startAuthority(dir: string, dns: string, httpPort: number) {
   const [crt, key] = [join(dir, 'api.crt'), join(dir, 'api.key')]
   await promisify(execFile)('openssl', [
@@ -38,7 +40,7 @@ async function startAuthority(dir: string, dns: string, httpPort: number) {
   }
   const file = join(dir, 'pebble.json')
   await writeFile(file, JSON.stringify({ pebble: config }))
-  // Disables Pebble's random delays and refusals, which exist to test clients.
+  // Disables the random delays and refusals with which Pebble tests ACME clients.
   const env = { PATH: process.env['PATH'] ?? '', PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' }
   const child = spawn(pebble, ['-config', file, '-dnsserver', dns], { env, stdio: 'ignore' })
   return {
@@ -109,7 +111,7 @@ it.skipIf(!existsSync(pebble))(
     })
     expect(key.key).not.toContain('PRIVATE KEY')
 
-    // Makes the certificate due for renewal: more than two thirds of its lifetime are over.
+    // Makes the certificate due for renewal, because more than two thirds of its lifetime are over.
     await db.run({
       name: 'test.age',
       text: `UPDATE certificate SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'`,
@@ -124,8 +126,8 @@ it.skipIf(!existsSync(pebble))(
       what: 'the newer one is shown',
     })
 
-    // This domain is verified but does not resolve to the gateway: the authority refuses, and the owner gets the
-    // reason.
+    // This domain is verified but does not resolve to the gateway. The certificate authority refuses it, and the owner
+    // gets the reason.
     await add('nowhere.example.com')
     const refused = await until(async () => (await certificateOf('nowhere.example.com'))?.message, {
       timeoutMs: 30_000,

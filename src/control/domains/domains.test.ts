@@ -1,4 +1,6 @@
-/** Custom domains through the API, with verification at a real name server and requests through a real gateway. */
+/**
+ * Tests custom domains through the API, with verification at a real name server and requests through a real gateway.
+ */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { viaGateway } from '../../../test/support/http.ts'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
@@ -51,7 +53,7 @@ const poke = {
   name: 'test.poke',
   text: `UPDATE sweep_run SET pokes = pokes + 1 WHERE name = 'domains' RETURNING pg_notify('sweep', 'domains')`,
 }
-/** Runs the next check of a verified domain now. */
+/** Runs the next DNS check of a verified domain now. */
 async function recheck(name: string): Promise<void> {
   const user = name
   await system.database.db.run(makeDue, [user])
@@ -83,7 +85,7 @@ it('a domain is routed from the verification of its TXT record until its deletio
   expect(await ask(hostname)).toBe(200)
 })
 
-it('a domain is verified in the background', async () => {
+it('a domain is verified in the background, without a further request', async () => {
   const { body } = await owner.post(path, { name: 'auto.example.com' })
   dns.txt.set(body.records[0].name, [body.records[0].value])
   const due = { name: 'test.due', text: `UPDATE domain SET next_check_at = now() WHERE name = 'auto.example.com'` }
@@ -92,17 +94,17 @@ it('a domain is verified in the background', async () => {
   await routed('auto.example.com', 200)
 })
 
-it("a domain belongs to one app at a time, and changes to the other app when only that app's record is left", async () => {
+it("a domain belongs to one app at a time, and changes to another app when only that app's TXT record is left", async () => {
   const mine = await prove(owner, 'taken.example.com')
   expect(mine.verified.body.status).toBe('verified')
   const theirs = await other.post(path, { name: 'taken.example.com' })
   expect(theirs.body.records[0].value).not.toBe(mine.record.value)
   expect((await other.post(`${path}/taken.example.com/verify`)).body.status).toBe('pending')
-  // With both TXT records, the current app keeps the domain.
+  // If both apps' TXT records exist, the current app keeps the domain.
   dns.txt.set(mine.record.name, [mine.record.value, theirs.body.records[0].value])
   const refused = (await other.post(`${path}/taken.example.com/verify`)).body
   expect(refused).toMatchObject({ status: 'pending', message: expect.stringContaining('in use by another app') })
-  // With only the other app's record, the current app loses the domain at the third check.
+  // If only the other app's TXT record exists, the current app loses the domain at the third DNS check.
   dns.txt.set(mine.record.name, [theirs.body.records[0].value])
   const status = async () =>
     (await owner.get(path)).body.find((one: { name: string }) => one.name === 'taken.example.com').status
@@ -138,7 +140,7 @@ it('a domain stays verified while name servers do not respond', async () => {
   expect(await ask('steady.example.com')).toBe(200)
 })
 
-it('a domain is hidden from other projects, and reserved names are refused', async () => {
+it('a domain is not visible to other projects, and reserved names are refused', async () => {
   await prove(owner, 'private.example.com')
   expect((await other.post(`${path}/private.example.com/verify`)).status).toBe(404)
   expect((await other.delete(`${path}/private.example.com`)).status).toBe(404)

@@ -9,14 +9,17 @@ export interface TxtResolver {
 const timeoutMs = 2000
 const tries = 2
 
-/** Creates a resolver. @param servers name servers as `address` or `address:port`; empty: those of the system */
+/**
+ * Creates a DNS resolver.
+ * @param servers name servers as `address` or `address:port`; empty: the system's name servers
+ */
 export function createResolver(servers: readonly string[]): TxtResolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries })
   if (servers.length > 0) resolver.setServers([...servers])
   return { txt: async name => (await resolver.resolveTxt(name)).map(parts => parts.join('')) }
 }
 
-/** Error codes for a name that does not exist or has no record of this type (RFC 2308). */
+/** Error codes for a DNS name that does not exist or has no record of the requested type (RFC 2308). */
 const absent = new Set(['ENOTFOUND', 'ENODATA'])
 
 /** Checks whether the domain's TXT record exists. Never throws. */

@@ -21,7 +21,7 @@ interface DomainCall {
   readonly params: { readonly app_name: string; readonly domain: string }
 }
 
-/** Finds a domain of the project. @throws ApiError 404 if there is no such domain */
+/** Finds a domain of the project. @throws ApiError 404 if the project has no such domain */
 async function ownDomain(sql: Sql, { project, params }: DomainCall) {
   const app = await store.app(sql, project.id, params.app_name)
   const domain = app && (await store.find(sql, app.id, params.domain.toLowerCase()))

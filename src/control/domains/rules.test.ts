@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { days, hours, minutes, seconds } from '../../lib/duration.ts'
 import { type Found, type Watched, checkDomainName, decide } from './rules.ts'
 
-describe('the domain name', () => {
+describe('the name of a custom domain', () => {
   const check = (name: string) => checkDomainName(name, ['mote.example', 'api.example.net'])
   it.each([
     ['www.example.com', 'www.example.com'],
@@ -10,7 +10,7 @@ describe('the domain name', () => {
     ['bücher.example', 'xn--bcher-kva.example'],
     ['example.net', 'example.net'],
     ['notmote.example', 'notmote.example'],
-  ])('%s is stored as %s', (given, kept) => expect(check(given)).toBe(kept))
+  ])('%s is normalized to %s', (given, kept) => expect(check(given)).toBe(kept))
   it.each([
     ['*.example.com', 'wildcards'],
     ['localhost', 'must be a domain name'],
@@ -26,7 +26,7 @@ describe('the domain name', () => {
   ])('%s is refused', (name, why) => expect(() => check(name)).toThrow(why))
 })
 
-describe('after a DNS check', () => {
+describe('the next state of a domain after a DNS check', () => {
   const now = new Date('2026-01-15T00:00:00Z')
   const domain = (change: Partial<Watched> = {}): Watched => ({
     state: 'pending',
@@ -37,7 +37,7 @@ describe('after a DNS check', () => {
   const missing: Found = { kind: 'missing', message: 'none' }
   const unclear: Found = { kind: 'unclear', message: 'SERVFAIL' }
 
-  it.each(['pending', 'lost', 'verified'] as const)('a %s domain is verified if the record was found', state =>
+  it.each(['pending', 'lost', 'verified'] as const)('is verified for a %s domain if the record was found', state =>
     expect(decide(domain({ state, misses: 2 }), { kind: 'proven' }, now)).toEqual({
       state: 'verified',
       misses: 0,
@@ -50,12 +50,12 @@ describe('after a DNS check', () => {
     [minutes(4), minutes(1)],
     [days(1), hours(1)],
     [days(15), days(1)],
-  ])('a domain pending for %d ms is checked again after %d ms', (ageMs, nextCheckMs) => {
+  ])('is pending for a domain that is %d ms old, and the next check follows %d ms later', (ageMs, nextCheckMs) => {
     const createdAt = new Date(now.getTime() - ageMs)
     expect(decide(domain({ createdAt }), missing, now)).toMatchObject({ state: 'pending', nextCheckMs })
     expect(decide(domain({ createdAt }), unclear, now)).toMatchObject({ state: 'pending', nextCheckMs })
   })
-  it('a verified domain is lost at the third miss in a row, and an unanswered query is no miss', () => {
+  it('is lost for a verified domain at the third missing record in a row; an unanswered query does not count', () => {
     const verified = domain({ state: 'verified' })
     expect(decide(verified, missing, now)).toMatchObject({ state: 'verified', misses: 1 })
     expect(decide({ ...verified, misses: 1 }, missing, now)).toMatchObject({ state: 'verified', misses: 2 })

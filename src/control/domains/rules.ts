@@ -1,16 +1,16 @@
-/** Rules for custom domains: allowed names and the schedule of DNS checks. Pure. */
+/** Rules for custom domains: allowed names and the schedule of DNS checks. Pure functions. */
 import { domainToASCII } from 'node:url'
 import { days, hours, minutes, seconds } from '../../lib/duration.ts'
 import { invalidField } from '../http/errors.ts'
 import type { DomainState } from './store.ts'
 
-/** First label of the TXT record's name: `<label>.<name>`. */
+/** First label of the TXT record's name, which is `<label>.<domain name>`. */
 export const challengeLabel = '_mote-challenge'
 export const recordName = (name: string) => `${challengeLabel}.${name}`
 export const recordValue = (token: string) => `mote-verification=${token}`
 
 export const mostDomains = 50
-/** Maximum length of a name (RFC 1035, 2.3.4), minus the label that is prepended for the TXT record. */
+/** Maximum length of a domain name (RFC 1035, 2.3.4), less the label in front of it in the TXT record's name. */
 const longestName = 253 - challengeLabel.length - 1
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
@@ -32,7 +32,7 @@ export function checkDomainName(text: string, reserved: readonly string[]): stri
   return name
 }
 
-/** Result of a DNS check. `unclear`: the name servers did not respond, which proves nothing. */
+/** Result of a DNS check. `unclear`: the name servers did not respond, so the record may or may not exist. */
 export type Found =
   | { readonly kind: 'proven' }
   | { readonly kind: 'missing'; readonly message: string }
@@ -52,14 +52,14 @@ export interface Decision {
 }
 
 /**
- * Number of failed checks in a row after which a domain is lost. One is not enough: a short outage of the record (a
- * zone transfer, a typo) must not take a site down.
+ * Number of failed DNS checks in a row after which a domain is lost. A single failure must not take a site down: the
+ * record may be missing for a short time (a zone transfer, a typo).
  */
 const missesUntilLost = 3
 const watchMs = hours(6)
 const doubtMs = minutes(10)
 
-/** Returns the new state of a domain after a check, and the delay until the next one. */
+/** Returns the state of a domain after a DNS check, and the delay until the next check. */
 export function decide(domain: Watched, found: Found, now: Date): Decision {
   if (found.kind === 'proven') return { state: 'verified', misses: 0, message: null, nextCheckMs: watchMs }
   const { message } = found
@@ -69,7 +69,9 @@ export function decide(domain: Watched, found: Found, now: Date): Decision {
   return { state: misses >= missesUntilLost ? 'lost' : 'verified', misses, message, nextCheckMs: doubtMs }
 }
 
-/** Returns the delay until the next check of a domain that is not verified. It grows with the domain's age. */
+/**
+ * Returns the delay until the next DNS check of a domain that is not verified. The delay grows with the domain's age.
+ */
 function patience(createdAt: Date, now: Date): number {
   const ageMs = now.getTime() - createdAt.getTime()
   if (ageMs > days(14)) return days(1)

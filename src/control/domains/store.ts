@@ -1,6 +1,6 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** `pending`: never verified. `lost`: was verified, but its record is gone. */
+/** State of a domain. `pending`: never verified. `lost`: was verified, but its TXT record is gone. */
 export type DomainState = 'pending' | 'verified' | 'lost'
 
 export interface Domain {
@@ -79,13 +79,13 @@ export const lockedApp = (tx: Tx, projectId: string, name: string) => tx.maybe(l
 export const appName = async (tx: Tx, appId: string) => (await tx.one(nameOfApp, [appId])).name
 export const list = (sql: Sql, appId: string) => sql.rows(listDomains, [appId])
 export const find = (sql: Sql, appId: string, name: string) => sql.maybe(byName, [appId, name])
-/** Locks the domain. Undefined if it was deleted in the meantime. */
+/** Finds the domain and locks it. Returns undefined if the domain was deleted in the meantime. */
 export const lock = (tx: Tx, id: string) => tx.maybe(lockOne, [id])
 export const count = async (tx: Tx, appId: string) => (await tx.one(countDomains, [appId])).count
 export const insert = (tx: Tx, domain: Pick<Domain, 'id' | 'projectId' | 'appId' | 'name' | 'token'>) =>
   tx.one(insertDomain, [domain.id, domain.projectId, domain.appId, domain.name, domain.token])
 export const remove = (tx: Tx, id: string) => tx.run(deleteDomain, [id])
-/** Returns the verified domain with this name and its app, and locks the name until the transaction ends. */
+/** Returns the verified domain with this name, and its app. Locks the name until the transaction ends. */
 export async function holder(tx: Tx, name: string): Promise<{ id: string; appId: string } | undefined> {
   await tx.rows(lockName, [name])
   return tx.maybe(holderOf, [name])

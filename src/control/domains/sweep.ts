@@ -9,7 +9,7 @@ import { applyLook } from './verify.ts'
 const atOnce = 20
 const eachRun = 200
 
-/** Checks the TXT records of new domains, and periodically those of all others. */
+/** The sweep that checks the TXT records of new domains, and periodically those of all other domains. */
 export const domainChecks = (deps: Pick<Deps, 'db'>, resolver: TxtResolver): Sweep => ({
   name: sweepName,
   everyMs: seconds(15),

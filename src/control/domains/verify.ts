@@ -1,4 +1,4 @@
-/** Stores the result of a DNS check; the route changes in the same transaction. */
+/** Stores the result of a DNS check, and changes the app's route in the same transaction. */
 import type { Tx } from '../../db/db.ts'
 import { pokeSweep } from '../../engine/sweeper.ts'
 import { publishEvent } from '../events/index.ts'
@@ -9,9 +9,9 @@ import * as store from './store.ts'
 import { certificateSweepName, sweepName } from './sweep-name.ts'
 
 /**
- * Stores the result of a check and applies it. Idempotent. If another app already has the name, that app keeps it; its
- * record is checked next, and the name becomes free once that record is gone.
- * @returns the current domain; undefined if it was deleted in the meantime
+ * Stores and applies the result of a DNS check. Idempotent. If another app already has the domain's name, that app
+ * keeps it until its own record is missing: the record is checked next.
+ * @returns the updated domain; undefined if it was deleted in the meantime
  */
 export async function applyLook(tx: Tx, id: string, found: Found, now: Date): Promise<store.Domain | undefined> {
   const domain = await store.lock(tx, id)

@@ -1,4 +1,4 @@
-/** Event streams when the bus loses messages. */
+/** Tests event streams while the bus loses messages. */
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
 import { testLog } from '../../../test/support/log.ts'
@@ -15,7 +15,7 @@ import { messagesOf } from './relay.ts'
 
 const { db, drop } = await testDatabase()
 const bus = createMemoryBus()
-/** Numbers of the events whose messages the bus loses. */
+/** Numbers of those events that the bus loses. */
 const lost = new Set<number>()
 const leaky: Bus = {
   subscribe: (subject, handler, options) => bus.subscribe(subject, handler, options),
@@ -85,12 +85,12 @@ it('a stream reads lost events from the table once a later event arrives, in ord
   await publish(projectId, 1)
   await until(() => heard.numbers().length === 1, { what: 'the first' })
   for (const n of [2, 3]) lost.add(n)
-  // Events of another project in between must not count as a gap.
+  // Events of another project are published in between. They must not count as a gap.
   for (const n of [2, 3]) {
     await publish(projectId, n)
     await publish(newId(), 99)
   }
-  // Without this wait, the fourth event could be in the message that is lost.
+  // This wait ensures that the fourth event is not in the same bus message as the lost events.
   await allPlaced()
   await publish(projectId, 4)
   await until(() => heard.numbers().length >= 4, { what: 'the fourth' })
@@ -100,7 +100,7 @@ it('a stream reads lost events from the table once a later event arrives, in ord
   expect(heard.sent.filter(one => one.event === 'gap')).toEqual([])
 })
 
-it('a stream reports a gap if the table no longer has the lost events', async () => {
+it('a stream reports a gap if the table no longer contains the lost events', async () => {
   const projectId = newId()
   await using heard = await listener(projectId)
   await publish(projectId, 11)
@@ -110,7 +110,7 @@ it('a stream reports a gap if the table no longer has the lost events', async ()
     await publish(projectId, n)
   }
   await allPlaced()
-  // Deletes all events up to the first lost one, as if their retention had ended.
+  // Deletes the first lost event and all earlier ones, as if their retention had ended.
   await db.run(statement('test.forgetOthers', `DELETE FROM event WHERE project_id <> $1`), [projectId])
   await db.run(forget, [projectId, ['11', '12']])
   await publish(projectId, 14)

@@ -1,6 +1,6 @@
 /**
  * The event stream of a project: first earlier events from the table, then live ones from the bus, without gaps or
- * duplicates. The position of an event is its SSE id.
+ * duplicates. The SSE id of an event is its position in the table.
  */
 import type { Db } from '../../db/db.ts'
 import type { Static, TSchema } from 'typebox'
@@ -14,21 +14,21 @@ type Reported = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
 
 export interface FeedOptions<Kind extends ProjectEventKind, Snapshot> {
   readonly projectId: string
-  /** Kinds of events that the stream may send. */
+  /** Kinds of events that the stream sends. */
   readonly kinds: readonly Kind[]
-  /** Returns whether the stream sends the event. Default: all events. */
+  /** Returns whether the stream sends an event of these kinds. Default: all of them. */
   readonly accepts?: (event: Reported) => boolean
   /**
-   * Returns the data of the first event (`snapshot`). Called after the live subscription is active, so that no event is
-   * missed.
+   * Returns the data of the stream's first event (`snapshot`). It is called when the subscription to live events is
+   * active, so that no event is missed.
    */
   readonly snapshot: () => Promise<Omit<Snapshot, 'at'>>
 }
 
 const pageSize = 500
 /**
- * Interval at which the table is read while no event arrives. The bus does not store events, so those lost with a
- * broken connection are found in the table.
+ * Interval at which the stream reads the event table while no event arrives. The bus does not store messages, so events
+ * that were lost with a broken connection are found only in the table.
  */
 const missedCheckMs = 15_000
 
@@ -43,7 +43,8 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
   options: FeedOptions<Kind, Static<Snapshot>>,
 ): Promise<void> {
   const { projectId } = options
-  // Widens the type: only events of declared kinds are sent, but the type of the table's rows cannot express that.
+  // The stream's type is widened: only events of its declared kinds are sent, but the type of the table's rows does not
+  // express that.
   const stream: EventStream = declared
   const kinds: ReadonlySet<string> = new Set(options.kinds)
   const accepts = (event: Reported) => kinds.has(event.kind) && (options.accepts?.(event) ?? true)
@@ -60,7 +61,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
   stream.signal.addEventListener('abort', leave, { once: true })
   if (stream.signal.aborted) leave()
 
-  /** Waits for an event. Resolves with true when one arrives, with false after `ms` without one. */
+  /** Waits for an event. Resolves with true when one arrives, or with false if none arrives within `ms`. */
   const quiet = (ms: number) =>
     new Promise<boolean>(resolve => {
       const timer = setTimeout(() => resolve(false), ms)
@@ -85,14 +86,14 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
     }
   }
 
-  /** Reports a gap to the client if the table no longer has events after the stream's position. */
+  /** Reports a gap to the client if the table no longer contains the events after the stream's position. */
   const reportGap = async () => {
     const first = await oldest(deps.db)
     if (first > position + 1)
       stream.send({ event: 'gap', data: { after: position, first_kept: first, at: new Date().toISOString() } })
   }
 
-  // A separate function, so that the snapshot's data is not kept in memory while the stream is open.
+  // This is a separate function, so that the snapshot's data is not kept in memory while the stream is open.
   const greet = async (): Promise<boolean> => {
     const data = await options.snapshot()
     const at = new Date().toISOString()
@@ -114,7 +115,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
     }
     const { message, sse } = next
     if (message.position <= position) continue
-    // The event before this one is missing: the bus lost it, or the relay crashed before publishing it.
+    // The stream has missed the event before this one: the bus lost it, or the relay crashed before publishing it.
     if (message.previous > position) {
       await reportGap()
       if (!(await catchUp())) break

@@ -1,30 +1,36 @@
 /**
- * The relay of the outbox (the event table). One process in the cluster (advisory lock) assigns positions to new events
- * and publishes them on the bus; NOTIFY wakes it. A crash between commit and publish loses nothing: streams read from
- * the table when they start and when they notice a gap.
+ * The relay of the outbox (the event table). One process in the cluster (holding an advisory lock) assigns positions to
+ * new events and publishes them on the bus; NOTIFY wakes it. A crash between commit and publish loses nothing: streams
+ * read the table when they start and when they notice a gap.
  */
 import type { Deps } from '../base/deps.ts'
 import { hasUnplaced, place, type PlacedEvent } from './store.ts'
 
 const batch = 500
-/** Retry interval while an older transaction is open: its events would come first, so later ones have to wait. */
+/**
+ * Retry interval while an older transaction is open. Its events would get earlier positions, so later events have to
+ * wait.
+ */
 const settleMs = 2
 /**
- * Interval of checks without a NOTIFY (its connection may be lost), and of attempts to take over from a process that
- * crashed.
+ * Interval at which the relay checks the event table without a NOTIFY (whose connection may be lost), and at which
+ * other processes try to take over from a relay that crashed.
  */
 const pollMs = 1000
 
 export const eventSubject = (projectId: string) => `event.${projectId}.batch`
 
-/** An event on the bus: its row, with the time as text. A message contains events of one project, oldest first. */
+/**
+ * An event in a bus message: its row, with the time as text. A message contains events of one project, oldest first.
+ */
 export type EventMessage = Omit<PlacedEvent, 'at'> & { readonly at: string }
 
-/** Maximum length of a message in characters. NATS limits a message to 1 MiB. */
+/** Maximum length of a bus message in characters. NATS limits a message to 1 MiB. */
 const messageLength = 1 << 18
 
 /**
- * Batches events into few messages, so that a burst costs each reader one system call instead of one per event.
+ * Groups events into few bus messages, so that a burst of events costs each reader one system call instead of one per
+ * event.
  * @param rows in the order of their positions
  */
 export function messagesOf(rows: readonly PlacedEvent[]): { projectId: string; events: EventMessage[] }[] {

@@ -1,6 +1,6 @@
 /**
- * The events of a project by kind, in the form in which streams send them; without the envelope also the data for
- * `publishEvent`.
+ * The events of a project by kind, in the form in which streams send them. Without the properties in `envelope`, they
+ * are also the data for `publishEvent`.
  */
 import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
@@ -10,7 +10,7 @@ import { Notification } from './notification.ts'
 
 export { Notification }
 
-/** Properties that are added to the data of every event. */
+/** Properties that every event has in addition to its own data. */
 const envelope = {
   at: dateTime({ description: 'When the event happened.' }),
   app_id: nullable(uuid({ description: 'Id of the app that the event concerns; null if it concerns none.' })),
@@ -72,7 +72,7 @@ const DomainEvent = resource(
   { description: 'The DNS verification of a custom domain has succeeded, or its TXT record is gone.' },
 )
 
-/** Reports a gap between two events of a stream. */
+/** Reports to the reader of a stream that events between two others are missing. */
 export const EventGap = resource(
   'EventGap',
   {
@@ -96,5 +96,5 @@ type Table = typeof projectEventTable
 export type ProjectEventKind = keyof Table
 export const projectEventKinds = Object.keys(projectEventTable) as ProjectEventKind[]
 
-/** Data of an event, as its publisher gives it. The envelope is added when the event is sent. */
+/** Data of an event, as passed to `publishEvent`. The properties in `envelope` are added when the event is sent. */
 export type ProjectEventData<Kind extends ProjectEventKind> = Omit<Static<Table[Kind]>, keyof typeof envelope>

@@ -20,14 +20,14 @@ const insertEvent = statement(
 )
 export interface PlacedEvent extends EventRow {
   /**
-   * Position of the project's previous event; 0 if there is none (any more). A reader that did not get that event has
-   * missed it.
+   * Position of the project's previous event; 0 if there is none, or none is stored any more. A stream that has not
+   * seen an event with this position has missed it.
    */
   readonly previous: number
 }
 
-// Assigns positions only to rows whose transaction and all older ones have ended, so that a row that commits later
-// always gets a larger position.
+// Assigns positions only to events whose transaction has ended, together with all older transactions. So an event that
+// commits later always gets a larger position.
 const placeEvents = statement<PlacedEvent>(
   'events.place',
   `WITH due AS (
@@ -76,7 +76,7 @@ export type NewEvent = {
   }
 }[ProjectEventKind]
 
-/** Adds an event to the outbox in the caller's transaction. Subscribers get it a few milliseconds after the commit. */
+/** Adds an event to the outbox in the caller's transaction. Streams get it a few milliseconds after the commit. */
 export function publishEvent(tx: Tx, event: NewEvent): void {
   tx.atCommit(insertEvent, [event.projectId, event.kind, event.appId ?? null, event.deploymentId ?? null, event.data])
 }
@@ -87,8 +87,8 @@ export const after = (db: Db, projectId: string, position: number, limit: number
   db.rows(eventsAfter, [projectId, position, limit])
 export const newest = async (db: Db, projectId: string) => (await db.one(newestPosition, [projectId])).position
 /**
- * Returns the oldest position over all projects. Positions are shared between projects, so only this shows whether
- * events were deleted.
+ * Returns the smallest position among the stored events of all projects. Positions are shared between projects, so only
+ * this one shows whether events were deleted.
  */
 export const oldest = async (db: Db) => (await db.one(oldestPosition)).position
 export const removeOlderThan = (db: Db, before: Date) => db.run(deleteOld, [before])

@@ -1,4 +1,4 @@
-/** Hosts that stop reporting, and hosts that come back, with simulated hosts that move step by step. */
+/** Tests hosts that stop reporting and hosts that come back. The test advances simulated hosts step by step. */
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(async () => world[Symbol.asyncDispose]())
 
 const sweep = () => deadHosts(world.deps).run({ signal: new AbortController().signal, now: new Date() })
-/** Moves the host's timestamps back by that many seconds. */
+/** Moves the host's timestamps back by the given number of seconds. */
 const age = (host: SimHost, seconds: number) =>
   world.rows(
     `UPDATE host SET last_seen_at = last_seen_at - make_interval(secs => $2), suspected_at = suspected_at - make_interval(secs => $2) WHERE id = $1 RETURNING id`,
@@ -45,7 +45,7 @@ async function twoReplicas() {
   return { app, id }
 }
 
-it('the report of a host about a VM that it cannot inspect is ignored', async () => {
+it("a host's report that it cannot inspect a VM does not change the VM's stored state", async () => {
   const { id } = await twoReplicas()
   const [host] = hosts
   const vmId = [...host.vms.keys()][0]!
@@ -60,7 +60,7 @@ it('the report of a host about a VM that it cannot inspect is ignored', async ()
   expect(await world.rows(`SELECT seen_state, seen_error FROM vm WHERE id = $1`, vmId)).toEqual([
     { seen_state: null, seen_error: null },
   ])
-  // A report with an observation still counts.
+  // A report with an observed state still counts.
   await reconcileHost(world.deps, host.id, [observed!])
   await world.until(serving(id, 2))
 })
@@ -89,10 +89,10 @@ it('VMs of a lost host start elsewhere, and their resources stay reserved until 
   const receiver = await startHostReceiver({ ...world.deps, live: createLiveStats(world.deps.clock) })
   await world.bus.publish(subjects.heartbeat(lost.id), lost.heartbeat())
   await until(() => lost.vms.get(old ?? '')?.desired.want === 'absent', { what: 'the host is asked to remove the VM' })
-  // A delayed message that reports the VM gone must not release anything.
+  // A delayed message that reports the VM as gone must not release the VM's resources.
   const late = { ...lost.observed(old!), state: 'absent' }
   await world.bus.publish(subjects.observed(lost.id), late)
-  // First the VM stops, then it disappears; the host reports that with an observation, before any heartbeat.
+  // First the VM stops, then it disappears. The host reports this in a message of its own, before its next heartbeat.
   await lost.tick()
   expect(await statusOf(lost)).toMatchObject({ strays: 1, usedVcpus: 1 })
   await lost.tick()
@@ -115,7 +115,7 @@ it('a lost host that comes back with an unknown VM state still gets the request 
   const receiver = await startHostReceiver({ ...world.deps, log, live: createLiveStats(world.deps.clock) })
   const heartbeat = lost.heartbeat()
   await world.bus.publish(subjects.heartbeat(lost.id), { ...heartbeat, vms: null })
-  // Everything except the state of the VMs is valid in this version.
+  // This message contains an unknown VM state. All other fields are valid for this version of the control plane.
   const dreaming = { ...heartbeat, vms: heartbeat.vms?.map(vm => ({ ...vm, state: 'dreaming' })) }
   for (let n = 0; n < 2; n++) await world.bus.publish(subjects.heartbeat(lost.id), dreaming)
   await until(() => lost.vms.get(old)?.desired.want === 'absent', { what: 'the host is asked to remove the VM' })

@@ -17,7 +17,7 @@ export const deadHosts = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>): Sw
   everyMs: seconds(Math.max(1, Math.min(5, deps.config.hostTimeoutSeconds / 3))),
   async run({ signal }) {
     const counts = { silent: 0, answered: 0, lost: 0, vms: 0 }
-    // Without the bus, all hosts are silent, so no host can be judged.
+    // If the bus is down, all hosts look silent, so none is suspected or lost.
     if (!deps.bus.connected()) return counts
     for (const host of await silentHosts(deps.db, deps.config.hostTimeoutSeconds)) {
       counts.silent++
@@ -54,7 +54,7 @@ async function give(
     return count
   })
   if (vms !== undefined)
-    // A warning only: operators get a notification and an alert, and the host may come back.
+    // Log a warning, not an error: operators get a notification and an alert, and the host may come back.
     deps.log.warn({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start on other hosts')
   return vms
 }

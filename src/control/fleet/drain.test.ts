@@ -1,4 +1,4 @@
-/** Draining hosts: VMs move live if possible, and are replaced otherwise. */
+/** Tests draining hosts: VMs move live if possible, and are replaced otherwise. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
@@ -31,8 +31,8 @@ async function replicas(count: number) {
 }
 
 /**
- * Runs workflows until the host has no VMs, and expects that no route is down. Returns the lowest number of serving VMs
- * in that time.
+ * Runs workflows until the host has no VMs, and expects that no route is down. Returns the lowest number of VMs that
+ * served at any time.
  */
 async function emptied(id: string, host: SimHost): Promise<number> {
   let fewest = Number.POSITIVE_INFINITY
@@ -58,7 +58,7 @@ describe.each(['live', 'none'] as const)('draining a host (migration: %s)', migr
     expect(staying.vms.size).toBe(count)
     expect(await roomOf(leaving)).toMatchObject({ usedVcpus: 0, usedMemoryMib: 0, usedDiskMib: 0, vms: 0 })
     expect(await roomOf(staying)).toMatchObject({ usedVcpus: count })
-    // Moved guests keep their memory; replaced ones do not.
+    // VMs that moved live keep their memory; replaced VMs do not.
     if (migrate === 'live') expect(memories([staying])).toEqual(before)
     else expect(memories([staying])).not.toEqual(before)
   })
@@ -75,7 +75,8 @@ it('a VM whose move fails twice in a row is replaced', async () => {
     await world.rows(
       `UPDATE migration SET want = 'cancel', error = 'the wire broke' WHERE ended_at IS NULL RETURNING id`,
     )
-    // Lets the source receive the cancellation first, because a guest that has already switched is not brought back.
+    // Let the source host receive the cancellation before the copy ends, because a guest that already runs on the
+    // target does not return.
     for (let n = 0; n < 4; n++) await world.run('migration')
     await world.until(
       async () => (await world.rows(`SELECT id FROM migration WHERE state = 'failed'`)).length === failures,
@@ -197,7 +198,7 @@ describe('the drain report', () => {
   it.each([
     ['copies', 0],
     ['reads', 1],
-  ] as const)('includes a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode) => {
+  ] as const)('gives a reason for a VM that cannot move because a snapshot %s its volume', async (_, accessMode) => {
     const host = await world.addHost()
     const one = await withVolume('one', accessMode)
     const kept = { deploymentId: one.id, vmId: one.vmId, hostId: host.id, kind: 'user', name: 'kept' } as const
@@ -214,7 +215,7 @@ describe('the drain report', () => {
     expect(await reported(host)).toEqual([[one.app.name, 'staying', reason]])
     expect(host.storage.volumes.has(one.volumeId)).toBe(true)
     expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
-    // This host can take the VM together with everything that moves along.
+    // This host can take the VM together with everything that has to move with it.
     const able = await world.addHost()
     await world.until(async () => host.vms.size === 0 && !host.storage.volumes.has(one.volumeId), 120)
     expect([...able.snapshots.values()]).toMatchObject([{ state: 'ready' }])

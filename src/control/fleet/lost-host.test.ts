@@ -1,4 +1,7 @@
-/** Operators get one notification when a host is lost and one when it is back; an alert is open in between. */
+/**
+ * Tests that operators get one notification when a host is lost and one when it is back, and that an alert is open in
+ * between.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -77,9 +80,9 @@ const cases = crashMatrix({
 })
 
 describe('a lost host', () => {
-  it('has a crash matrix that contains each phase with each fault', () =>
+  it('is tested with each fault in each phase of its workflow', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.host.phases).length * faults.length))
-  it.each(cases)('recovers from a fault in the workflow: $name', ({ run }) => run())
+  it.each(cases)('recovers from a fault in its workflow ($name)', ({ run }) => run())
 
   it('has an open alert, and operators get an e-mail', async () => {
     const { id, name } = await lost()
@@ -87,7 +90,7 @@ describe('a lost host', () => {
     expect(await reported(id)).toEqual([{ kind: 'host.lost', mail: true }])
     await world.run('host')
     expect(await alerts(id)).toEqual(['host missing'])
-    // The host is back and lost again before the workflow has run: the alert stays open.
+    // The host is back and lost again before its workflow has run: the alert stays open.
     await touchHosts(db, [id])
     await db.tx(async tx => {
       await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)
@@ -101,7 +104,7 @@ describe('a lost host', () => {
     expect((await reported(id)).map(one => one.kind)).toEqual(['host.lost', 'host.lost', 'host.back'])
   })
 
-  it('keeps its alert when it is lost again while the workflow reports its return', async () => {
+  it('keeps its alert when it is lost again while the workflow records its return', async () => {
     const { id } = await lost()
     await touchHosts(db, [id])
     const { missing } = world.workflows.host.phases
@@ -132,7 +135,7 @@ describe('a lost host', () => {
     await world.until(async () => (await findVolumeSnapshot(db, id))?.state === 'ready')
     await lose(host)
     await db.tx(tx => deleteVolumeSnapshot(tx, id))
-    // The first run enters the last phase, the second one runs a step in that phase.
+    // The first run of the workflow enters its last phase; the second run executes that phase once.
     for (let look = 0; look < 2; look++) await world.run('volumeSnapshot')
     expect(await dueInMinutes(id)).toBeGreaterThan(5)
     await touchHosts(db, [host.id])

@@ -11,7 +11,7 @@ import { findLost, type LostHost, lockHost } from '../hosts/index.ts'
 import { notifyOperators } from '../notifications/index.ts'
 import { pokeWaitingFor } from './return-store.ts'
 
-/** Polling interval. Heartbeats are written in batches, which poke no workflows. */
+/** Polling interval. Polling is needed because heartbeats are written in batches, which poke no workflows. */
 const pollMs = seconds(5)
 
 export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
@@ -43,7 +43,7 @@ export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
  * was changed. @param vms number of its VMs
  */
 export async function reportLoss(tx: Tx, host: { readonly id: string; readonly name: string }, vms: number) {
-  // The workflow still exists if the host was back only briefly.
+  // The workflow still exists if the host was back only briefly, so create it only if it is missing.
   if (await readWorkflow(tx, 'host', host.id)) await poke(tx, 'host', host.id)
   else await createWorkflow(tx, 'host', host.id, 'missing', { deadlineMs: 0 })
   await report(tx, host, {

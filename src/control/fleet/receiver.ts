@@ -37,9 +37,7 @@ const flushMs = 1000
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'clock' | 'log'> & { readonly live: LiveStats }
 
 export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscription> {
-  /**
-   * The last description of each host that was written, so that an unchanged heartbeat needs no statement of its own.
-   */
+  /** The last written description of each host. A heartbeat with the same description needs no statement of its own. */
   const known = new Map<string, string>()
   const heard = new Set<string>()
 
@@ -151,8 +149,8 @@ function ownHeartbeat({ subject, data }: Message): ReadHeartbeat {
 
 /**
  * Releases the resources of a stray VM (one that was given up with its lost host) as soon as the host reports it gone,
- * without waiting for the next full heartbeat. Queries the host again, because the report may be delayed and from a
- * time when the host did not have the VM yet.
+ * without waiting for the next full heartbeat. Queries the host again, because the report may be delayed, from a time
+ * before the host had the VM.
  */
 async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: string): Promise<void> {
   if (!isUuid(vmId) || !(await isStray(deps.db, hostId, vmId))) return
@@ -161,8 +159,8 @@ async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: 
 }
 
 /**
- * Compares all VMs of a host with those that it should have: makes up for lost messages, and removes VMs that no longer
- * belong to the host.
+ * Compares all VMs of a host with those that it should have: pokes the VMs about which a message was lost, and removes
+ * VMs that no longer belong to the host.
  * @param generations stored generations of VMs, from `ReadHeartbeat.generations`
  */
 export async function reconcileHost(
@@ -176,7 +174,7 @@ export async function reconcileHost(
   const owned = await observedOnHost(deps.db, hostId)
   const reported = new Map(vms.map(vm => [vm.vmId, vm.generation]))
   const behind = [...owned.values()].filter(vm => (reported.get(vm.id) ?? -1) < vm.generation).map(vm => vm.id)
-  // VMs that are missing, gone, or have an older generation: their workflows query the host now, even during a
+  // VMs that the host does not have, or has with an older generation: their workflows query the host now, even during a
   // back-off.
   if (behind.length > 0) await pokeMany(deps.db, 'vm', behind)
   for (const observed of vms) {

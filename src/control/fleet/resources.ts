@@ -1,4 +1,4 @@
-/** Schemas of the responses of host operations. */
+/** Schemas of the responses of the API operations on hosts. */
 import { type Static, Type } from 'typebox'
 import { mostLabels } from '../../lib/labels.ts'
 import { bool, dateTime, int64, list, oneOf, resource, stringMap, text, uuid } from '../http/types.ts'

@@ -1,7 +1,8 @@
 import { type Tx, statement } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
 
-// Selects only resources that have something to do on the host: those that are incomplete or to be deleted, and moves.
+// Selects only the resources for which the host still has something to do: incomplete ones, ones to be deleted, and
+// moves.
 const waiting = statement<{ kind: string; id: string }>(
   'fleet.waitingForHost',
   `SELECT 'volume' AS kind, id FROM volume
@@ -22,8 +23,8 @@ const waiting = statement<{ kind: string; id: string }>(
 )
 
 /**
- * Pokes the workflows that wait for a host which is back or was removed. Without the poke they would run again minutes
- * later.
+ * Pokes the workflows that wait for a host which is back or was removed. Without the poke, they would retry only after
+ * minutes.
  */
 export async function pokeWaitingFor(tx: Tx, hostId: string): Promise<void> {
   const kinds = Map.groupBy(await tx.rows(waiting, [hostId]), row => row.kind)

@@ -38,7 +38,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
         }
       : {}),
   })
-  /** Makes a handler that locks the host, applies the change and returns the host. */
+  /** Creates a handler that locks the host, applies the change and returns the host. */
   const verb =
     (name: 'cordon' | 'uncordon' | 'drain' | 'label', act: (tx: Tx, host: HostRow) => Promise<void>) =>
     async (call: HostCall) =>
@@ -46,8 +46,8 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
       const host = await held(tx, call)
       await act(tx, host)
       call.audit({ action: `host.${name}`, resourceType: 'host', resourceId: host.id, details: { name: host.name } })
-      // Omits the drain report, which takes many statements while heartbeats wait for the lock on this row. Clients get
-      // the report with GET.
+      // Omit the drain report: computing it takes many statements, and heartbeats would wait for the lock on the host's
+      // row. Clients get the report with GET.
       return hostView((await findHost(tx, hostTimeoutSeconds, host.id)) ?? host)
     }
   const held = async (tx: Tx, { params }: Pick<HostCall, 'params'>): Promise<HostRow> => {
@@ -121,7 +121,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
   })
 }
 
-/** Returns the labels that apps may see, each with the values that hosts have. */
+/** Returns the host labels that apps may see, each with the values that hosts have. */
 function publicLabelsOf(hosts: readonly Labeled[], visible: readonly string[]) {
   const pairs = hosts.flatMap(host => Object.entries(visibleLabels(host, visible)))
   return [...new Set(pairs.map(([name]) => name))].toSorted().map(name => ({

@@ -31,7 +31,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     one: async () => {
       if (state.postgres === 'hanging') await new Promise(() => {})
       if (state.postgres === 'down') throw new Error('connection refused')
-      // The probe ignores the result of the query.
+      // The health probe ignores the result of this query.
       return undefined as never
     },
     rows: refuse,
@@ -77,18 +77,21 @@ describe('the control plane', () => {
     ['full', true, 503, 'unavailable', 'ok'],
     ['up', false, 503, 'ok', 'unavailable'],
     ['hanging', false, 503, 'unavailable', 'unavailable'],
-  ] as const)('with PostgreSQL %s and the bus up: %s, responds %i', async (postgres, bus, status, first, second) => {
-    const { app } = service({ postgres, bus })
-    const started = performance.now()
-    const answer = await app.inject({ url: '/v1/health/ready' })
-    expect(performance.now() - started).toBeLessThan(promisedMs(2_000))
-    expect(answer.statusCode).toBe(status)
-    const body = answer.json()
-    expect(body).toMatchObject({ services: { postgres: first, bus: second }, version: expect.any(String) })
-    if (status === 200) return expect(body.status).toBe('ok')
-    expect(body).toMatchObject({ status: 503, code: 'unavailable', error: expect.stringContaining('Not ready') })
-    expect(answer.headers['retry-after']).toBe('2')
-  })
+  ] as const)(
+    'with PostgreSQL %s and the bus working: %s, its readiness check responds with %i',
+    async (postgres, bus, status, first, second) => {
+      const { app } = service({ postgres, bus })
+      const started = performance.now()
+      const answer = await app.inject({ url: '/v1/health/ready' })
+      expect(performance.now() - started).toBeLessThan(promisedMs(2_000))
+      expect(answer.statusCode).toBe(status)
+      const body = answer.json()
+      expect(body).toMatchObject({ services: { postgres: first, bus: second }, version: expect.any(String) })
+      if (status === 200) return expect(body.status).toBe('ok')
+      expect(body).toMatchObject({ status: 503, code: 'unavailable', error: expect.stringContaining('Not ready') })
+      expect(answer.headers['retry-after']).toBe('2')
+    },
+  )
 
   it('reports failures in the body of /v1/health, with status 200', async () => {
     const { app } = service({ postgres: 'down', bus: true })
@@ -108,7 +111,7 @@ describe('the control plane', () => {
     expect([asked, sessions]).toEqual([1, 1])
   })
 
-  it('is not ready while PostgreSQL responds but refuses new sessions', async () => {
+  it('is not ready while PostgreSQL responds on existing sessions but refuses new ones', async () => {
     await using database = await testDatabase()
     const role = `probe_${process.pid}`
     const name = /\/(test_\w+)\?/.exec(database.url)?.[1] ?? ''
@@ -116,7 +119,7 @@ describe('the control plane', () => {
     await admin('role', `CREATE ROLE ${role} LOGIN`)
     await using undo = new AsyncDisposableStack()
     undo.defer(async () => void (await admin('drop', `DROP ROLE ${role}`)))
-    // An ordinary role, because PostgreSQL reserves some sessions for superusers.
+    // Connect with an ordinary role, because PostgreSQL reserves some sessions for superusers.
     const url = database.url.replace('//mote@', `//${role}@`)
     const db = await connectDb({ url, log: testLog(), autocommitConnections: 1 })
     undo.defer(() => db.close())
@@ -131,7 +134,7 @@ describe('the control plane', () => {
     expect(await probe.check()).toEqual({ postgres: true, bus: true })
   })
 
-  it('streams a snapshot of its health, then changes', async () => {
+  it('streams a snapshot of its health first, and then each change', async () => {
     const state: { postgres: Behaviour; bus: boolean } = { postgres: 'up', bus: true }
     const { app } = service(state)
     const address = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -5,14 +5,17 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Checks } from './rules.ts'
 
 export interface Probe {
-  /** Returns which services work, within 2 s even if they hang. The result is reused for a second. */
+  /** Reports which services work. Takes at most 2 s, even if they hang. The result is reused for a second. */
   check(): Promise<Checks>
 }
 
 const ping = statement<{ one: number }>('health.ping', 'SELECT 1 AS one')
 const patienceMs = 1_500
 const freshMs = 1_000
-/** Time for which a successful session is trusted: creating one costs the server some milliseconds. */
+/**
+ * Time for which a successfully created session proves that the server accepts sessions. Creating one costs the server
+ * some milliseconds.
+ */
 const sessionFreshMs = 5_000
 
 type ProbeDeps = { readonly db: Db; readonly bus: Bus; readonly clock: Clock }
@@ -26,7 +29,7 @@ export function createProbe(deps: ProbeDeps): Probe {
    */
   const makeSession = async (nowMs: number) => {
     if (nowMs - sessionMadeMs < sessionFreshMs) return
-    // Only the session matters, not whether the lock is free.
+    // The call opens a new session. Whether the lock of that name is free does not matter.
     await deps.db.withLockedSession('health', async () => undefined)
     sessionMadeMs = nowMs
   }

@@ -49,7 +49,7 @@ async function watch(
       if (!stream.send({ event, id: String(id), data: { at: clock.now().toISOString(), ...health } })) return
       reported = state
     }
-    // An abort only ends the pause; the loop condition then ends the stream.
+    // An aborted signal only ends the pause; the loop condition then ends the stream.
     await delay(everyMs, undefined, { signal: stream.signal }).catch(() => {})
   }
 }

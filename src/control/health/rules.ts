@@ -10,7 +10,7 @@ const word = (ok: boolean) => (ok ? 'ok' : 'unavailable')
 
 export const isReady = (checks: Checks) => checks.postgres && checks.bus
 
-/** Returns the state in the form of the API. */
+/** Converts the state of the services to the form of the API. */
 export function healthOf(checks: Checks): Health {
   return {
     status: word(isReady(checks)),

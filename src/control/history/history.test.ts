@@ -95,12 +95,12 @@ describe('the history of an app', () => {
     })
   })
 
-  it('has the same totals before and after rows are summed, in every range', async () => {
+  it('has the same totals before and after old rows are summed into coarser ones, in every range', async () => {
     const ranges = ['6h', '24h', '7d', '30d']
     const totalsOf = async () => Promise.all(ranges.map(async range => (await history(range)).totals))
     const fine = await counted(30)
     const before = await totalsOf()
-    // By this time all rows have been summed, and the finest ones are deleted.
+    // At this time, all rows have been summed into coarser ones, and the finest rows are deleted.
     const later = new Date(Date.now() + hours(2.5))
     await upkeep(later)
     expect(await counted(300)).toMatchObject({ requests: fine?.requests, latency: fine?.latency })
@@ -119,7 +119,7 @@ describe('the history of an app', () => {
     await until(async () => (await rows()).length === 0, { what: 'the deletion' })
   })
 
-  it('is deleted step by step when its retention ends', async () => {
+  it('is deleted in several statements when its retention ends', async () => {
     await upkeep(new Date(Date.now() + hours(4)))
     expect(await counted(30)).toMatchObject({ rows: 0 })
     expect((await counted(300))?.rows).toBeGreaterThan(0)
@@ -131,8 +131,8 @@ describe('the history of an app', () => {
   })
 })
 
-describe('reports of a gateway', () => {
-  it('about unknown apps or in a wrong form are ignored, and implausible times are replaced with the current time', async () => {
+describe('a report of a gateway', () => {
+  it('is ignored if it is malformed, as are unknown apps in it, and an implausible time is replaced with the current time', async () => {
     await report({ apps: [{ ...counts(7, 0, {}), appId: newId() }] })
     await report({ apps: [{ ...counts(7, 0, {}), statuses: [1] }] })
     await report({ apps: [{ ...counts(7, 0, {}), bytesIn: -1 }] })
@@ -157,21 +157,21 @@ describe('usage samples', () => {
   const live = (...all: readonly VmStats[]) => ({ get: (id: string) => all.find(one => one.vmId === id) })
   const vms = ['a', 'b'].map(id => ({ id, appId: 'x', memoryMib: 1 }))
 
-  it('add up the VMs of an app, and count the network traffic since the last sample', () => {
+  it('add up the VMs of an app, and count the network traffic since the previous sample', () => {
     const first = samplesOf(vms, live(stats('a', 100), stats('b', 7)), undefined)
     expect(first.samples).toMatchObject([
       { cpu_sum: 20, ram_sum: 10, memory_sum: 2 ** 21, replicas_sum: 2, rx_bytes: 0 },
     ])
-    // VM a continues; the counter of VM b is lower because b was replaced or moved.
+    // VM a continues. The traffic counter of VM b is lower than before, because b was replaced or moved.
     const second = samplesOf(vms, live(stats('a', 150), stats('b', 5)), first.counters)
     expect(second.samples).toMatchObject([{ rx_bytes: 55, samples: 1 }])
-    // VM a has no metrics for a while; its counter is remembered.
+    // VM a has no metrics for a while. Its last traffic counter is kept.
     const third = samplesOf(vms, live(stats('b', 6)), second.counters)
     expect(third.samples).toMatchObject([{ rx_bytes: 1, replicas_sum: 1 }])
     expect(samplesOf(vms, live(stats('a', 160), stats('b', 6)), third.counters).samples[0]?.rx_bytes).toBe(10)
   })
 
-  it('are stored in the same rows as the requests of that time', async () => {
+  it('are stored in the same rows as the requests of the same period', async () => {
     const { samples } = samplesOf([{ id: 'a', appId, memoryMib: 1 }], live(stats('a', 1)), new Map())
     const at = new Date(Math.floor((Date.now() - minutes(3)) / 30_000) * 30_000)
     for (let n = 0; n < 2; n++) await store.addUsage(system.database.db, at, samples)

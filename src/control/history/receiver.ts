@@ -8,7 +8,10 @@ import { addCanaryCounts, addVmCounts } from '../deployments/index.ts'
 import { floorTo, steps } from './rules.ts'
 import * as store from './store.ts'
 
-/** Maximum delay of a report. A report that is older counts as new. Rows are summed only after this time (sweep.ts). */
+/**
+ * Maximum age of a report. The requests of an older report are counted at the current time. Rows are summed into
+ * coarser ones only after this time (sweep.ts).
+ */
 export const latestMs = minutes(9)
 
 export const startCountsReceiver = ({ bus, db, clock, log }: Pick<Deps, 'bus' | 'db' | 'clock' | 'log'>) =>
@@ -16,12 +19,12 @@ export const startCountsReceiver = ({ bus, db, clock, log }: Pick<Deps, 'bus' | 
     countsSubject,
     async data => {
       if (!Value.Check(CountsReport, data)) {
-        // Confirms the report, because the gateway would otherwise send it forever.
+        // Confirm a malformed report, because the gateway would otherwise send it forever.
         log.warn('a gateway reported requests in a form that this program does not know; they are not counted')
         return {}
       }
       const nowMs = clock.now().getTime()
-      // False if the gateway's clock is wrong.
+      // False for a delayed report, or if the gateway's clock is wrong.
       const isPlausible = data.atMs <= nowMs && data.atMs > nowMs - latestMs
       const at = new Date(floorTo(isPlausible ? data.atMs : nowMs, seconds(steps[0])))
       await db.tx(async tx => {

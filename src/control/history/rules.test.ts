@@ -8,11 +8,11 @@ const row = (atMs: number, change: Partial<Row>): Row => ({ ...nothing(), atMs, 
 const at = (text: string) => Date.parse(`2026-03-14T${text}Z`)
 
 describe('percentiles', () => {
-  it('are interpolated inside a bucket, and null without requests', () => {
+  it('are interpolated inside a bucket, and are null without requests', () => {
     expect(percentile(null, 0.5)).toBeNull()
     expect(percentile(histogram({}), 0.5)).toBeNull()
     expect(percentile(histogram({ 0: 10 }), 0.5)).toBe(0.5)
-    // 90 requests took 10 to 15 ms, 10 took 200 to 300 ms.
+    // In this histogram, 90 requests took 10 to 15 ms, and 10 requests took 200 to 300 ms.
     const mixed = histogram({ 6: 90, 14: 10 })
     expect([percentile(mixed, 0.5), percentile(mixed, 0.9), percentile(mixed, 0.95)]).toEqual([12.8, 15, 250])
   })
@@ -22,7 +22,7 @@ describe('percentiles', () => {
 })
 
 describe('the time window of each range', () => {
-  it("ends with the last complete period and has at most 200 points, each a multiple of the rows' step", () => {
+  it("ends with the last complete period and has at most 200 points, whose distance is a multiple of the rows' period", () => {
     for (const range of ranges) {
       const { fromMs, toMs, stepMs } = windowOf(range, at('10:07:50'))
       expect(toMs).toBe(at('10:07:30'))
@@ -33,7 +33,7 @@ describe('the time window of each range', () => {
     }
     expect(steps.every((step, index) => step % (steps[index - 1] ?? step) === 0)).toBe(true)
   })
-  it('is read from the coarsest rows that exist, without gaps or overlaps', () => {
+  it('is read from the coarsest rows that exist for each part, without gaps or overlaps', () => {
     const rolled = new Map([
       [300, at('10:05:00')],
       [3600, at('10:00:00')],
@@ -49,7 +49,7 @@ describe('the time window of each range', () => {
   })
 })
 
-it('rows are summed into the points to which their times belong', () => {
+it('rows are summed into the points of the chart to which their times belong', () => {
   const window = windowOf('1h', at('10:07:50'))
   const { bins, total } = binsOf(window, [
     row(at('10:06:00'), { status_2xx: 3, latency: histogram({ 1: 3 }), cpu_peak: 5 }),

@@ -1,4 +1,4 @@
-/** Decides which stored rows are read for a range, and sums them to the points of a chart. Pure. */
+/** Decides which stored rows are read for a time range, and sums them to the points of a chart. Pure. */
 import { latencyBoundsMs } from '../../contract/request-counts.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 
@@ -10,8 +10,8 @@ export const steps = [30, 300, 3600] as const
 export type Step = (typeof steps)[number]
 
 /**
- * Shape of each range. `rows`: period of the coarsest rows that are read. `stepMs`: distance between two points, a
- * multiple of `rows`.
+ * Rows and points of each time range. `rows`: period of the coarsest rows that are read. `stepMs`: distance between two
+ * points, a multiple of `rows`.
  */
 export const shapes: Readonly<
   Record<Range, { readonly rows: Step; readonly lengthMs: number; readonly stepMs: number }>
@@ -23,7 +23,7 @@ export const shapes: Readonly<
   '30d': { rows: 3600, lengthMs: hours(24 * 30), stepMs: hours(4) },
 }
 
-/** Time after the end of a period by which its reports and samples have arrived. */
+/** Delay after the end of a period by which all reports and samples of that period have arrived. */
 const arrivalMs = seconds(12)
 
 export const floorTo = (atMs: number, stepMs: number) => Math.floor(atMs / stepMs) * stepMs
@@ -48,8 +48,8 @@ export interface Part {
 }
 
 /**
- * Splits a window into parts that are read from rows of one period each: from the coarsest ones that exist for that
- * time. Times that have not been summed yet are read from finer rows.
+ * Splits a window into parts, each of which is read from the coarsest rows that exist for it. Recent times, which have
+ * not been summed yet, are read from finer rows.
  */
 export function partsOf(range: Range, { fromMs, toMs }: Window, rolledUntilMs: ReadonlyMap<number, number>): Part[] {
   const parts: Part[] = []
@@ -112,12 +112,12 @@ function add(sum: Amounts, row: Amounts): void {
 
 export interface Bin {
   readonly atMs: number
-  /** Length of the point's period. The last one may be shorter than the others. */
+  /** Length of the period that the point covers. The last one may be shorter than the others. */
   readonly seconds: number
   readonly amounts: Amounts
 }
 
-/** Returns every point of the window, also without rows, and the sum of all points. */
+/** Returns every point of the window, including those without rows, and the sum of all points. */
 export function binsOf(
   { fromMs, toMs, stepMs }: Window,
   rows: readonly Row[],

@@ -13,7 +13,8 @@ const acceptReport = statement<{ id: string }>(
   `INSERT INTO counts_reporter AS r (id, seq) VALUES ($1, $2)
    ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, seen_at = now() WHERE r.seq < excluded.seq RETURNING id`,
 )
-// Locks the apps first and in id order (docs/engine.md), because deleting an app locks the app before its history.
+// Locks the apps first and in id order (docs/engine.md), because deleting an app locks the app's row before its
+// history.
 const heldApps = `held AS (SELECT a.id FROM app a WHERE a.id IN (SELECT app_id FROM given) ORDER BY a.id FOR KEY SHARE)`
 const addCounts = statement(
   'history.addCounts',
@@ -56,7 +57,7 @@ const marksOf = statement<{ step: number; until: Date }>(
   `SELECT step_seconds AS step, rolled_until AS until FROM history_mark`,
 )
 
-// Returns JSON, whose numbers also hold bigint and double precision columns.
+// Returns each row as JSON, so that bigint and double precision columns arrive as numbers.
 const rowsOf = statement<{ row: Row }>(
   'history.rows',
   `SELECT json_build_object('atMs', extract(epoch FROM h.at) * 1000, ${[...rolled, ...samplePeaks, 'latency']
@@ -86,7 +87,7 @@ const forgetRows = statement(
 )
 const forgetReporters = statement('history.forgetReporters', `DELETE FROM counts_reporter WHERE seen_at < $1`)
 
-/** Records that a report arrives. Returns false if it was already stored. */
+/** Records the sequence number of a report. Returns false if the report was already stored. */
 export const accept = async (tx: Tx, { reporterId, seq }: Pick<CountsReport, 'reporterId' | 'seq'>) =>
   (await tx.maybe(acceptReport, [reporterId, seq])) !== undefined
 export const addRequests = (tx: Tx, at: Date, apps: CountsReport['apps']) =>
@@ -112,10 +113,12 @@ export type Sample = { readonly app_id: string } & Record<
 export const addUsage = (sql: Sql, at: Date, samples: readonly Sample[]) =>
   sql.run(addSamples, [at, JSON.stringify(samples)])
 export const vms = (db: Db) => db.rows(runningVms)
-/** Returns the time up to which rows of this period exist, and locks that mark until the transaction ends. */
+/**
+ * Returns the time up to which rows of this period exist, and locks the row that stores it until the transaction ends.
+ */
 export const mark = async (tx: Tx, step: Step) => (await tx.one(lockMark, [step])).until
 export const setMark = (tx: Tx, step: Step, until: Date) => tx.run(moveMark, [step, until])
-/** Writes the rows of this period in a time span as sums of the finer rows. Existing ones are replaced. */
+/** Writes the rows of this period in a time span as sums of the finer rows. Existing rows are replaced. */
 export const roll = (tx: Tx, step: Step, finer: Step, from: Date, until: Date) =>
   tx.run(rollUp, [step, finer, from, until])
 export const marks = async (sql: Sql) =>

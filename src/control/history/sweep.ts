@@ -9,7 +9,7 @@ import * as store from './store.ts'
 
 const batch = 1000
 
-/** Network counters of each VM at the last sample. */
+/** Network counters of each VM at the last sample of its app's usage. */
 type Counters = ReadonlyMap<string, { readonly rx: number; readonly tx: number }>
 
 /**
@@ -34,8 +34,8 @@ export function usageSampling({ db, live }: Pick<Deps, 'db'> & { readonly live: 
 }
 
 /**
- * Sums the metrics of VMs per app. @param known counters at the last sample; undefined if there was none recently, in
- * which case no traffic is counted
+ * Sums the metrics of VMs per app.
+ * @param known counters at the last sample; undefined without a recent sample, in which case no traffic is counted
  */
 export function samplesOf(
   vms: readonly store.RunningVm[],
@@ -74,13 +74,13 @@ export function samplesOf(
   return { samples, counters }
 }
 
-/** Age after which rows are summed. Delayed reports have been stored by then. */
+/** Age after which rows are summed into coarser ones. Delayed reports have been stored by then. */
 const rollDelayMs = latestMs + minutes(1)
-/** Length of the time span that one transaction sums. */
+/** Length of the time span whose rows one transaction sums. */
 const rollMs = hours(1)
 /**
- * Retention of the finer rows: the ranges that are read from them, plus enough time to sum them after the control plane
- * was stopped.
+ * Retention of the finer rows: the time ranges that are read from them, plus enough time to sum them after the control
+ * plane was stopped.
  */
 const keptMs = { 30: hours(3), 300: hours(72) } as const
 

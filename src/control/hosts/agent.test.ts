@@ -3,7 +3,7 @@ import { createMemoryBus } from '../../bus/memory.ts'
 import { decodeInput, encodeOutput, type SessionRequest, subjects } from '../../contract/agent.ts'
 import { agentClient } from './agent.ts'
 
-test('session requests reach the agent, and responses that do not match the contract are refused', async () => {
+test('session requests reach the agent, and responses that do not match the schema are refused', async () => {
   const bus = createMemoryBus()
   const received: unknown[] = []
   let answer: unknown

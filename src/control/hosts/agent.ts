@@ -46,9 +46,9 @@ export interface AgentClient {
    * Searches the logs of VMs on the host. @throws BusError `no_responder` also for older agents, which have no search
    */
   searchLogs(search: LogSearch, signal?: AbortSignal): Promise<LogSearchAnswer>
-  /** Deletes the log lines of these apps' VMs that no longer exist. */
+  /** Deletes the logs of those VMs of the given apps that no longer exist. */
   forgetLogs(appIds: readonly string[], signal?: AbortSignal): Promise<void>
-  /** Returns bytes in the format of log-page.ts; older agents return lines. */
+  /** Returns a page of the log as bytes in the format of log-page.ts; older agents return lines. */
   logPage(request: Required<VmLogsRequest>): Promise<VmLogsAnswer | Uint8Array>
   putSnapshot(put: SnapshotPut, signal?: AbortSignal): Promise<SnapshotObserved>
   putVolume(put: VolumePut, signal?: AbortSignal): Promise<VolumeObserved>
@@ -60,7 +60,7 @@ export interface AgentClient {
    * takes up to `waitMs`, an `input` up to 20 s.
    */
   session(vmId: string, request: SessionRequest, signal?: AbortSignal): Promise<SessionAnswer>
-  /** Reads the output of a session. `isBytes`: the agent also accepts input as bytes. */
+  /** Reads the output of a session. `isBytes` is true if the agent also accepts input as bytes. */
   sessionOutput(vmId: string, request: SessionRead, signal?: AbortSignal): Promise<SessionOutput & { isBytes: boolean }>
   /** Writes input to a session as bytes. Older agents respond with an error. */
   sessionInput(input: Omit<SessionInput, 'data'>, data: readonly Uint8Array[], signal?: AbortSignal): Promise<number>
@@ -78,7 +78,10 @@ const Nothing = Type.Object({})
 const VmList = Type.Object({ vms: Type.Array(VmObserved) })
 
 const validators = new Map<TSchema, Validator>()
-/** Returns the validator of a schema, compiled on first use: compiling all of them at startup would delay it. */
+/**
+ * Returns the validator of a schema, which is compiled on first use: compiling all validators at startup would delay
+ * the startup.
+ */
 function validator(schema: TSchema): Validator {
   const made = validators.get(schema) ?? Compile(schema)
   validators.set(schema, made)

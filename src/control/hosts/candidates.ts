@@ -1,7 +1,7 @@
 /**
  * A short-lived cache of hosts for placements, reduced by what was placed since the read. Reading a hundred hosts for
- * every VM took nine tenths of the time of a placement; without subtracting, all VMs within the cache's lifetime would
- * go to the same host. The cache may be wrong in both directions: the reservation decides.
+ * every VM took nine tenths of the time of a placement. Without subtracting what was placed, all VMs within the cache's
+ * lifetime would go to the same host. The cache may show too much or too little free capacity: the reservation decides.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { HostView } from '../scheduler/place.ts'
@@ -18,17 +18,17 @@ export interface Candidates {
   /**
    * Returns the hosts with their free resources.
    * @param fresh true to read them again, if outdated numbers could lead to a wrong decision
-   * @returns a list that changes with each `take`
+   * @returns a list that `take` modifies
    */
   list(fresh?: boolean): Promise<readonly HostView[]>
   /** Subtracts resources from a host, because they are about to be reserved. */
   take(hostId: string, room: Room): void
-  /** Drops the cache after a reservation has shown that it is wrong. */
+  /** Drops the cached hosts after a failed reservation has shown that they are outdated. */
   forget(): void
 }
 
 /**
- * Creates the cache. Made for few concurrent callers: if two of them read at the same time, one may not see what the
+ * Creates the cache. Meant for few concurrent callers: if two callers read at the same time, one may not see what the
  * other took.
  */
 export function createCandidates(

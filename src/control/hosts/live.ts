@@ -12,7 +12,7 @@ export interface LiveStats {
   get(vmId: string): VmStats | undefined
   /** Returns the private network state of all hosts that have reported in the last 3.5 seconds. */
   networks(): ReadonlyMap<string, NetworkObserved>
-  /** Calls back for every heartbeat that has metrics, until stopped. */
+  /** Calls `onHeartbeat` for every heartbeat that has metrics, until `stop` is called. */
   subscribe(onHeartbeat: (heartbeat: HostHeartbeat) => void): { stop(): void }
   record(heartbeat: HostHeartbeat, nowMs: number): void
   /** Numbers of open requests, as reported by gateways. */
@@ -24,7 +24,7 @@ export interface LiveStats {
 }
 
 const staleMs = 10_000
-/** Silence after which a host counts as partitioned. Hosts send a heartbeat each second. */
+/** Silence after which a host counts as partitioned from the network. Hosts send a heartbeat each second. */
 const quietMs = 3_500
 
 export function createLiveStats(clock: { now(): Date }): LiveStats {

@@ -19,7 +19,7 @@ export interface HostRow {
   readonly usedMemoryMib: number
   readonly usedDiskMib: number
   readonly cordoned: boolean
-  /** True while the host's VMs are being moved or replaced, one by one. */
+  /** True while the host is drained: its VMs are moved or replaced, one by one. */
   readonly draining: boolean
   /**
    * Time at which the host had been silent for too long. A suspected host gets no new VMs, and is marked lost if it
@@ -34,7 +34,10 @@ export interface HostRow {
   /** All labels of the host. A label that operators have set overrides the agent's label of the same name. */
   readonly labels: Labels
   readonly agentLabels: Labels
-  /** Number of VMs that belong to the host. `strays`: number of abandoned VMs that may still run there. */
+  /**
+   * Number of VMs that belong to the host. `strays`: number of VMs that were abandoned when the host was lost and may
+   * still run there.
+   */
   readonly vms: number
   readonly strays: number
 }
@@ -50,8 +53,8 @@ const listHosts = statement<HostRow>(
   'hosts.list',
   `SELECT ${columns} FROM host WHERE removed_at IS NULL ORDER BY name, id`,
 )
-// Selects only the columns that a placement needs, because counting the VMs of a hundred hosts takes as long as the
-// rest of a batch.
+// Selects only the columns that a placement needs: also counting the VMs of a hundred hosts takes as long as all the
+// rest of a batch of placements.
 const listRooms = statement<HostView>(
   'hosts.rooms',
   `SELECT id, name, arch, hypervisors, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib", used_vcpus AS "usedVcpus",
@@ -108,7 +111,7 @@ const suspectHost = statement(
   `UPDATE host SET suspected_at = now() WHERE id = $1 AND suspected_at IS NULL
      AND last_seen_at < now() - make_interval(secs => $2)`,
 )
-// Only marks a host that is still suspected; a heartbeat in the meantime has ended the suspicion.
+// Marks only a host that is still suspected as lost; a heartbeat in the meantime has ended the suspicion.
 const loseHost = statement(
   'hosts.lose',
   `UPDATE host SET lost_at = now() WHERE id = $1 AND lost_at IS NULL AND removed_at IS NULL
@@ -123,7 +126,7 @@ const setCordon = statement('hosts.cordon', `UPDATE host SET cordoned = $2, drai
 export interface LostHost {
   readonly id: string
   readonly name: string
-  /** True if the host is marked lost and was not removed. */
+  /** Whether the host is marked as lost and was not removed. */
   readonly lost: boolean
   readonly removed: boolean
 }
@@ -134,7 +137,7 @@ const lostHost = statement<LostHost>(
 )
 const insertStray = statement(
   'hosts.insertStray',
-  // If the VM is already a stray of this host, its resources are reserved twice on the host: releases one of the
+  // If the VM is already a stray of this host, its resources are reserved twice there, so this releases one of the two
   // reservations.
   `WITH made AS (
      INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING vm_id)
@@ -162,7 +165,7 @@ const strayOnHost = statement<{ is: boolean }>(
   'hosts.isStray',
   `SELECT EXISTS (SELECT FROM stray WHERE host_id = $1 AND vm_id = $2) AS is`,
 )
-// Releases the resources only if this statement deletes the row, so that they are released exactly once.
+// Releases the resources of a stray only if this statement deletes its row, so that they are released exactly once.
 const settleStray = statement(
   'hosts.settleStray',
   `WITH gone AS (DELETE FROM stray WHERE host_id = $1 AND vm_id = $2 RETURNING vcpus, memory_mib, disk_mib)
@@ -197,7 +200,8 @@ export const rooms = (sql: Sql, timeoutSeconds: number) => sql.rows(listRooms, [
 export const find = (sql: Sql, timeoutSeconds: number, host: string) => sql.maybe(findHost, [timeoutSeconds, host])
 export const lock = (tx: Tx, id: string) => tx.run(lockHost, [id])
 /**
- * Returns the hosts that are silent for longer than the timeout. `overdue`: suspected for longer than another timeout.
+ * Returns the hosts that are silent for longer than the timeout. `overdue` is true for hosts that have also been
+ * suspected for longer than the timeout.
  */
 export const silent = (db: Db, timeoutSeconds: number) => db.rows(silentHosts, [timeoutSeconds])
 export const suspect = (db: Db, id: string, timeoutSeconds: number) => db.run(suspectHost, [id, timeoutSeconds])
@@ -215,13 +219,13 @@ export const label = (tx: Tx, id: string, labels: Labels) => tx.run(setLabels, [
  */
 export const abandon = (tx: Tx, hostId: string, vm: Room & { readonly id: string }) =>
   tx.run(insertStray, [vm.id, hostId, vm.vcpus, vm.memoryMib, vm.diskMib])
-/** Releases the resources of strays that the host no longer has. Returns their number. */
+/** Deletes the strays that the host no longer has, and releases their resources. Returns their number. */
 export const settle = async (sql: Sql, hostId: string, present: readonly string[]) =>
   (await sql.one(settleStrays, [hostId, present])).gone
 
 /** Returns whether the VM is a stray that may still run on the host. */
 export const isStray = async (sql: Sql, hostId: string, vmId: string) => (await sql.one(strayOnHost, [hostId, vmId])).is
-/** Releases the resources of a stray that the host reports gone. Returns false when the VM is not a stray. */
+/** Releases the resources of a stray that the host reports as gone. Returns false when the VM is not a stray. */
 export const settleOne = async (sql: Sql, hostId: string, vmId: string) =>
   (await sql.run(settleStray, [hostId, vmId])) === 1
 
@@ -244,7 +248,9 @@ export const upsert = (db: Db, heartbeat: HostHeartbeat, cpuOvercommit: number) 
 
 export const touch = (db: Db, hostIds: readonly string[]) => db.run(touchHosts, [hostIds])
 
-/** Reserves resources. Returns false when the host no longer has them: the check and the change are one statement. */
+/**
+ * Reserves resources on a host. Returns false when they are no longer free: the check and the change are one statement.
+ */
 export const reserve = async (tx: Tx, hostId: string, room: Room): Promise<boolean> =>
   (await tx.run(reserveRoom, [hostId, room.vcpus, room.memoryMib, room.diskMib])) === 1
 

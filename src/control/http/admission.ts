@@ -26,14 +26,14 @@ import { roleAllows, scopesAllow } from './scopes.ts'
 import { createShares, noPlace, type Place, type Shares } from './shares.ts'
 import { throttledId } from './throttled-credentials.ts'
 
-/** The operation of a request, and the function that starts its read before authentication is confirmed. */
+/** The operation of a request, and the function that starts the operation's read before authentication is confirmed. */
 interface Admitted {
   readonly operation: Operation
   readonly beginRead?: BeginRead | undefined
 }
 
 export interface Admission {
-  /** Fills `state.caller`, `state.project` and `state.attempt`, or throws the error for the client. */
+  /** Fills `state.caller`, `state.project` and `state.attempt`. @throws ApiError for a request that is refused */
   admit(request: FastifyRequest, reply: FastifyReply, route: Admitted | undefined): Promise<void>
   /** Counts a sign-in. Called by `login` operations once the body is parsed. */
   countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
@@ -44,7 +44,7 @@ export interface Admission {
   place(request: FastifyRequest, reply: FastifyReply): Promise<Place>
   /** Counts a large response as one more request for each full 64 KiB, which delays the tenant's next requests. */
   countAnswer(request: FastifyRequest, bytes: number): void
-  /** False once the credential or the membership behind an open stream has been revoked. */
+  /** Returns false once the credential or the project membership of an open stream has been revoked. */
   stillAllowed(request: FastifyRequest, operation: Operation): Promise<boolean>
 }
 
@@ -94,7 +94,7 @@ export function createAdmission(options: {
         const { project } = await identify(security, request, operation)
         return operation.project === 'none' || project !== undefined
       } catch (error) {
-        // Do not close an authorized stream because of an outage.
+        // Do not close an authorized stream because PostgreSQL is unavailable.
         return !(error instanceof ApiError && error.status < 500)
       }
     },
@@ -173,7 +173,8 @@ async function authenticate(
     return await identify(checks.security, request, route.operation, presumed => {
       if (!route.beginRead || !wouldAdmit(checks, presumed, route.operation)) return
       const place = checks.shares.tryTake(tenantOf(presumed))
-      // Without a free place the read is not speculative: it begins once the request has a place.
+      // If all places of the tenant (shares.ts) are taken, there is no speculative read. The read then begins once the
+      // request gets a place.
       if (!place) return
       checks.attempts++
       state.attempt = route.beginRead(request, reply, presumed)
@@ -187,11 +188,11 @@ async function authenticate(
   }
 }
 
-/** Whether the presumed caller would be admitted. Nothing is counted yet. */
+/** Returns whether permissions and rate limit would admit the presumed caller. Does not count the request yet. */
 function wouldAdmit({ attempts, limits }: Checks, who: CallerInProject, operation: Operation): boolean {
   if (!hasScope(who.caller, operation) || !isAdminEnough(who.caller, operation)) return false
   if (operation.project !== 'none' && !(who.project && hasRole(who.project, operation))) return false
-  // Pending attempts of the same tenant will be counted before this one.
+  // Subtract the pending speculative reads: their requests will be counted before this one.
   return operation.throttle === 'unlimited' || limits.rateLimiter.left(limits.policy.tenant, tenantOf(who)) > attempts
 }
 
@@ -216,17 +217,20 @@ function requireRole(project: ProjectAccess, operation: Operation): void {
     throw forbidden(`Your role in this project (${project.memberRole}) does not allow that.`)
 }
 
-/** Key of the rate limit that the request counts against. */
+/** Returns the key of the rate limit that the request counts against. */
 const tenantOf = ({ caller, project }: CallerInProject) => (project ? `project:${project.id}` : `user:${caller.userId}`)
 
-/** Undefined if no project is selected; null if the selector is invalid or given twice. */
+/** Returns the selector of the project: undefined if the request has none; null if it is invalid or given twice. */
 function selectorOf(request: FastifyRequest, operation: Operation): string | undefined | null {
   const selector = operation.project === 'path' ? memberOf(request.params, 'tenant_slug') : namedProject(request)
   if (selector === undefined) return undefined
   return typeof selector === 'string' && selector.length <= 200 && isStorable(selector) ? selector : null
 }
 
-/** Second part of the key under which a credential is throttled: it is refused only in the same project. */
+/**
+ * Returns the part of a throttled credential's key that names the project: the credential is refused only for the same
+ * project.
+ */
 const throttleScopeOf = (request: FastifyRequest, operation: Operation) =>
   operation.project === 'none' ? 'own' : `project ${selectorOf(request, operation) ?? ''}`
 

@@ -23,7 +23,7 @@ const origin = { ip: '', userAgent: '', requestId: '' }
 const whoIs = (credential: string, project?: string) => security.authenticateInProject(credential, project, origin)
 const owner = await whoIs('ann:admin')
 
-/** A server that presumes `presumed` as the caller and confirms the caller when the test resolves `check`. */
+/** Creates a server that presumes `presumed` to be the caller. The test confirms the caller by resolving `check`. */
 function presuming(read: (call: ThingCall) => Promise<unknown>, presumed = owner, options: FixtureOptions = {}) {
   const check = Promise.withResolvers<CallerInProject>()
   const handler = vi.fn(read)
@@ -99,7 +99,7 @@ describe('a speculative read for the last known owner of the credential', () => 
     ['finds something', found],
     ['fails', fails],
     ['never ends', never],
-  ])('is refused if authentication fails, although the read %s', async (_what, read) => {
+  ])('is discarded and the request refused if authentication fails, although the read %s', async (_what, read) => {
     const { app, check, handler, ask } = presuming(read)
     const answer = ask()
     await vi.waitFor(() => expect(handler).toHaveBeenCalledOnce())
@@ -128,7 +128,7 @@ describe('a speculative read for the last known owner of the credential', () => 
     }
   })
 
-  it('answers HEAD and If-None-Match like any other read', async () => {
+  it('answers HEAD and If-None-Match like a read that is not speculative', async () => {
     const { app, check, handler, ask } = presuming(found)
     check.resolve(owner)
     const { headers } = await ask()

@@ -11,8 +11,8 @@ import { buildCall, type Route, signalOf } from './route.ts'
 export type BeginRead = (request: FastifyRequest, reply: FastifyReply, who: CallerInProject) => Attempt
 
 /**
- * The function that starts an operation's speculative read. Undefined for operations that must not run speculatively:
- * those that write, stream, or call other services.
+ * Returns the function that starts an operation's speculative read; undefined for operations that must not run
+ * speculatively, because they write, stream, or call other services.
  */
 export function beginReadOf(route: Route): BeginRead | undefined {
   const { handler, operation } = route
@@ -20,7 +20,8 @@ export function beginReadOf(route: Route): BeginRead | undefined {
     return undefined
   return (request, reply, who) => {
     const cookies: string[] = []
-    // Async, so that a validation error rejects the promise, like an error of the handler, instead of throwing here.
+    // An async function, so that a validation error rejects the promise, like an error of the handler, instead of being
+    // thrown here.
     const read = async (): Promise<unknown> => {
       const notes = { note: () => undefined, setCookie: (line: string) => void cookies.push(line) }
       return handler.read(buildCall(route, request, { who, signal: () => signalOf(reply), ...notes }))

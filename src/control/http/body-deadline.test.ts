@@ -4,7 +4,7 @@ import Fastify from 'fastify'
 import { expect, it } from 'vitest'
 import { limitBodyTime } from './body-deadline.ts'
 
-it('closes the connection of a body that does not arrive in time, but not of a request without a body', async () => {
+it('a connection is closed if a request body does not arrive in time, but not if the request has no body', async () => {
   const app = Fastify()
   app.addHook('onRequest', async request => limitBodyTime(request, 30))
   app.route({ method: ['GET', 'POST'], url: '/', handler: async () => 'answered' })

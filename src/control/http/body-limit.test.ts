@@ -17,7 +17,7 @@ const ofId = (id: string): Operation => {
   return found
 }
 
-describe('the limit of an operation', () => {
+describe('the maximum body size of an operation', () => {
   it('is 64 KiB except for the operations whose bodies can be larger', () => {
     const larger = operations.flatMap(([id, operation]) => {
       const limit = bodyLimitOf(operation)
@@ -44,7 +44,7 @@ describe('the limit of an operation', () => {
     })
   })
 
-  it('holds every body that the schema allows, up to 1 MiB', () => {
+  it('is large enough for every body that the schema allows, up to 1 MiB', () => {
     const derived = operations.filter(([, { body, maxBytes }]) => body !== undefined && maxBytes === undefined)
     expect(derived.length).toBeGreaterThan(40)
     for (const [id, operation] of derived) {
@@ -109,11 +109,12 @@ describe('a large body', () => {
     for (let n = 0; n < 3; n++) expect((await send(1024 * kib, 'bob')).statusCode).not.toBe(429)
     const refused = await send(100, 'bob')
     expect(refused.statusCode).toBe(429)
-    // The bodies count as 48 requests of a quota of 40, so the next request has to wait for 9 more: 13.5 s.
+    // The three bodies count as 48 requests of a quota of 40, so the next request waits until 9 requests are refilled:
+    // 13.5 s.
     expect(refused.headers['retry-after']).toBe('14')
   })
 
-  it('counts as the maximum size if its length is unknown, and as one request if it exceeds the maximum', () => {
+  it('counts as the maximum size if its length is unknown, and as one request if it is refused for exceeding the maximum', () => {
     const file = ofId('putAppFile')
     const count = (headers: Record<string, string>) => requestsFor(headers, file)
     expect(count({ 'transfer-encoding': 'chunked' })).toBe(16)
@@ -123,7 +124,7 @@ describe('a large body', () => {
     expect(requestsFor({ 'content-length': String(1024 * kib) }, ofId('putAppSource'))).toBe(1)
   })
 
-  it('is refused with the limit in the message', async () => {
+  it('is refused with the maximum size in the message', async () => {
     const { statusCode, body } = await send(2 * 1024 * kib, 'carl')
     expect(statusCode).toBe(413)
     expect(JSON.parse(body)).toMatchObject({ error: 'The body is too large: at most 1 MiB here.' })

@@ -9,7 +9,7 @@ import type { Operation } from './operation.ts'
 const KiB = 1 << 10
 const MiB = 1 << 20
 
-/** A body up to this size counts as one request, a larger one as one request for each such part. */
+/** A body counts as one request for each part of this size, or remainder of one. */
 export const bytesPerRequest = 64 * KiB
 const largestJson = MiB
 
@@ -29,15 +29,15 @@ export function bodyLimitOf({ body, maxBytes, upload }: Sized): number {
 }
 
 /**
- * The number of requests that a request counts as. An upload counts as one, because it is passed on as it arrives. A
- * body of unknown length counts as the largest that the operation accepts.
+ * Returns how many requests a request counts as, by the size of its body. An upload counts as one, because it is passed
+ * on as it arrives. A body of unknown length counts as the largest that the operation accepts.
  */
 export function requestsFor(headers: Readonly<Record<string, unknown>>, operation: Sized | undefined): number {
   const isMeasured = headers['transfer-encoding'] === undefined
   const sent = Number(headers['content-length'] ?? 0)
   if (!operation || operation.upload || (isMeasured && sent <= bytesPerRequest)) return 1
   const limit = bodyLimitOf(operation)
-  // A body above the limit is refused unread.
+  // A body above the limit is refused without reading it, so it counts as one request.
   if (isMeasured && sent > limit) return 1
   return Math.ceil((isMeasured ? sent : limit) / bytesPerRequest)
 }
@@ -65,7 +65,7 @@ interface Shape {
 
 const escaped = '\\u0000'.length
 const quotes = '""'.length
-/** Maximum length of a number, `true`, `false` or `null` as JSON. */
+/** Maximum length in bytes of a number, `true`, `false` or `null` as JSON. */
 const longestWord = 25
 const longestOfFormat: Readonly<Record<string, number>> = { uuid: 36, 'date-time': 40 }
 

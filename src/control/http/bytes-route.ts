@@ -1,4 +1,7 @@
-/** Runs `bytes` handlers. Until the head is written, a handler can still refuse with an ordinary error. */
+/**
+ * Runs `bytes` handlers. Until the response's head is written, a handler can still refuse with an ordinary error
+ * response.
+ */
 import { pipeline } from 'node:stream/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { create as contentDisposition } from 'content-disposition'
@@ -12,8 +15,8 @@ import { definedHeaders, endWithCredential, ownerOf, type StreamContext } from '
 type BytesHandler = Extract<Handler<never>, { readonly bytes: unknown }>
 
 /**
- * Interval at which the credential and the progress are checked. A client that reads nothing for three intervals is
- * disconnected.
+ * Interval at which a transfer's credential and progress are checked. A client that reads nothing for three intervals
+ * is disconnected.
  */
 const checkMs = 20_000
 const mostIdleChecks = 3
@@ -45,7 +48,8 @@ export async function runBytes(
     await pipeline(answer.body, reply.raw, { signal })
   } catch (error) {
     if (!reply.sent) throw error
-    // The head was already sent: a connection that ends before `Content-Length` tells the client that bytes are missing.
+    // The head was already sent, so close the connection: fewer bytes than `Content-Length` show the client that the
+    // transfer failed.
     reply.raw.destroy()
     if (!signal.aborted) logFailure(request.log, asApiError(error))
   } finally {

@@ -14,7 +14,7 @@ function client() {
   return { reply: reply as FastifyReply, headers, leave: () => void raw.emit('close') }
 }
 
-/** Whether the promise has settled after all pending callbacks have run. */
+/** Returns whether the promise has settled after all pending callbacks have run. */
 async function isOver(promise: Promise<void>): Promise<boolean> {
   let over = false
   void promise.then(() => (over = true))
@@ -22,8 +22,8 @@ async function isOver(promise: Promise<void>): Promise<boolean> {
   return over
 }
 
-describe('a refusal', () => {
-  it('is sent at once for the first refusals of a key, and delayed for further ones', async () => {
+describe('a 429 response', () => {
+  it('is sent at once for the first refusals of a rate limit key in a second, and delayed for further ones', async () => {
     const late = createDelayedRefusals(stoppedClock, { delayMs: never, atOnce: 2 })
     const clients = Array.from({ length: 3 }, client)
     const waits = clients.map(({ reply }) => late.wait('greedy', reply))
@@ -33,7 +33,7 @@ describe('a refusal', () => {
     await waits[2]
   })
 
-  it('is sent at once again after a second', async () => {
+  it('is sent at once again a second after the first one', async () => {
     let ms = 0
     const late = createDelayedRefusals({ monotonicMs: () => ms }, { delayMs: never, atOnce: 1 })
     await late.wait('a', client().reply)
@@ -41,7 +41,7 @@ describe('a refusal', () => {
     expect(await isOver(late.wait('a', client().reply))).toBe(true)
   })
 
-  it('closes the connection while too many requests are waiting', async () => {
+  it('is sent at once and closes the connection if too many requests are already waiting', async () => {
     const late = createDelayedRefusals(stoppedClock, { delayMs: never, atOnce: 0, mostWaiting: 1 })
     const [first, second, third] = [client(), client(), client()]
     const waiting = late.wait('a', first.reply)
@@ -55,7 +55,7 @@ describe('a refusal', () => {
     await again
   })
 
-  it('is delayed for a key that exceeds the maximum number of counted keys', async () => {
+  it('is delayed for a rate limit key beyond the maximum number of counted keys', async () => {
     const late = createDelayedRefusals(stoppedClock, { delayMs: never, mostKeys: 1 })
     await late.wait('a', client().reply)
     const second = client()
@@ -87,7 +87,7 @@ describe('the server delays refusals of a client that keeps exceeding the rate l
     )
     const refused = asked.filter(({ statusCode }) => statusCode === 429)
     expect(refused.length).toBeGreaterThan(20)
-    // Each second allows ten refusals at once, and a new second may have begun during the requests.
+    // Ten refusals in a second are sent at once. A new second may have begun during the requests.
     expect(refused.filter(({ ms }) => ms >= delayMs - 1).length).toBeGreaterThan(0)
     await app.close()
   })

@@ -1,7 +1,7 @@
 /**
  * Decides when a 429 is sent. A client that repeats its request as soon as it is refused would keep the event loop busy
- * with refusals and slow down other clients. So the first refusals of a key in a second are sent at once, and further
- * ones are delayed: each connection of such a client is then refused about once a second.
+ * with refusals and slow down other clients. So the first refusals of a rate limit key in a second are sent at once,
+ * and further ones are delayed: each connection of such a client is then refused about once a second.
  */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,19 +12,21 @@ export interface DelayedRefusals {
   /**
    * Resolves when the refusal may be sent, or the client has disconnected. If too many requests wait already, it
    * resolves at once and the connection is closed after the response.
-   * @param key of the exceeded rate limit
+   * @param key key of the exceeded rate limit
    */
   wait(key: string, reply: FastifyReply): Promise<void>
 }
 
 interface Limits {
-  /** Length of the delay; 0: no delay. */
+  /** Delay of a refusal in milliseconds; 0: no delay. */
   readonly delayMs: number
-  /** Refusals of a key in a second that are sent at once. A well-behaved client causes fewer. */
+  /** Number of refusals per rate limit key and second that are sent at once. A well-behaved client causes fewer. */
   readonly atOnce?: number
-  /** Requests that may wait at once; each holds a socket and about 20 kB. */
+  /** Number of refused requests that may wait at the same time; each holds a socket and about 20 kB. */
   readonly mostWaiting?: number
-  /** Keys counted per second, about 100 bytes each. Refusals of other keys are delayed. */
+  /**
+   * Number of rate limit keys that are counted per second, at about 100 bytes each. Refusals of other keys are delayed.
+   */
   readonly mostKeys?: number
 }
 
@@ -57,7 +59,8 @@ export function createDelayedRefusals(
       try {
         await Promise.race([
           delay(delayMs, undefined, over),
-          // Ends the wait: otherwise a client that disconnects and reconnects would use up `mostWaiting`.
+          // End the wait when the client disconnects: otherwise a client that reconnects repeatedly would use up
+          // `mostWaiting`.
           reply.raw.destroyed || once(reply.raw, 'close', over).catch(() => undefined),
         ])
       } finally {

@@ -1,6 +1,6 @@
 /**
- * Every error code that a client can receive, and the class that carries it. Handlers throw these; the mapper in
- * `failure.ts` turns anything else into a 500 with a neutral text and logs its cause chain.
+ * Every error code that a client can receive, and the class that carries it. Handlers throw these; `failure.ts` maps
+ * anything else to a 500 with a neutral text and logs its cause chain.
  */
 export const errorStatus = {
   invalid_request: 400,

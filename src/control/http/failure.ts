@@ -10,7 +10,7 @@ export interface Failure {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** Our code and text for the errors that Fastify throws itself. */
+/** Our error code and text for each error that Fastify throws itself. */
 const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'Send the body as application/json.'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The length of the body differs from Content-Length.'],
@@ -20,11 +20,15 @@ const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 }
 
 /**
- * Handled apart from the other errors of Fastify, because the message contains the operation's limit (body-limit.ts).
+ * Returns whether a body exceeded its limit. Not in `fastifyErrors`, because the message contains the operation's limit
+ * (body-limit.ts).
  */
 export const isBodyTooLarge = (thrown: unknown) => codeOf(thrown) === 'FST_ERR_CTP_BODY_TOO_LARGE'
 
-/** Any other error of Fastify with a 4xx status. It is not logged, so that clients cannot fill the error log. */
+/**
+ * Returns whether this is any other error of Fastify with a 4xx status. Such errors are not logged, so that clients
+ * cannot fill the error log.
+ */
 const isClientFault = (thrown: unknown) =>
   codeOf(thrown)?.startsWith('FST_') === true &&
   thrown instanceof Error &&
@@ -33,10 +37,13 @@ const isClientFault = (thrown: unknown) =>
   thrown.statusCode >= 400 &&
   thrown.statusCode < 500
 
-/** A temporary failure on our side: answered with 503 and `Retry-After`. */
+/** Returns whether this is a temporary failure of PostgreSQL or the bus, answered with 503 and `Retry-After`. */
 const isOutage = (thrown: unknown) => thrown instanceof DbUnavailable || thrown instanceof BusError || retryable(thrown)
 
-/** Maps any thrown value to the ApiError for the client. An unknown one is a bug and becomes a neutral 500. */
+/**
+ * Maps any thrown value to the ApiError for the client. An unknown value is a bug and becomes a 500 with a neutral
+ * text.
+ */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
   const code = codeOf(thrown)

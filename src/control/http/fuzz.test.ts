@@ -1,7 +1,6 @@
 /**
  * Sends generated requests to every operation: bodies made from its schema and then damaged, wrong types, huge numbers,
- * deep nesting, odd text. Handlers are stand-ins that return a declared answer, so any 5xx here is a bug in the HTTP
- * layer.
+ * deep nesting, odd text. Handlers are stand-ins without any logic, so any 5xx here is a bug in the HTTP layer.
  */
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -13,11 +12,11 @@ import type { Call, Handler, Operation } from './operation.ts'
 /** Number of requests that passed validation and reached a handler. */
 let reached = 0
 
-/** A handler that does only what the server requires of every handler. */
+/** Creates a handler that does only what the server requires of every handler. */
 function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
   const remember = async (): Promise<never> => {
     reached += 1
-    // The type of the response differs between operations, which the common handler type cannot express.
+    // The cast is needed because the type of the response differs between operations.
     return (list && []) as never
   }
   if (answer === 'stream') return { stream: remember }
@@ -30,7 +29,10 @@ function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<
   }
 }
 
-/** The real declarations without rate limits and without answers that the stand-ins cannot produce. */
+/**
+ * The declared operations without rate limits, and without response schemas, which the stand-in handlers do not
+ * satisfy.
+ */
 const operations: Record<string, Operation> = {}
 for (const [id, { adminOnly: _, ...operation }] of Object.entries(allOperations))
   if (!(id in apiDocsOperations))
@@ -96,7 +98,7 @@ function fitting(schema: Schema): fc.Arbitrary<unknown> {
   return odd
 }
 
-/** The text of a body: usually JSON, sometimes broken. */
+/** Generates the text of a body: usually JSON, sometimes broken JSON. */
 const bodyText = (schema: Schema) =>
   near(schema).chain(value =>
     fc.constantFrom(
@@ -141,7 +143,7 @@ const queryOf = (operation: Operation) =>
         .join('&'),
     )
 
-/** Like encodeURIComponent, but does not throw on half a surrogate pair. */
+/** Like encodeURIComponent, but does not throw on an unpaired surrogate. */
 const escape = (text: string) => encodeURIComponent(text.toWellFormed())
 
 const runs = Number(process.env.MOTE_FUZZ_RUNS ?? 60)

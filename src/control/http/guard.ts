@@ -10,12 +10,12 @@ import { seconds } from '../../lib/duration.ts'
 import { ApiError } from './errors.ts'
 
 export interface GuardLimits {
-  /** Timeout of one try. */
+  /** Time limit of each try. */
   readonly timeoutMs: number
   readonly tries: number
   /** Consecutive failed calls that open the breaker. */
   readonly failures: number
-  /** Time the breaker stays open; after it one call may probe the provider. */
+  /** Time for which the breaker stays open. After it, one call may probe the provider. */
   readonly openMs: number
 }
 
@@ -54,7 +54,7 @@ export function createGuard(
   return async call => {
     if (clock.monotonicMs() < openUntilMs)
       throw new ApiError('unavailable', `${who} does not answer. Try again later.`, { retryAfterSeconds })
-    // While one call probes, the others are refused.
+    // While one call probes the provider, all other calls are refused.
     if (failed >= limits.failures) openUntilMs = clock.monotonicMs() + limits.openMs
     try {
       const result = await attempt(call)
@@ -85,7 +85,7 @@ export function statusOf(cause: unknown): number | undefined {
   return typeof status === 'number' ? status : undefined
 }
 
-/** Whether the provider refused the request and would refuse it again. */
+/** Returns whether the provider refused the request and would refuse a retry, too. */
 function isRefusal(cause: unknown): boolean {
   const status = statusOf(cause)
   return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 409 && status !== 429

@@ -9,9 +9,9 @@ import { text } from './types.ts'
 
 /** Declares an operation that returns one item of the list. */
 export interface ItemRule {
-  /** The operation id. */
+  /** The id of the derived operation. */
   readonly id: string
-  /** The path of the list plus one parameter. */
+  /** The path of the derived operation: the path of the list plus one parameter. */
   readonly path: string
   /** Member of an item that the last path parameter is compared with. */
   readonly by: string
@@ -23,7 +23,7 @@ export interface ItemRule {
   readonly waits?: string
 }
 
-/** The operation for one item, derived from the operation of its list. */
+/** Derives the operation for one item from the operation of its list. */
 export function itemOperation(listId: string, list: Operation, item: ItemRule): Operation {
   const { tag, auth, scope, project, adminOnly, asksOthers, params, answer } = list
   return {
@@ -48,7 +48,7 @@ export function itemOperation(listId: string, list: Operation, item: ItemRule): 
   }
 }
 
-/** Derives the last path parameter from the item's member of that name. */
+/** Derives the schema of the last path parameter from the member of the item that it is compared with. */
 function itemParameter({ by }: ItemRule, item: TSchema | 'free') {
   const { examples } = { ...(item as Shape).properties?.[by] }
   return text({
@@ -77,15 +77,15 @@ const lastParam = (path: string) => /\{(\w+)\}$/.exec(path)?.[1] ?? ''
 const whole: Page = { limit: null, offset: 0, after: undefined, filters: {} }
 
 /**
- * Reads the list and finds the item in it. Lists for which this is too slow have a handler of their own for single
- * items.
+ * Reads the list and finds the item in it. For lists where this is too slow, the operation for single items has a
+ * handler of its own.
  */
 export function itemHandler(operation: Operation, list: Handler<never> | undefined): Handler<never> | undefined {
   const { itemOf, path } = operation
   if (!itemOf || !list || !('read' in list)) return undefined
   return {
     read: async call => {
-      // The call of the list has the same members as this one, except for its page.
+      // The list's handler needs the same call, but with an empty query and without paging.
       const found: unknown = await list.read({ ...(call as object), query: {}, page: whole } as Call<never>)
       const answer: unknown = found instanceof ListPart ? found.answer : found
       const items: unknown = itemOf.within === undefined ? answer : member(answer, itemOf.within)

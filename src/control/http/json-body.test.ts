@@ -49,7 +49,7 @@ describe('parseJsonBody', () => {
     ['NaN', 'not valid JSON'],
     ['\ufeff{}', 'not valid JSON'],
   ])('refuses %.60s', (text, why) => {
-    // The decoder removes a byte order mark, so this one case is valid.
+    // The UTF-8 decoder removes a byte order mark, so only the text that begins with one is valid.
     if (text.startsWith('\ufeff')) return expect(parse(text)).toEqual({})
     expect(() => parse(text)).toThrow(why)
   })
@@ -76,7 +76,7 @@ describe('parseJsonBody', () => {
     expect(parseJsonBody(Buffer.alloc(0))).toBeUndefined()
   })
 
-  it('parses any text in time linear in its length', () => {
+  it('parses a text in time proportional to its length', () => {
     const started = performance.now()
     expect(() => parse('['.repeat(1 << 20))).toThrow()
     parse(`{"a":"${'\\\\'.repeat(500_000)}"}`)

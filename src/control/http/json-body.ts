@@ -37,8 +37,8 @@ function decode(bytes: Buffer): string {
 }
 
 /**
- * The position in the text at which JSON.parse failed. The rest of V8's message is dropped, because it quotes the
- * client's text.
+ * Returns the position at which JSON.parse failed. The rest of V8's message is dropped, because it quotes the client's
+ * text.
  */
 function where(cause: unknown): string {
   const found = cause instanceof Error ? /position (\d+)/.exec(cause.message) : null
@@ -53,7 +53,7 @@ const backslash = 0x5c
  * matter, because JSON.parse refuses that afterwards; it only has to terminate.
  */
 function scan(source: string): void {
-  // The keys found so far in each open object; null for an array.
+  // The keys found so far in each object or array that is still open; null for an array.
   const open: (Set<string> | null)[] = []
   let at = 0
   let keyNext = false
@@ -85,12 +85,12 @@ function scan(source: string): void {
   }
 }
 
-/** @returns the index after the closing quote. @throws SyntaxError when there is none */
+/** Skips a string. @returns the index after the closing quote @throws SyntaxError when there is none */
 function endOfString(source: string, start: number): number {
   for (let end = source.indexOf('"', start + 1); end >= 0; end = source.indexOf('"', end + 1)) {
     let before = end
     while (source.charCodeAt(before - 1) === backslash) before--
-    // Preceded by an even number of backslashes: the quote itself is not escaped.
+    // Whether an even number of backslashes precedes the quote, which then is not escaped.
     if ((end - before) % 2 === 0) return end + 1
   }
   throw new SyntaxError('an unterminated string')
@@ -112,7 +112,7 @@ function checkKey(keys: Set<string>, key: string): void {
   keys.add(key)
 }
 
-/** Whether PostgreSQL can store the text: no NUL, no half of a surrogate pair. */
+/** Returns whether PostgreSQL can store the text: it contains no NUL and no unpaired surrogate. */
 export function isStorable(value: string): boolean {
   return !value.includes('\0') && value.isWellFormed()
 }

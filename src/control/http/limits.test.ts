@@ -21,7 +21,7 @@ describe('rate limits', () => {
   }
   const limited = () => createFixture({ config: { rateLimits: limits } })
 
-  it('count per project', async () => {
+  it('count the requests of each project separately', async () => {
     const other = limited()
     const statuses = []
     for (let i = 0; i < 4; i++) {
@@ -37,7 +37,7 @@ describe('rate limits', () => {
     await other.app.close()
   })
 
-  it('limit wrong credentials per IP address without affecting a valid caller at the same address', async () => {
+  it('count wrong credentials per IP address, and do not affect a valid caller at the same address', async () => {
     const other = limited()
     const guess = () => other.app.inject({ url: '/v1/things', headers: { authorization: 'Bearer guess' } })
     expect([(await guess()).statusCode, (await guess()).statusCode, (await guess()).statusCode]).toEqual([
@@ -58,7 +58,7 @@ describe('rate limits', () => {
     await other.app.close()
   })
 
-  it('trust X-Forwarded-For only from configured proxies', async () => {
+  it('use the address in X-Forwarded-For only if the request comes from a configured proxy', async () => {
     const trusting = createFixture({ config: { rateLimits: limits, trustedProxies: ['127.0.0.1'] } })
     for (const [server, expected] of [
       [trusting, [404, 404, 404, 404]],
@@ -73,8 +73,8 @@ describe('rate limits', () => {
   })
 })
 
-describe('the log', () => {
-  it('has one line per request, with its ids and without secrets', async () => {
+describe('the request log', () => {
+  it("has one line per request, with the request's ids and without secrets", async () => {
     fixture.lines.length = 0
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     await ask(
@@ -97,7 +97,7 @@ describe('the log', () => {
     expect(fixture.lines.join()).not.toMatch(/sesame|Bearer|ann:write/)
   })
 
-  it('has the cause chain of a bug without the other members of its errors', async () => {
+  it("contains the names, messages and stacks of a bug's cause chain, but no other members of the errors", async () => {
     const cause = Object.assign(new Error('inner'), { detail: 'Key (email)=(sesame)' })
     const other = createFixture({
       handlers: {

@@ -1,4 +1,7 @@
-/** A parameter that exceeds the router's limit is a bad request, even where a page handler accepts all other paths. */
+/**
+ * A path parameter that exceeds the router's length limit is a bad request, even if a handler for pages accepts all
+ * other paths.
+ */
 import { afterAll, expect, it } from 'vitest'
 import { allOperations } from '../operations.ts'
 import { bearer, createFixture, neverCalled } from '../../../test/support/api-fixture.ts'

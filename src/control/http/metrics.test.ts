@@ -37,7 +37,7 @@ describe('metrics', () => {
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404)
   })
 
-  it('are not served by the API', async () => {
+  it('are not served at the port of the API', async () => {
     expect((await fixture.app.inject({ url: '/metrics' })).statusCode).toBe(404)
   })
 })

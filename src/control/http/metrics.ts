@@ -1,4 +1,4 @@
-/** Prometheus metrics, on a separate listener: they are for operators, not for tenants. */
+/** Prometheus metrics. They are served at a separate port, because they are for operators and not for tenants. */
 import { createServer, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { StallWatch } from '../../lib/stalls.ts'
@@ -7,7 +7,7 @@ import type { RequestObservation } from './ports.ts'
 
 export interface Metrics {
   readonly registry: Registry
-  /** For `ServerOptions.observe`. */
+  /** Records a request; passed to the server as `ServerOptions.observe`. */
   request(observation: RequestObservation): void
   /** Called by the workflow runner for each step of a phase, with its outcome. */
   step(kind: string, phase: string, outcome: string, seconds: number): void
@@ -15,7 +15,7 @@ export interface Metrics {
 
 /**
  * Metrics of every program: its process and the stalls of its event loop.
- * @param refused counts what the VMs of this host were refused (packets, connections, queries), by kind
+ * @param refused counts, by kind, the packets, connections and queries of this host's VMs that a limit refused
  */
 export function processMetrics(
   stalls: Pick<StallWatch, 'longestMs' | 'stalls' | 'waitedMs'>,

@@ -21,9 +21,9 @@ export interface Operation {
   /** Path template, such as `/v1/apps/{app_name}`. */
   readonly path: string
   readonly tag: string
-  /** A few words, imperative. */
+  /** Summary of a few words in the imperative, for the OpenAPI document. */
   readonly summary: string
-  /** One to three sentences: the effect, later effects, and caveats for the caller. */
+  /** Description of one to three sentences: the effect, later effects, and caveats for the caller. */
   readonly description?: string
   /** `bearer`: a session JWT or a PAT. `none`: the credential is ignored. */
   readonly auth: 'bearer' | 'none'
@@ -72,9 +72,9 @@ export interface Operation {
   readonly changes?: string
   /** Member of the response that `?wait=` can wait for. */
   readonly waits?: string
-  /** An addition to the 106 operations of the specification. */
+  /** The operation is an addition to the 106 operations of the specification (docs/contract.md). */
   readonly addition?: true
-  /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
+  /** A POST without an audit entry, because it changes nothing (validation) or its effect is not one transaction. */
   readonly unaudited?: true
   /** What authorizes the caller instead of, or in addition to, a credential. Required with `auth: 'none'`. */
   readonly proof?: string
@@ -84,10 +84,10 @@ export interface Operation {
   readonly adminOnly?: true
   /**
    * Rate limit in addition to the general one. `login`: per IP address and e-mail address. `create`: for costly
-   * creations, per project and second. `machine`: for programs (webhooks, storage nodes). `unlimited`: probes.
+   * creations, per project and second. `machine`: for webhooks and storage nodes. `unlimited`: none, for health probes.
    */
   readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
-  /** The response contains a secret: it is not cached and has no entity tag. */
+  /** The response contains a secret, so it is not cached and has no entity tag. */
   readonly secretAnswer?: true
   /** The response may set a cookie. */
   readonly setsCookie?: true
@@ -109,7 +109,7 @@ export function operations<const T extends OperationTable>(table: T): T {
     complete[id] = withParameters(operation)
     for (const item of operation.items ?? []) complete[item.id] = withParameters(itemOperation(id, operation, item))
   }
-  // Only the server reads the added parameters: no handler gets them in its query.
+  // The type does not have the added parameters, because only the server reads them; handlers do not get them.
   return complete as T
 }
 
@@ -128,7 +128,7 @@ export type Answer<O extends Operation> = O['answer'] extends TSchema
     ? unknown
     : string
 
-/** A response that PostgreSQL wrote as JSON: it is sent without being parsed and serialized again. */
+/** A response that PostgreSQL wrote as JSON text. It is sent as it is, without being parsed and serialized again. */
 export class JsonText {
   readonly bytes: Buffer
   #tag: string | undefined
@@ -136,11 +136,11 @@ export class JsonText {
   constructor(text: string) {
     this.bytes = Buffer.from(text)
   }
-  /** Size in bytes. */
+  /** Size of the JSON text in bytes. */
   get length(): number {
     return this.bytes.length
   }
-  /** Computed once, because a cached page is sent many times. */
+  /** The entity tag is computed once, because a cached page is sent many times. */
   get tag(): string {
     return (this.#tag ??= tagOf(this.bytes))
   }
@@ -179,7 +179,7 @@ export interface AuditNote {
   readonly action: string
   readonly resourceType: string
   readonly resourceId?: string
-  /** Must not contain secrets. */
+  /** Additional data for the audit row. Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 
@@ -201,7 +201,7 @@ export interface Call<O extends Operation> {
   /** W3C Trace Context of this request, to pass on to agents. */
   readonly traceparent: string
   readonly log: FastifyBaseLogger
-  /** Aborts when the client disconnects or the server stops. */
+  /** Signal that aborts when the client disconnects or the server stops. */
   readonly signal: AbortSignal
   /** Adds a `Set-Cookie` header to the response (RFC 6265, 4.1). Not available on streams. */
   setCookie(line: string): void
@@ -216,7 +216,7 @@ export interface Call<O extends Operation> {
 export type SseEvent<Events extends EventTable = EventTable> = {
   [Name in keyof Events & string]: {
     readonly event: Name
-    /** Must increase within one stream. */
+    /** Id of the event. Ids must increase within one stream. */
     readonly id?: string
   } & (
     | {
@@ -224,7 +224,7 @@ export type SseEvent<Events extends EventTable = EventTable> = {
         /** The encoded event, shared by streams that send the same event. */
         readonly text?: string
       }
-    /** Several events at once, or an event that is already encoded. */
+    /** The encoded form of several events, or of one event that is encoded only once. */
     | { readonly data?: undefined; readonly text: string | Uint8Array }
   )
 }[keyof Events & string]
@@ -243,29 +243,29 @@ export interface EventStream<Events extends EventTable = EventTable> {
   close(): void
 }
 
-/** A file, or a part of one. */
+/** A file to send, or a part of one. */
 export interface ByteAnswer {
   /** File name that a browser suggests for saving. */
   readonly name: string
-  /** Changes with the content; becomes the entity tag. Letters, digits, dots and hyphens. */
+  /** Changes with the content of the file; becomes the entity tag. Letters, digits, dots and hyphens. */
   readonly version: string
   /** Size of the whole file; undefined: unknown, the response ends with `body`. */
   readonly sizeBytes: number | undefined
-  /** Set if only these bytes follow. Needs `sizeBytes`. */
+  /** The part of the file that `body` contains, if not the whole file. Needs `sizeBytes`. */
   readonly part?: { readonly first: number; readonly count: number } | undefined
-  /** Undefined if the requested range starts after the end of the file. */
+  /** The bytes to send; undefined if the requested range starts after the end of the file. */
   readonly body: AsyncIterable<Uint8Array> | undefined
 }
 
 /** The server side of one WebSocket. */
 export interface MessageSocket {
-  /** Aborts when the connection is closed by either side. */
+  /** Signal that aborts when the connection is closed by either side. */
   readonly signal: AbortSignal
   /** Calls `take` with each message: a string for a text message, bytes for a binary one. */
   onMessage(take: (message: string | Buffer) => void): void
-  /** Does nothing once the connection is closed. @param onSent called when the memory of the message is no longer used */
+  /** Sends a message if the connection is open. @param onSent called when the message's memory is no longer used */
   send(message: string | Uint8Array, onSent?: () => void): void
-  /** @param code RFC 6455, 7.4 */
+  /** Closes the connection. @param code close code (RFC 6455, 7.4) */
   close(code: number, reason: string): void
 }
 
@@ -287,7 +287,7 @@ export type Handler<O extends Operation> =
 
 export type Handlers<T extends OperationTable> = { readonly [K in keyof T]?: Handler<T[K]> }
 
-/** A feature, as listed in `app.ts`. */
+/** A feature: declared operations and their handlers. `app.ts` lists all features. */
 export interface Feature {
   readonly operations: OperationTable
   // biome-ignore lint: handlers of different operations have no common type

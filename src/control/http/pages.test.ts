@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createPages, type WrittenPage } from './pages.ts'
 
-/** Stands in for a table whose rows change. Counts how often a page was written. */
+/** Simulates a table with changing rows, and counts how often a page of it was written as JSON. */
 function table() {
   let version = 0
   let written = 0
@@ -17,7 +17,7 @@ function table() {
   }
 }
 
-it('serves an unchanged page from the cache and rewrites a changed one', async () => {
+it('an unchanged list page is served from the cache, and a changed one is written again', async () => {
   const { ask, change, written } = table()
   const pages = createPages()
   const first = await pages.latest('a', ask)
@@ -30,7 +30,7 @@ it('serves an unchanged page from the cache and rewrites a changed one', async (
   expect(written()).toBe(2)
 })
 
-it('caches a limited number of small pages, each under its own key', async () => {
+it('the cache holds a limited number of small list pages, each under its own key', async () => {
   const { ask, written } = table()
   const pages = createPages()
   const keys = Array.from({ length: 100 }, (_, n) => `page ${n}`)
@@ -44,7 +44,7 @@ it('caches a limited number of small pages, each under its own key', async () =>
   expect(written()).toBe(203)
 })
 
-it('fails if the reply contains no page and its mark is not that of the cached page', async () => {
+it('a reply without a page fails if its mark (hash of the rows) differs from that of the cached page', async () => {
   const pages = createPages()
   await expect(pages.latest('a', async () => ({ mark: 'x', page: null, next: null }))).rejects.toThrow('BUG')
 })

@@ -7,11 +7,11 @@ import { JsonText } from './operation.ts'
 import { ListPart } from './paging.ts'
 
 export interface WrittenPage {
-  /** A hash of the row versions: it changes when any of the rows changes. */
+  /** A hash of the row versions, which changes when any of the rows changes. */
   readonly mark: string
-  /** JSON; null if the mark equals the one in the request. */
+  /** The page as JSON; null if the mark equals the one in the query. */
   readonly page: string | null
-  /** Id of the last row, if more rows follow. */
+  /** Id of the page's last row, if more rows follow; otherwise null. */
   readonly next: string | null
 }
 
@@ -24,7 +24,7 @@ export interface Pages {
   latest(key: string, ask: (mark: string | null) => Promise<WrittenPage>): Promise<ListPart<JsonText>>
 }
 
-/** Limits of the cache: 4 MiB in all. */
+/** Limits of the cache: 4 MiB for all pages together. */
 const mostPages = 32
 const mostBytes = 128 * 1024
 

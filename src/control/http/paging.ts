@@ -20,8 +20,8 @@ export interface ListRule {
   /** Member of the response that holds the items. Default: the response is the list. */
   readonly within?: string
   /**
-   * Limit of a request that states none. Set for logs, whose responses also contain the total number; otherwise all
-   * items are returned.
+   * Default of the parameter `limit`. Set for logs, whose responses also contain the total number; lists without it
+   * return all items.
    */
   readonly defaultLimit?: number
 }
@@ -29,7 +29,7 @@ export interface ListRule {
 type Key = readonly (string | number)[]
 
 export interface Page {
-  /** 1..1000; null: all items. */
+  /** Maximum number of items, 1 to 1000; null: all items. */
   readonly limit: number | null
   readonly offset: number
   /** Position in the order after which the page begins. */
@@ -37,7 +37,7 @@ export interface Page {
   readonly filters: Readonly<Record<string, unknown>>
 }
 
-/** The result of a handler whose store has already applied the page. */
+/** The result of a handler whose store has already selected the items of the requested page. */
 export class ListPart<T> {
   readonly answer: T
   /** Position of the last item, if more items follow. */
@@ -94,7 +94,7 @@ const pageParameters = ({ defaultLimit }: ListRule) => ({
   ),
 })
 
-/** The members of one item, as declared by the response schema. */
+/** Returns the members of one item, as declared by the response schema. */
 export function itemOf({ within }: ListRule, answer: TSchema | string): Readonly<Record<string, unknown>> {
   const { properties, items } = (answer ?? {}) as Shape
   const list = within === undefined ? items : properties?.[within]?.items
@@ -139,7 +139,7 @@ const isPlace = (value: unknown) => typeof value === 'string' || typeof value ==
 const notOfThisList = () =>
   invalidField('cursor', 'does not belong to this list; take the cursor from the Link header of a page')
 
-/** Applies the page to a whole list. */
+/** Selects the items of a page from a list of all items. */
 export function cutList(rule: ListRule, page: Page, answer: unknown): { answer: unknown; next: Key | undefined } {
   if (answer instanceof ListPart) return answer
   if (!Array.isArray(answer)) throw new Error('BUG: a list answers its items or a part of them')
@@ -180,7 +180,7 @@ function comparing({ order }: ListRule): (a: Key, b: Key) => number {
   }
 }
 
-/** The value of the `Link` header (RFC 8288). @param url of the request, without its host */
+/** Returns the value of the `Link` header (RFC 8288). @param url of the request, without its host */
 export function linkOf(url: string, next: Key): string {
   const { pathname, searchParams } = new URL(url, 'http://host')
   searchParams.set('cursor', Buffer.from(JSON.stringify(next)).toString('base64url'))
@@ -188,19 +188,19 @@ export function linkOf(url: string, next: Key): string {
   return `<${pathname}?${searchParams}>; rel="next"`
 }
 
-/** The rows that a store reads for a page of a list ordered by id, newest first. */
+/** Selects the rows that a store reads for one page of a list ordered by id, newest first. */
 export interface Window {
-  /** One more row than the page shows, to find out whether more rows follow; null: all. */
+  /** Maximum number of rows: one more than the page shows, to find out whether more rows follow; null: all. */
   readonly take: number | null
   readonly skip: number
-  /** Only rows with smaller ids. */
+  /** Selects only rows with ids smaller than this one. */
   readonly before: string
 }
 
 /** Larger than every generated id: ids are UUIDs of version 7. */
 const largestId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** The newest rows. @param take their maximum number; null: all */
+/** Returns the window of the newest rows. @param take maximum number of rows; null: all */
 export const newest = (take: number | null): Window => ({ take, skip: 0, before: largestId })
 
 export function windowOf({ limit, offset, after }: Page): Window {
@@ -209,7 +209,7 @@ export function windowOf({ limit, offset, after }: Page): Window {
   return { take: limit === null ? null : limit + 1, skip: offset, before }
 }
 
-/** Cuts the rows of a window down to the page. */
+/** Returns the page from the rows of a window, without the extra row that shows whether more rows follow. */
 export function partOf<Row extends { readonly id: string }>(
   page: Page,
   rows: readonly Row[],

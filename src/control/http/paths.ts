@@ -1,7 +1,7 @@
-/** Lists the methods of a path, for 405 and `Allow`. Used only if no route matched. */
+/** Lists the methods of a path, for 405 responses and the `Allow` header. Used only if no route matched. */
 import type { Operation } from './operation.ts'
 
-/** `/v1/apps/{app_name}` as Fastify writes it: `/v1/apps/:app_name`. */
+/** Converts a path such as `/v1/apps/{app_name}` to Fastify's form, `/v1/apps/:app_name`. */
 export const routePath = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
 export type MethodsOf = (path: string) => readonly string[]

@@ -1,4 +1,4 @@
-/** Interfaces that the HTTP layer needs from the features. The HTTP layer does not know the database. */
+/** Interfaces that features implement for the HTTP layer, which does not access the database itself. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
@@ -43,7 +43,7 @@ export interface Security {
 
 export interface CallerInProject {
   readonly caller: Caller
-  /** Undefined for an unknown project and for another tenant's project alike. */
+  /** The selected project; undefined if it does not exist or belongs to another tenant. */
   readonly project: ProjectAccess | undefined
 }
 
@@ -51,7 +51,7 @@ export interface CallerInProject {
 export interface AuditEntry extends AuditNote {
   readonly userId: string
   readonly projectId: string | undefined
-  /** The session or token of the request; undefined if the actor had none yet (register, login). */
+  /** The session or token of the request; undefined if the user had neither yet (register, login). */
   readonly via: Caller['via'] | undefined
   readonly origin: Origin
   readonly operation: string
@@ -64,20 +64,23 @@ export interface AuditWriter {
 
 export interface IdempotencyClaim {
   readonly userId: string
-  /** The key from the client, 1 to 255 characters. */
+  /** Value of the `Idempotency-Key` header, 1 to 255 characters. */
   readonly key: string
-  /** SHA-256 of operation, path, project and body, hex. */
+  /** Fingerprint of the request: SHA-256 of operation, path, project and body, hex. */
   readonly fingerprint: string
 }
 
 export interface StoredAnswer {
   readonly fingerprint: string
   readonly status: number
-  /** JSON text. It may contain a secret that is shown once, so it is stored encrypted. */
+  /**
+   * Body of the stored response as JSON text. It may contain a secret that is shown only once, so it is stored
+   * encrypted.
+   */
   readonly body: string
 }
 
-/** Stores responses for 24 hours by (user, key). */
+/** Stores responses for 24 hours, by user and idempotency key. */
 export interface IdempotencyStore {
   /**
    * The first statement of the transaction: inserts the key, which blocks while another transaction holds the same key.
@@ -89,7 +92,7 @@ export interface IdempotencyStore {
 }
 
 export interface RequestObservation {
-  /** Operation id, or `unknown` if no operation matches the path. */
+  /** Id of the operation; `unknown` if no operation matches the path. */
   readonly operation: string
   readonly method: string
   readonly status: number
@@ -97,7 +100,7 @@ export interface RequestObservation {
   readonly stream: boolean
 }
 
-/** An error that a handler returned to an authenticated caller. */
+/** An error that the handler of an operation returned to an authenticated caller. */
 export interface Refusal {
   readonly error: ApiError
   readonly userId: string
@@ -117,21 +120,24 @@ export interface ServerOptions {
   readonly audit: AuditWriter
   readonly idempotency: IdempotencyStore
   readonly rateLimiter: RateLimiter
-  /** Every operation to register, by id, in addition to those of `features`. Each needs a handler. */
+  /** All operations to register, by id, in addition to those of `features`. Each needs a handler. */
   readonly operations: Readonly<Record<string, Operation>>
   readonly streamLimits?: Partial<StreamLimits>
-  /** Called before the response is sent, outside the transaction of the request. Must not throw. */
+  /**
+   * Called when a handler refuses a request, before the response is sent and outside the request's transaction. Must
+   * not throw.
+   */
   readonly onRefusal?: (refusal: Refusal) => Promise<void>
   readonly pages?: readonly Pages[]
   readonly observe?: (observation: RequestObservation) => void
   /**
-   * Validates every JSON response against its schema and fails with 500 on a difference. Only for tests: it doubles the
-   * cost of a response.
+   * Validates every JSON response against its schema; a response that does not match becomes a 500. Only for tests: it
+   * doubles the cost of a response.
    */
   readonly checkAnswers?: boolean
 }
 
-/** The part of `Deps` that the HTTP layer uses. */
+/** The members of `Deps` that the HTTP layer uses. */
 export type FrameDeps = Pick<Deps, 'db' | 'log' | 'clock'> & {
   readonly config: Pick<Deps['config'], 'trustedProxies' | 'corsOrigins' | 'rateLimits' | 'streamsPerUser'>
 }
@@ -154,9 +160,9 @@ export interface RequestState {
 /** A speculative read, started before authentication is confirmed (attempt.ts). */
 export interface Attempt {
   readonly who: CallerInProject
-  /** The handler's result. Its rejection is always handled. */
+  /** The handler's result. A handler for its rejection is always attached. */
   readonly answer: Promise<unknown>
-  /** `Set-Cookie` lines of the handler. */
+  /** `Set-Cookie` lines that the handler has set. */
   readonly cookies: readonly string[]
 }
 

@@ -22,21 +22,24 @@ const atOnce = semaphore(4)
 
 const isChange = ({ method }: Operation) => method === 'PUT' || method === 'PATCH' || method === 'DELETE'
 
-/** Whether the response has an entity tag and represents a single resource. */
+/** Returns whether the response has an entity tag and represents a single resource. */
 export const isTagged = (operation: Operation) => !operation.list && isRevalidated(operation)
 
-/** Whether the response has an entity tag, which `If-None-Match` is compared with. */
+/** Returns whether the response has an entity tag that `If-None-Match` is compared with. */
 export const isRevalidated = ({ method, answer, secretAnswer }: Operation) =>
   method === 'GET' && !secretAnswer && (typeof answer !== 'string' || answer === 'free')
 
-/** The path of the resource that the operation changes. */
+/** Returns the path of the resource that the operation changes. */
 const resourceOf = ({ path, changes }: Operation) => changes ?? path
 
-/** Whether `If-Match` is compared. @param readable paths whose `GET` response has an entity tag */
+/**
+ * Returns whether `If-Match` is compared for this operation.
+ * @param readable paths whose `GET` response has an entity tag
+ */
 export const isConditional = (operation: Operation, readable: ReadonlySet<string>) =>
   operation.auth === 'bearer' && isChange(operation) && readable.has(resourceOf(operation))
 
-/** The route that reads the resource this one changes; undefined if there is no such `GET`. */
+/** Returns the route that reads the resource changed by this route; undefined if there is no such `GET`. */
 export function readerOf(route: Route, routes: readonly Route[]): Route | undefined {
   if (!isChange(route.operation) || !('write' in route.handler)) return undefined
   const path = resourceOf(route.operation)
@@ -44,7 +47,10 @@ export function readerOf(route: Route, routes: readonly Route[]): Route | undefi
 }
 
 export interface Precondition extends AsyncDisposable {
-  /** The first statement of the transaction. @throws ApiError 412 */
+  /**
+   * Must be the first statement of the transaction: locks the resource, then compares `If-Match`.
+   * @throws ApiError 412
+   */
   check(tx: Tx): Promise<void>
 }
 
@@ -54,7 +60,7 @@ export async function beginChange(reader: Route, request: FastifyRequest, reply:
   const key = `${stateOf(request).project?.id ?? stateOf(request).caller?.userId} ${pathOf(reader.operation, request)}`
   if (wanted === undefined)
     return {
-      // Not awaited: later statements of the transaction run after the lock anyway.
+      // Not awaited: PostgreSQL runs the transaction's later statements after this lock anyway.
       check: async tx => void tx.run(lockResource, [key]).catch(() => undefined),
       [Symbol.asyncDispose]: async () => undefined,
     }
@@ -73,7 +79,7 @@ export async function beginChange(reader: Route, request: FastifyRequest, reply:
   }
 }
 
-/** The entity tag of the resource; undefined if it does not exist. */
+/** Returns the entity tag of the resource; undefined if the resource does not exist. */
 async function currentTag(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> {
   const { handler } = reader
   if (!('read' in handler)) return undefined

@@ -23,7 +23,7 @@ describe('createRateLimiter', () => {
     expect(await limiter.take(policy, 'a')).toMatchObject({ allowed: true, remaining: 2 })
   })
 
-  it('counts each key and each policy separately', async () => {
+  it('counts each pair of key and policy separately', async () => {
     const limiter = createRateLimiter(fakeClock())
     const tight = { ...policy, quota: 1 }
     expect((await limiter.take(tight, 'a')).allowed).toBe(true)
@@ -49,7 +49,7 @@ describe('createRateLimiter', () => {
   })
 })
 
-describe('an IP address', () => {
+describe('the rate limit key of an IP address', () => {
   it.each([
     ['192.0.2.7', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],
@@ -57,7 +57,7 @@ describe('an IP address', () => {
     ['2001:db8::1', '2001:db8:0:0'],
     ['::1', '0:0:0:0'],
     ['fe80::1:2:3:4', 'fe80:0:0:0'],
-  ])('%s is counted under the key %s', (ip, key) => expect(addressKey(ip)).toBe(key))
-  it('of IPv6 that is not mapped from IPv4 remains unchanged', () =>
+  ])('of %s is %s', (ip, key) => expect(addressKey(ip)).toBe(key))
+  it('is based on the unchanged address unless it is an IPv4-mapped IPv6 address', () =>
     expect(plainAddress('2001:db8::1')).toBe('2001:db8::1'))
 })

@@ -2,7 +2,7 @@
 import type { Clock } from '../../lib/clock.ts'
 
 export interface RatePolicy {
-  /** Name in the `RateLimit-Policy` header. */
+  /** Name of the policy in the `RateLimit-Policy` header. */
   readonly name: string
   readonly quota: number
   readonly windowSeconds: number
@@ -10,9 +10,12 @@ export interface RatePolicy {
 
 export interface RateVerdict {
   readonly allowed: boolean
-  /** Whole requests left now. */
+  /** Number of whole requests that are left now. */
   readonly remaining: number
-  /** Seconds until the next request is allowed (refused), or until the bucket is full again (allowed). */
+  /**
+   * For a refused request, seconds until the next one is allowed; for an allowed request, seconds until the bucket is
+   * full again.
+   */
   readonly waitSeconds: number
 }
 
@@ -85,7 +88,10 @@ export function createRateLimiter(clock: Clock, maxKeys = 50_000): RateLimiter {
   }
 }
 
-/** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10); `Retry-After` when refused. */
+/**
+ * Returns the headers `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10), and `Retry-After`
+ * for a refused request.
+ */
 export function rateHeaders(policy: RatePolicy, verdict: RateVerdict): Readonly<Record<string, string>> {
   return {
     'ratelimit-policy': `"${policy.name}";q=${policy.quota};w=${policy.windowSeconds}`,
@@ -95,8 +101,8 @@ export function rateHeaders(policy: RatePolicy, verdict: RateVerdict): Readonly<
 }
 
 /**
- * Rate limit key of an IP address: the whole IPv4 address, or the /64 of an IPv6 address, since one client usually has
- * a whole /64.
+ * Returns the rate limit key of an IP address: the whole IPv4 address, or the /64 of an IPv6 address, since one client
+ * usually has a whole /64.
  */
 export function addressKey(ip: string): string {
   const plain = plainAddress(ip)

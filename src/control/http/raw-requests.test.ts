@@ -1,4 +1,4 @@
-/** Requests that no HTTP client would send. */
+/** Tests raw requests that no HTTP client would send. */
 import { once } from 'node:events'
 import { METHODS } from 'node:http'
 import { connect } from 'node:net'

@@ -12,12 +12,13 @@ export type RateLimits = ServerOptions['deps']['config']['rateLimits']
 const policies = (limits: RateLimits) =>
   ({
     anonymous: { name: 'anonymous', quota: limits.anonymousPerMinute, windowSeconds: 60 },
-    /** Programs that act for many tenants from a few IP addresses: webhooks, storage nodes. */
+    /** Policy for programs that act for many tenants from a few IP addresses: webhooks, storage nodes. */
     machine: { name: 'machine', quota: limits.tenantPerMinute, windowSeconds: 60 },
     tenant: { name: 'tenant', quota: limits.tenantPerMinute, windowSeconds: 60 },
     login: { name: 'login', quota: limits.loginPerMinute, windowSeconds: 60 },
     /**
-     * The quota of ten seconds may be used at once, so that a script can create a handful of resources without waiting.
+     * Policy for creations. The quota of ten seconds may be used at once, so that a script can create some resources
+     * without waiting.
      */
     create: { name: 'create', quota: limits.createsPerSecond * 10, windowSeconds: 10 },
   }) as const satisfies Record<string, RatePolicy>
@@ -50,14 +51,17 @@ export async function count(
 }
 
 interface TenantRequest {
-  /** Key of the tenant's rate limit. */
+  /** Key of the rate limit of the request's tenant. */
   readonly key: string
   readonly requests: number
   /** Returns the key under which the credential is throttled. */
   readonly throttledKey: () => string
 }
 
-/** Counts a request of a tenant, and throttles the credential of a refused one. @throws ApiError 429 */
+/**
+ * Counts a request of a tenant. If the request exceeds the limit, also throttles its credential.
+ * @throws ApiError 429
+ */
 export async function countTenant(
   limits: RequestLimits,
   reply: FastifyReply,

@@ -23,10 +23,10 @@ export function sendJson(
   return matches(request.headers['if-none-match'], tag) ? reply.code(304).send() : reply.send(body)
 }
 
-/** Bytes, because Fastify adds a `charset` to the content type of a JSON string. */
+/** Sent as bytes, because Fastify adds a `charset` to the content type of a string that is JSON. */
 const bytesOf = (json: string) => Buffer.from(json)
 
-/** Weak comparison: the `W/` prefix of both sides is ignored. */
+/** Compares entity tags weakly: ignores the `W/` prefix of both. */
 function matches(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false
   if (header.trim() === '*') return true
@@ -58,14 +58,15 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
 
 const problemType = 'application/problem+json'
 
-// Only for clients that name the type explicitly: clients that do not know it accept every type.
+// Returns whether the client accepts `application/problem+json` by name. `*/*` is not enough, because clients that do
+// not know this type send it.
 const wantsProblem = (accept = '') =>
   accept.split(',').some(part => {
     const [type = '', ...parameters] = part.split(';').map(one => one.trim().toLowerCase())
     return type === problemType && !parameters.some(one => /^q=0(?:\.0*)?$/.test(one))
   })
 
-/** Problem details (RFC 9457), together with the members of the ordinary error body. */
+/** Converts an error body to problem details (RFC 9457), which also contain all members of the ordinary error body. */
 const problemOf = (status: number, body: Failure['body']) => ({
   type: 'about:blank',
   title: STATUS_CODES[status] ?? 'Error',

@@ -1,6 +1,6 @@
 import type { MemberRole, Operation, Scope } from './operation.ts'
 
-/** For each scope, the lowest role in the project that has it (admission.ts). */
+/** The lowest project role that has each scope (admission.ts). */
 const roles = {
   read: 'viewer',
   exec: 'member',
@@ -12,8 +12,8 @@ const roles = {
 /** Describes the proof of rights that an operation needs, for the OpenAPI document and docs/security.md. */
 export function rightOf({ auth, scope, project, adminOnly, stepUp, proof }: Operation): string {
   const parts = [
-    ...(auth === 'bearer' ? [`session, or token with \`${scope}\``] : []),
-    ...(auth === 'bearer' && project !== 'none' ? [`${roles[scope]} of the project`] : []),
+    ...(auth === 'bearer' ? [`session, or token with the scope \`${scope}\``] : []),
+    ...(auth === 'bearer' && project !== 'none' ? [`at least ${roles[scope]} of the project`] : []),
     ...(adminOnly ? ['role Admin'] : []),
     ...(stepUp && proof === undefined ? ['password, code, or sign-in within 10 minutes'] : []),
     ...(proof === undefined ? [] : [proof]),

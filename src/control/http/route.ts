@@ -30,7 +30,9 @@ export interface Route extends RouteInfo {
   readonly body: (bytes: unknown, mediaType: string | undefined) => unknown
   /** Serializes the response as JSON, without members that the schema does not name. */
   readonly json: (answer: unknown, reply: FastifyReply) => string | JsonText
-  /** Throws on an event that the operation does not declare. Set only when responses are checked (`checkAnswers`). */
+  /**
+   * Checks an event; throws if the operation does not declare it. Set only when responses are checked (`checkAnswers`).
+   */
   readonly checkEvent?: (event: SseEvent) => void
 }
 
@@ -60,21 +62,23 @@ export function createRoute(
   }
 }
 
-/** Makes the server fail at boot if a mutation could not write its audit row in its own transaction. */
+/** Makes the server fail at startup if a mutation could not write its audit row in its own transaction. */
 function requireAuditable(id: string, operation: Operation, handler: Handler<never>): void {
   if (operation.method === 'GET' || operation.auth === 'none' || operation.unaudited) return
   if (!('write' in handler)) throw new Error(`BUG: ${id} changes something, so its handler must have the "write" form`)
 }
 
-/** Whether the OpenAPI document marks the body as required: as declared, else if any member is required. */
+/**
+ * Returns whether the OpenAPI document marks the body as required: as declared, else if any of its members is required.
+ */
 export function needsBody(operation: Operation): boolean {
   const { required } = (operation.body ?? {}) as { readonly required?: readonly string[] }
   return operation.bodyRequired ?? (required !== undefined && required.length > 0)
 }
 
 /**
- * Whether a missing body is refused. It counts as an empty object if that is valid, even if the specification marks the
- * body as required.
+ * Returns whether a missing body is refused. A missing body counts as an empty object if that is valid, even if the
+ * specification marks the body as required.
  */
 function refusesNone(operation: Operation): boolean {
   const { type, required = [] } = (operation.body ?? {}) as {
@@ -106,7 +110,7 @@ function bodyOf(operation: Operation): Route['body'] {
   const required = refusesNone(operation)
   const validate = bodyValidator(operation.body)
   return (bytes, mediaType) => {
-    // An empty body counts as missing even with a content type: many clients always send that header.
+    // An empty body counts as missing even if the request has a content type, because many clients always send one.
     if (Buffer.isBuffer(bytes) && bytes.length > 0) {
       if (isJson(mediaType)) return validate(parseJsonBody(bytes))
       throw new ApiError('unsupported_media_type', 'Send the body as application/json.')
@@ -121,7 +125,8 @@ const isJson = (mediaType = '') =>
 
 function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route['json'] {
   if (typeof answer === 'string') return value => (value instanceof JsonText ? value : JSON.stringify(value ?? null))
-  // Compiled for the first response, as validators are: compiling a hundred of them at boot would cost time and memory.
+  // The serializer is compiled for the first response, as validators are: compiling a hundred of them at startup would
+  // cost time and memory.
   const schema: Readonly<Record<string, unknown>> = { ...answer }
   const verify = check ? answerCheck(id, answer) : undefined
   return (value, reply) => {
@@ -151,11 +156,11 @@ function answerCheck(id: string, schema: TSchema): (text: string) => void {
 }
 
 export interface CallParts {
-  /** The caller and its project. */
+  /** The authenticated caller and its project. */
   readonly who: { readonly caller: Caller | undefined; readonly project: ProjectAccess | undefined }
   /** Called when the handler first reads its signal; most handlers never do. */
   readonly signal: () => AbortSignal
-  /** Receives the handler's audit notes. */
+  /** Called with each audit note of the handler. */
   readonly note: (note: RecordedNote) => void
   readonly setCookie: (line: string) => void
 }
@@ -188,7 +193,7 @@ export function buildCall(route: Route, request: FastifyRequest, parts: CallPart
     },
     audit: (note: AuditNote, actor?: RecordedNote['actor']) => parts.note({ ...note, actor }),
   }
-  // The validators above have produced the declared types, which only the handler's type expresses.
+  // The cast is needed because only the handler's type expresses the types that the validators have checked.
   return call as unknown as Call<never>
 }
 
@@ -201,7 +206,7 @@ export function signalOf(reply: FastifyReply): AbortSignal {
   return gone.signal
 }
 
-/** The parsed query of the request. @throws ApiError `invalid_request` */
+/** Returns the parsed query of the request. @throws ApiError `invalid_request` */
 export const queryOf = (route: Route, request: FastifyRequest) => recordOf(route.query(recordOf(request.query)))
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {

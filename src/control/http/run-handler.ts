@@ -40,7 +40,7 @@ export async function runHandler(
   })
   if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
-    // An agent or a source host may be slow to respond, so do not hold the place while waiting for it.
+    // Give the request's place (shares.ts) back before calling an agent or a source host, which may be slow to respond.
     if (operation.asksOthers) place.release()
     const answer = await handler.read(call)
     place.release()
@@ -59,7 +59,7 @@ export async function runHandler(
   return sendJson(request, reply, operation, written.status, written.json)
 }
 
-/** Applies `?wait=`: returns the response once the resource has reached the state. */
+/** Applies the parameter `?wait=`: returns the response once the resource has reached the given state. */
 async function waited(
   route: Route,
   handler: Handler<never>,

@@ -141,7 +141,7 @@ describe('error responses', () => {
     expect(answer.headers['x-content-type-options']).toBe('nosniff')
   })
 
-  it("are the same for a missing resource and for another tenant's", async () => {
+  it('are the same for a missing resource and for one of another tenant', async () => {
     const body = async (url: string) => ({ ...(await ask('GET', url, ann)).json(), request_id: '' })
     expect(await body('/v1/things/none')).toEqual(await body('/v1/things/x?project=bob'))
   })
@@ -193,7 +193,7 @@ describe('error responses', () => {
     ])
   })
 
-  it('have a status below 500 for each Fastify error whose own status is below 500', () => {
+  it('have a status below 500 for each Fastify error that Fastify itself maps to a status below 500', () => {
     for (const make of Object.values(errorCodes)) {
       const error = new make()
       if (error.statusCode !== undefined && error.statusCode < 500) expect(asApiError(error).status).toBeLessThan(500)
@@ -217,7 +217,7 @@ describe('responses', () => {
     const again = await ask('POST', '/v1/things', { ...ann, ...json, 'idempotency-key': 'm1' }, '{"name":"x"}')
     expect([answer.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
   })
-  it('may be null', async () => {
+  it('may be the JSON value null', async () => {
     const answer = await ask('DELETE', '/v1/things/x', ann)
     expect([answer.statusCode, answer.body]).toEqual([200, 'null'])
   })
@@ -243,11 +243,11 @@ describe('responses', () => {
     expect(answer.headers.etag).toBeUndefined()
     expect(answer.headers['cache-control']).toBe('no-store')
   })
-  it('to HEAD have no body', async () => {
+  it('to HEAD requests have no body', async () => {
     const answer = await ask('HEAD', '/v1/things/x', ann)
     expect([answer.statusCode, answer.body]).toEqual([200, ''])
   })
-  it('may be text', async () => {
+  it('may be plain text', async () => {
     const answer = await ask('GET', '/v1/alive')
     expect([answer.body, answer.headers['content-type']]).toEqual(['ok', 'text/plain; charset=utf-8'])
   })
@@ -262,15 +262,15 @@ describe('responses', () => {
   })
 })
 
-describe('browsers', () => {
-  it('of configured origins may read responses, and other origins may not', async () => {
+describe('browser pages', () => {
+  it('of configured origins may read responses, and those of other origins may not', async () => {
     const ours = await ask('GET', '/v1/things', { ...ann, origin: 'https://console.example.com' })
     expect(ours.headers['access-control-allow-origin']).toBe('https://console.example.com')
     expect(ours.headers.vary).toBe('Origin')
     const theirs = await ask('GET', '/v1/things', { ...ann, origin: 'https://evil.example.com' })
     expect(theirs.headers['access-control-allow-origin']).toBeUndefined()
   })
-  it('get a response to their preflight request', async () => {
+  it('of configured origins get a response to their preflight request', async () => {
     const headers = { origin: 'https://console.example.com', 'access-control-request-method': 'DELETE' }
     const answer = await ask('OPTIONS', '/v1/things/x', headers)
     expect(answer.statusCode).toBe(204)

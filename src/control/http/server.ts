@@ -108,14 +108,14 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
     genReqId: raw => requestIdOf(raw.headers['x-request-id']),
     trustProxy: deps.config.trustedProxies.length > 0 ? [...deps.config.trustedProxies] : false,
     bodyLimit: bytesPerRequest,
-    // An OpenAPI format that the serializer would otherwise report as unknown on the terminal. It does not validate
-    // responses.
+    // Declares an OpenAPI format that the serializer would otherwise report as unknown. The serializer does not
+    // validate numbers.
     serializerOpts: { ajv: { formats: { uint32: true } } },
     routerOptions: { maxParamLength: 512 },
     return503OnClosing: false,
     http: { shouldUpgradeCallback: wantsSocket },
     forceCloseConnections: 'idle',
-    // Bodies have limits of their own: body-deadline.ts, upload.ts.
+    // Disabled, because bodies have time limits of their own: body-deadline.ts, upload.ts.
     requestTimeout: 0,
     keepAliveTimeout: 72_000,
     frameworkErrors: (error, request, reply) => {
@@ -127,7 +127,7 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
 }
 
 /**
- * Answers a request that Node could not parse, and closes the connection, because it is unknown where the next request
+ * Answers a request that Node could not parse. Closes the connection, because it is unknown where the next request
  * starts.
  */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -142,7 +142,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(text)}`,
-    // The path is unknown at this point, so these are the methods of the whole API.
+    // The path is unknown here, because the request line was not parsed as usual, so list the methods of the whole API.
     ...(isMethod ? ['allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
     'connection: close',
   ]
@@ -164,7 +164,8 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
     streams.endWhere(() => true, 'the server is restarting')
   })
   app.addHook('onRequest', async (request, reply) => {
-    // Not the onResponse hook: Fastify does not call it when the client disconnects, as most readers of streams do.
+    // Not in the onResponse hook, because Fastify does not call that when the client disconnects, as most readers of
+    // streams do.
     reply.raw.once('close', () => finish(options, request, reply))
     request.state = {
       ip: plainAddress(request.ip),
@@ -196,7 +197,7 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
     method: request.method,
     path,
     status: reply.raw.statusCode,
-    // The client disconnected before it had received everything.
+    // The client disconnected before it had received the whole response.
     aborted: reply.raw.writableFinished || reply.raw.statusCode === 101 ? undefined : true,
     ms: Math.round(reply.elapsedTime * 10) / 10,
     ip: state?.ip,
@@ -217,7 +218,7 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
 const isOpenEnded = (answer: Operation['answer'] | undefined) =>
   answer === 'stream' || answer === 'socket' || answer === 'bytes'
 
-/** One parser for every media type: the route interprets the bytes (route.ts). */
+/** Use one parser for every media type: the route interprets the bytes (route.ts). */
 function installBodyParser(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
@@ -238,7 +239,7 @@ function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: re
     const [path = ''] = request.url.split('?')
     const methods = methodsOf(path)
     if (methods.length === 0) throw new ApiError('not_found', 'No resource exists at this path.')
-    // The router skips a route of this method only if a parameter is too long.
+    // The path has a route for this method. The router skips it only if a path parameter is too long.
     if (request.method !== 'OPTIONS' && methods.includes(request.method))
       throw new ApiError('invalid_request', 'A part of the path is too long.')
     reply.header('allow', methods.join(', '))
@@ -264,7 +265,7 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
     url: routePath(path),
     config: { mote: { id: route.id, operation: route.operation, beginRead: beginReadOf(route) } },
     bodyLimit: bodyLimitOf(route.operation),
-    // A HEAD request would never end for a stream, and would read a whole file for bytes.
+    // Refuse HEAD: the response of a stream would never end, and a download would read the whole file.
     exposeHeadRoute: method === 'GET' && !isOpenEnded(answer),
     handler,
   })

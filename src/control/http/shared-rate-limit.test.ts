@@ -56,7 +56,7 @@ it('a grant of one control plane reduces the quota of the other', async () => {
   expect(b.ask(1, 'another key')).toBe(1)
 })
 
-it('two control planes together exceed the quota at most once, and make up for it by longer waits', async () => {
+it('two control planes together exceed the quota once by at most one quota, which longer waits make up for', async () => {
   await using planes = await twoPlanes()
   const { a, b, clock } = planes
   expect(a.ask(100) + b.ask(100), 'before they hear of each other').toBe(120)
@@ -68,13 +68,13 @@ it('two control planes together exceed the quota at most once, and make up for i
     granted += got.reduce((sum, n) => sum + n, 0)
     await planes.report(...[a, b].filter((_, i) => got[i]! > 0))
   }
-  // 600 s refill 600 tokens, 60 of which make up for the excess. The tolerance is one step, for the second before the
-  // grants arrive.
+  // 600 s refill 600 tokens, 60 of which make up for the excess. The tolerance of one step is for the second until a
+  // control plane receives the grants.
   expect(granted).toBeGreaterThan(535)
   expect(granted).toBeLessThanOrEqual(545)
 })
 
-it('publishes each grant once, and nothing without new grants', async () => {
+it('each grant is published once, and nothing is published without new grants', async () => {
   await using planes = await twoPlanes()
   const observed: unknown[] = []
   const listening = await planes.bus.subscribe(rateSubject, ({ data }) => void observed.push(data))
@@ -88,7 +88,7 @@ it('publishes each grant once, and nothing without new grants', async () => {
   await listening.stop()
 })
 
-it('ignores messages of an unknown format', async () => {
+it('messages of an unknown format are ignored', async () => {
   await using planes = await twoPlanes()
   await planes.bus.publish(rateSubject, { grants: 'all' })
   planes.a.ask(60)
@@ -96,7 +96,7 @@ it('ignores messages of an unknown format', async () => {
   expect(planes.b.ask(10)).toBe(0)
 })
 
-it('counts its own requests while the bus is down', async () => {
+it('a control plane counts its own requests while the bus is down', async () => {
   const bus = createMemoryBus()
   const failing: Bus = Object.assign(Object.create(bus), {
     subscribe: bus.subscribe.bind(bus),

@@ -34,7 +34,7 @@ const mostPerMessage = 1_000
 
 export interface SharedRateLimiter {
   readonly limiter: RateLimiter
-  /** Publishes the grants now. */
+  /** Publishes the grants made since the last message now. */
   publish(): Promise<void>
   stop(): Promise<void>
 }

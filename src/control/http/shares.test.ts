@@ -7,7 +7,7 @@ import { createShares } from './shares.ts'
 const unlimited = { anonymousPerMinute: 1000, loginPerMinute: 1000, createsPerSecond: 1000, refusalDelayMs: 0 }
 const never = () => new AbortController().signal
 
-describe('the places of a tenant', () => {
+describe('the places for concurrent requests of one tenant', () => {
   it('are limited, and a released place goes to the request that has waited longest', async () => {
     const shares = createShares(2)
     const first = await shares.take('a', never)

@@ -14,11 +14,11 @@ export interface Place extends Disposable {
 export const noPlace: Place = { release: () => undefined, [Symbol.dispose]: () => undefined }
 
 export interface Shares {
-  /** Returns a place, or undefined if the tenant has none left. */
+  /** Returns a place of the tenant; undefined if none is free. */
   tryTake(key: string): Place | undefined
   /** Waits for a place, first come, first served. @throws the reason of the signal if it aborts meanwhile */
   take(key: string, signal: () => AbortSignal): Promise<Place>
-  /** Number of tenants with a place or a waiting request. */
+  /** Number of tenants that hold a place or have a waiting request. */
   readonly size: number
 }
 
@@ -67,7 +67,7 @@ export function createShares(most: number): Shares {
   }
 }
 
-/** Resolves when it is this request's turn. */
+/** Resolves when this request gets a place. */
 function turn(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const go = () => {

@@ -1,4 +1,4 @@
-/** Runs `socket` handlers. Until the handshake, a handler can still refuse with an ordinary error. */
+/** Runs `socket` handlers. Until the handshake, a handler can still refuse with an ordinary error response. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from './errors.ts'
 import { asApiError, logFailure } from './failure.ts'
@@ -35,8 +35,8 @@ export async function runSocket(
     limits: defaultSocketLimits,
     stillAllowed: () => context.admission.stillAllowed(request, operation),
   })
-  // The response is detached from the connection, so its `close` event, which writes the request's log line, must be
-  // emitted explicitly.
+  // Node detaches the response from the connection, so the response's `close` event, which writes the request's log
+  // line, must be emitted explicitly.
   connection.signal.addEventListener('abort', () => reply.raw.emit('close'), { once: true })
   if (!context.registry.add(owner, connection)) return connection.close(1008, 'Too many open connections.')
   endWithCredential(context.clock, stateOf(request).caller?.expiresAt ?? null, connection)

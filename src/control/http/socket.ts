@@ -6,7 +6,7 @@ import type { MessageSocket } from './operation.ts'
 export interface SocketLimits {
   /** Interval of pings. A client that has not answered by the next ping is disconnected. */
   readonly pingMs: number
-  /** Time that a client has to answer a close frame. */
+  /** Time for a client to answer a close frame. */
   readonly farewellMs: number
 }
 
@@ -21,7 +21,10 @@ const failed = 1011
 
 interface Options {
   readonly limits: SocketLimits
-  /** Called with every ping. False closes the connection: the credential or the membership was revoked. */
+  /**
+   * Called with every ping. If it returns false, the connection is closed, because the credential or the membership was
+   * revoked.
+   */
   readonly stillAllowed: () => Promise<boolean>
 }
 

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const fixture of open.splice(0)) await fixture.app.close()
 })
 
-/** A server whose stream handler passes the stream to the test and runs until the stream ends. */
+/** Creates a server whose stream handler passes its stream to the test and runs until the stream ends. */
 async function serve(options: FixtureOptions = {}) {
   const opened: EventStream[] = []
   const fixture = createFixture({
@@ -46,7 +46,7 @@ async function read(response: Response, enough: (text: string) => boolean): Prom
 }
 
 describe('an event stream', () => {
-  it('begins with the retry time and the right headers, followed by the events', async () => {
+  it("begins with the retry time and the right headers, followed by the handler's events", async () => {
     const { url, opened } = await serve()
     const response = await fetch(url, { headers: { ...bearer('ann'), 'last-event-id': '7' } })
     expect(response.status).toBe(200)
@@ -76,13 +76,13 @@ describe('an event stream', () => {
     opened[0]?.close()
   })
 
-  it('accepts the last event id as a query parameter, too', async () => {
+  it('also accepts the last event id as a query parameter', async () => {
     const { url } = await serve()
     const response = await fetch(`${url}?last_event_id=9`, { headers: bearer('ann') })
     expect(await read(response, got => got.includes('after'))).toContain('{"after":"9"}')
   })
 
-  it('can be refused with an ordinary error before its head is sent', async () => {
+  it('can be refused with an ordinary error response before its head is sent', async () => {
     const { app } = createFixture()
     const answer = await app.inject({ url: '/v1/things/none/stream', headers: bearer('ann') })
     expect([answer.statusCode, answer.json().code]).toEqual([404, 'not_found'])
@@ -137,7 +137,7 @@ describe('an event stream', () => {
     expect(lines.filter(line => line.includes('"level":50'))).toEqual([])
   })
 
-  it('is closed if the client does not read, and buffers no more than the limit until then', async () => {
+  it('is closed if the client does not read, and until then buffers no more than the limit', async () => {
     const bufferBytes = 64 * 1024
     const { url, opened, streams, lines } = await serve({ streamLimits: { bufferBytes, farewellMs: 50 } })
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
@@ -148,7 +148,8 @@ describe('an event stream', () => {
     const stream = await until(() => opened[0], { what: 'the stream' })
     const line = 'x'.repeat(1024)
     let sent = 0
-    // The kernel buffers some megabytes before writes have to wait. Between two attempts, the event loop can write.
+    // The kernel buffers some megabytes before writes have to wait. Pause between two attempts, so that the event loop
+    // can write.
     await until(
       () => {
         for (let i = 0; i < 100; i++) if (stream.send({ event: 'log', data: line })) sent += 1
@@ -159,13 +160,13 @@ describe('an event stream', () => {
     expect(sent).toBeGreaterThan(0)
     expect(stream.send({ event: 'log', data: line })).toBe(false)
     await until(() => streams.count() === 0, { what: 'the stream to be removed' })
-    // The server has closed the connection, although the client did not read the rest.
+    // The server has closed the connection, although the client did not read the rest of the stream.
     await until(() => lines.some(entry => entry.includes('"aborted":true')), { what: 'the end of the connection' })
     socket.resume()
     await closed
   })
 
-  it('survives a burst larger than the buffer if the client reads', async () => {
+  it('stays open during a burst larger than the buffer if the client reads', async () => {
     const { url, opened } = await serve({ streamLimits: { bufferBytes: 16 * 1024 } })
     const response = await fetch(url, { headers: bearer('ann') })
     const stream = await until(() => opened[0], { what: 'the stream' })
@@ -184,7 +185,7 @@ describe('an event stream', () => {
     expect(await read(response, () => false)).toMatch(/event: gap\ndata: {"reason":"slow_reader".*}\n\n$/)
   })
 
-  it('is refused beyond the maximum number of streams per user', async () => {
+  it('sends a gap event to a client that reads too slowly, and is closed', async () => {
     const { url, opened } = await serve({ config: { streamsPerUser: 2 } })
     for (let i = 0; i < 2; i++) expect((await fetch(url, { headers: bearer('ann') })).status).toBe(200)
     const third = await fetch(url, { headers: bearer('ann') })
@@ -194,7 +195,7 @@ describe('an event stream', () => {
     expect((await fetch(url, { headers: bearer('ann') })).status, 'a place is free again').toBe(200)
   })
 
-  it('is closed at once when endWhere matches its user', async () => {
+  it('is closed at once when `endWhere` selects its user', async () => {
     const { url, opened, streams } = await serve()
     const response = await fetch(url, { headers: bearer('ann') })
     await fetch(url, { headers: bearer('bob') })
@@ -203,7 +204,7 @@ describe('an event stream', () => {
     expect(opened.map(stream => stream.signal.aborted)).toEqual([true, false])
   })
 
-  it('ends with the next heartbeat after the credential is revoked, but not in an outage', async () => {
+  it('ends with the next heartbeat after the credential is revoked, but not during an outage of PostgreSQL', async () => {
     let answer: 'valid' | 'outage' | 'revoked' = 'valid'
     const { url } = await serve({
       streamLimits: { heartbeatMs: 10 },

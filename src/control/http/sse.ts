@@ -16,7 +16,7 @@ export interface StreamLimits {
   readonly retryMs: number
   /** Time that a client has to drain its buffer while the handler waits in `drained`. */
   readonly drainMs: number
-  /** Time that a client has to read the rest of a stream that is being closed. */
+  /** Time that a client has to read the last events of a stream that is being closed. */
   readonly farewellMs: number
 }
 
@@ -39,9 +39,12 @@ interface Options {
   readonly lastEventId: string | undefined
   /** Called once, before the first byte is written: takes over the response from Fastify and writes the head. */
   readonly onOpen: () => void
-  /** Called with every heartbeat. False ends the stream: the credential or the membership was revoked. */
+  /**
+   * Called with every heartbeat. If it returns false, the stream ends, because the credential or the membership was
+   * revoked.
+   */
   readonly stillAllowed: () => Promise<boolean>
-  /** Throws on events that the operation does not declare. */
+  /** Checks an event; throws if the operation does not declare it. */
   readonly check?: ((event: SseEvent) => void) | undefined
 }
 
@@ -114,12 +117,12 @@ export class SseStream implements EventStream {
     else this.#end()
   }
 
-  /** Whether the buffer for the client exceeds its limit. */
+  /** Returns whether the buffer for the client exceeds its limit. */
   #isBehind(): boolean {
     const { bufferBytes } = this.#options.limits
     if (this.#response.writableLength <= bufferBytes) return false
-    // Node buffers everything that is written within one tick; flush first, so that a burst does not close the stream
-    // of a client that reads.
+    // Node buffers everything that is written within one tick. Wait for it to be sent first, so that a burst does not
+    // close the stream of a client that reads.
     this.#response.socket?.uncork()
     return this.#response.writableLength > bufferBytes
   }
@@ -163,18 +166,18 @@ export function encodeEvent({ event, id, data }: Pick<SseEvent, 'event' | 'id' |
   return `${id === undefined ? '' : `id: ${oneLine(id)}\n`}event: ${oneLine(event)}\ndata: ${lines}\n\n`
 }
 
-/** Clients ignore an id with a NUL, and a line break would begin another field. */
+/** Replaces NUL and line breaks: clients ignore an id with a NUL, and a line break would begin another field. */
 const oneLine = (text: string) => text.replace(/[\r\n\0]/g, ' ')
 
 export interface StreamOwner {
-  /** Key of the stream limit: a user id, or an IP address. */
+  /** Key by which streams are counted and limited: a user id, or an IP address. */
   readonly key: string
   readonly userId?: string
   /** The session or token that opened the stream. */
   readonly credentialId?: string
 }
 
-/** An event stream, or a WebSocket. */
+/** An open event stream or WebSocket. */
 interface OpenStream {
   readonly signal: AbortSignal
   end(reason: string): void
@@ -182,9 +185,9 @@ interface OpenStream {
 
 /** The open streams of this process: counts them per owner and ends all of them at shutdown. */
 export interface StreamRegistry {
-  /** Whether the owner has reached the limit. */
+  /** Returns whether the owner has as many streams as the limit allows. */
   isFull(owner: StreamOwner): boolean
-  /** Returns false if the owner has reached the limit. */
+  /** Adds a stream. Returns false if the owner already has as many streams as the limit allows. */
   add(owner: StreamOwner, stream: OpenStream): boolean
   /** Returns the number of open streams. */
   count(): number

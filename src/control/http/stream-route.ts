@@ -1,4 +1,7 @@
-/** Runs `stream` handlers. Until the head is written, a handler can still refuse with an ordinary error. */
+/**
+ * Runs `stream` handlers. Until the response's head is written, a handler can still refuse with an ordinary error
+ * response.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 import type { Admission } from './admission.ts'
@@ -69,7 +72,7 @@ export async function runStream(
   reply.hijack()
 }
 
-/** Longest delay of a Node timer. The check at each heartbeat covers credentials that expire later. */
+/** Longest delay of a Node timer. For a credential that expires later, the check at each heartbeat ends the stream. */
 const longestTimerMs = 2 ** 31 - 1
 
 /** Ends a stream when the credential that opened it expires. */
@@ -87,8 +90,8 @@ export function endWithCredential(
 }
 
 /**
- * The `Last-Event-ID` of a request. Browsers cannot set that header on the first connection, so a query parameter is
- * accepted too.
+ * Returns the `Last-Event-ID` of a request. Browsers cannot set that header on the first connection, so a query
+ * parameter is accepted, too.
  */
 function lastEventId(request: FastifyRequest): string | undefined {
   const header = request.headers['last-event-id']

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import { createThrottledCredentials, throttledId } from './throttled-credentials.ts'
 
-it('throttles a credential until its wait is over, and evicts the oldest credential when full', () => {
+it('a credential is throttled until its wait is over, and the oldest credential is evicted when the set is full', () => {
   let nowMs = 0
   const throttled = createThrottledCredentials({ monotonicMs: () => nowMs }, 2)
   throttled.add('a', 3)
@@ -16,7 +16,7 @@ it('throttles a credential until its wait is over, and evicts the oldest credent
   expect(throttledId('secret', 'x')).not.toContain('secret')
 })
 
-it('refuses a throttled credential without authentication, in one project only', async () => {
+it('a throttled credential is refused without authentication, in one project only', async () => {
   const rateLimits = {
     tenantPerMinute: 2,
     anonymousPerMinute: 100,

@@ -8,7 +8,7 @@ import type { Clock } from '../../lib/clock.ts'
 export interface ThrottledCredentials {
   /** Fast path: returns false if no credential is throttled. */
   anybody(): boolean
-  /** Whole seconds left; undefined if the credential is not throttled. */
+  /** Returns the whole seconds until the credential may be used again; undefined if the credential is not throttled. */
   secondsLeft(id: string): number | undefined
   add(id: string, seconds: number): void
 }
@@ -37,6 +37,6 @@ export function createThrottledCredentials(clock: Pick<Clock, 'monotonicMs'>, ma
   }
 }
 
-/** Id of a credential in a project. It is a hash, so the stored id does not reveal the credential. */
+/** Returns the id of a credential in a project. The id is a hash, so it does not reveal the credential. */
 export const throttledId = (credential: string, selector: string) =>
   hash('sha256', `${credential}\n${selector}`, 'base64')

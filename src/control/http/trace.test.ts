@@ -29,7 +29,7 @@ describe('traceOf', () => {
 })
 
 describe('requestIdOf', () => {
-  it('accepts a harmless request id', () => expect(requestIdOf('abc-123:4')).toBe('abc-123:4'))
+  it("keeps a client's request id that is safe to log", () => expect(requestIdOf('abc-123:4')).toBe('abc-123:4'))
   it.each([undefined, '', 'a b', 'a\n', 'x'.repeat(129), ['a', 'b'], '<script>'])('replaces %s', header =>
     expect(requestIdOf(header)).toMatch(/^[0-9a-f-]{36}$/),
   )

@@ -17,7 +17,7 @@ const examples = {
 } as const
 
 export const uuid = (options: Options = {}) => Type.String({ format: 'uuid', examples: examples.uuid, ...options })
-/** RFC 3339. Responses are always in UTC with milliseconds. */
+/** A timestamp as in RFC 3339. In responses, always in UTC with milliseconds. */
 export const dateTime = (options: Options = {}) =>
   Type.String({ format: 'date-time', examples: examples.dateTime, ...options })
 export const text = (options: Options = {}) => Type.String(options)
@@ -34,7 +34,7 @@ export const uint32 = (options: Options = {}) =>
   Type.Integer({ format: 'uint32', minimum: 0, maximum: 4_294_967_295, ...options })
 export const int32 = (options: Options = {}) =>
   Type.Integer({ format: 'int32', minimum: -2_147_483_648, maximum: 2_147_483_647, ...options })
-/** Limited to integers that a JavaScript number holds exactly: 2^53 - 1. */
+/** Integers up to 2^53 - 1, which a JavaScript number holds exactly. */
 export const int64 = (options: Options = {}) =>
   Type.Integer({
     format: 'int64',
@@ -44,14 +44,14 @@ export const int64 = (options: Options = {}) =>
   })
 export const double = (options: Options = {}) => Type.Number({ format: 'double', ...options })
 
-/** One of a closed set of strings. */
+/** A string from a fixed set of values. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(values: T, options: Options = {}) =>
   Type.Unsafe<T[number]>({ type: 'string', enum: [...values], examples: values.slice(0, 1), ...options })
 
 /**
- * `T?` of the specification. Scalars become `type: [T, "null"]` instead of a union, because one message "must be a
- * string or null" explains an error better than one message per branch, and serialization does not have to try the
- * branches.
+ * A nullable type, written `T?` in the specification. Scalars become `type: [T, "null"]` instead of a union, because
+ * one message "must be a string or null" explains an error better than one message per branch, and serialization does
+ * not have to try the branches.
  */
 export function nullable<T extends TSchema>(schema: T, options: Options = {}) {
   const json: Record<string, unknown> = Object.fromEntries(Object.entries(schema))
@@ -72,7 +72,7 @@ function wordsOf({ title, description }: Readonly<Record<string, unknown>>): Opt
   return title === undefined && description !== undefined ? { description } : {}
 }
 
-/** An optional member of a body that may also be null; both mean "not given". */
+/** An optional member of a body. A missing value and null mean the same. */
 export const maybe = <T extends TSchema>(schema: T, options: Options = {}) => Type.Optional(nullable(schema, options))
 
 /** An object with its own name in `components.schemas` of the OpenAPI document. Names are unique. */
@@ -95,7 +95,7 @@ export const labelName = (options: Options = {}) =>
     examples: examples.labelName,
     ...options,
   })
-/** Names of volumes and snapshots: they appear in paths, but not in host names. */
+/** Names of volumes and snapshots: used in paths, but not in host names. */
 export const fileName = (options: Options = {}) =>
   Type.String({
     minLength: 1,
@@ -105,7 +105,7 @@ export const fileName = (options: Options = {}) =>
     examples: examples.fileName,
     ...options,
   })
-/** Names that are only displayed. */
+/** Names that are only displayed to users. */
 export const displayName = (options: Options = {}) =>
   Type.String({
     minLength: 1,
@@ -117,8 +117,8 @@ export const displayName = (options: Options = {}) =>
   })
 
 /**
- * Key of the example for one use of a named schema. It is a symbol, so that the shared component does not contain the
- * example.
+ * Key under which the example for one use of a named schema is stored. It is a symbol, so that the shared component
+ * does not contain the example.
  */
 export const exampleMark = Symbol('example')
 

@@ -9,13 +9,16 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { maxMessageBytes } from './socket.ts'
 
 export interface Upgrades {
-  /** Whether the request asks for a WebSocket with this subprotocol. */
+  /** Returns whether the request asks for a WebSocket with this subprotocol. */
   has(raw: IncomingMessage, protocol: string): boolean
   /** Completes the handshake with this subprotocol. Resolves with undefined if the handshake failed. */
   accept(raw: IncomingMessage, response: ServerResponse, protocol: string): Promise<WebSocket | undefined>
 }
 
-/** Other requests with an `Upgrade` header, such as those of curl for HTTP/2, are answered as if they had none. */
+/**
+ * Requests that ask to upgrade to another protocol, such as those of curl for HTTP/2, are answered as if they had no
+ * `Upgrade` header.
+ */
 export const wantsSocket = (raw: IncomingMessage) => raw.headers.upgrade?.toLowerCase() === 'websocket'
 
 export function takeUpgrades(app: FastifyInstance): Upgrades {
@@ -38,7 +41,8 @@ export function takeUpgrades(app: FastifyInstance): Upgrades {
     const response = new ServerResponse(raw)
     response.shouldKeepAlive = false
     response.assignSocket(socket)
-    // A response means that the request was refused. Close the socket here, since Node no longer manages it.
+    // The router has sent a response, so the request was refused. Close the socket here, since Node no longer manages
+    // it.
     response.once('finish', () => socket.end())
     waiting.set(raw, { socket, head })
     app.routing(raw, response)

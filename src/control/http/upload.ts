@@ -26,11 +26,12 @@ export function installUploadParser(app: FastifyInstance, idleMs = uploadIdleMs)
         else done(null, chunk)
       },
     })
-    // The reader gets the error; without a reader it must not crash the process.
+    // The handler gets the error when it reads the stream. Without this listener, an error without a reader would crash
+    // the process.
     limited.on('error', () => undefined)
     let seen = 0
     const idle = setInterval(() => {
-      // A handler that reads nothing is not the fault of the client.
+      // Data that waits for the handler does not count as a stalled upload, because the client has sent it.
       if (bytes === seen && limited.readableLength === 0) limited.destroy(stalled())
       seen = bytes
     }, idleMs).unref()

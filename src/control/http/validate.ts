@@ -64,7 +64,7 @@ export function stringsValidator(schema: TSchema): (values: Readonly<Record<stri
   }
 }
 
-/** A value that cannot be parsed stays a string, and the validator reports the expected type. */
+/** A value that cannot be parsed stays a string, so that the validator reports the expected type. */
 function fromString(value: string, property: PropertySchema): unknown {
   switch (property.type) {
     case 'integer':
@@ -97,7 +97,7 @@ function refuseControls(schema: unknown, value: unknown, field: string): void {
     for (const [name, one] of Object.entries(value)) {
       const isNamed = Object.hasOwn(properties, name)
       const inner = isNamed ? properties[name] : additionalProperties
-      // Members that no schema names are dropped.
+      // Members that the schema does not name are dropped.
       if (inner === undefined) continue
       if (!isNamed && hasControls(name))
         throw invalidField(field || 'body', 'must not have control characters in a name')
@@ -122,7 +122,7 @@ function shapeOf(schema: unknown): Shape {
   return inner === undefined ? shape : shapeOf(inner)
 }
 
-/** Whether the schema accepts any JSON. */
+/** Returns whether the schema accepts any JSON. */
 const isFree = ({ type, anyOf }: Shape) => type === undefined && anyOf === undefined
 
 const isRaw = (schema: unknown) => isRecord(schema) && schema[rawTextMark] === true

@@ -12,16 +12,19 @@ const longestPauseMs = 1_000
  */
 const mostWaits = 200
 
-/** Final states: a resource does not leave them by itself, so waiting for another state is useless. */
+/** Final states: a resource does not leave them by itself, so waiting for another state ends here. */
 const ends: ReadonlySet<unknown> = new Set(['failed', 'cancelled', 'superseded', 'deleted', 'succeeded'])
 
-/** States of every kind of resource, so that a misspelled state is refused instead of waited for. */
+/**
+ * All states of all kinds of resources. A request to wait for any other state is refused, because it must be
+ * misspelled.
+ */
 const states = new Set<string>([
   ...deploymentStatuses,
-  // Databases and branches, snapshots, volumes.
+  // States of databases, branches, snapshots and volumes.
   ...['creating', 'running', 'ready', 'suspended', 'restarting', 'restoring', 'unavailable', 'failed', 'deleting'],
   ...['pending', 'growing', 'moving', 'waiting', 'attaching', 'attached', 'detaching'],
-  // Builds, and the scaling of an app.
+  // States of builds, and of the scaling of an app.
   ...['queued', 'fetching', 'pushing', 'succeeded', 'cancelled', 'active', 'idle', 'scaled_to_zero', 'warming_up'],
 ])
 const oneState = `(?:${[...states].join('|')})`
@@ -51,7 +54,7 @@ export const waitQuery = (member: string, own: TObject | undefined): TObject =>
 
 let waits = 0
 
-/** Waits for a state of the resource. @param readAgain reads the resource again. @returns the last response */
+/** Waits until the resource has one of the wanted states. @param readAgain reads the resource again. @returns the last response */
 export async function untilState(
   member: string,
   query: Readonly<Record<string, unknown>>,

@@ -13,8 +13,8 @@ const json = { 'content-type': 'application/json' }
 const ann = bearer('ann')
 const ask = asker(app)
 
-describe('writes', () => {
-  it('record the user, the origin and the action', async () => {
+describe('write operations', () => {
+  it('write the user, the origin and the action to the audit log', async () => {
     fixture.audited.length = 0
     await ask('POST', '/v1/things', { ...ann, ...json, 'user-agent': 'test', 'x-request-id': 'r1' }, '{"name":"x"}')
     expect(fixture.audited).toEqual([
@@ -30,7 +30,7 @@ describe('writes', () => {
     ])
   })
 
-  it('with the same idempotency key and body happen once', async () => {
+  it('take effect once if the idempotency key and the body are the same', async () => {
     fixture.audited.length = 0
     const headers = { ...ann, ...json, 'idempotency-key': '"k1"' }
     const first = await ask('POST', '/v1/things', headers, '{"name":"once"}')
@@ -46,7 +46,7 @@ describe('writes', () => {
     expect((await ask('POST', '/v1/things', { ...headers, ...bearer('bob') }, '{"name":"bob"}')).statusCode).toBe(200)
   })
 
-  it('get the stored response for the same key, although the first request removed the resource', async () => {
+  it('get the stored response for a repeated idempotency key, although the first request removed the resource', async () => {
     let exists = true
     const other = createFixture({
       handlers: {
@@ -73,7 +73,7 @@ describe('writes', () => {
     await other.app.close()
   })
 
-  it('may reuse the idempotency key of a request that failed', async () => {
+  it('may reuse the idempotency key of a failed request', async () => {
     let fail = true
     const other = createFixture({
       handlers: {
@@ -99,7 +99,7 @@ describe('writes', () => {
     await other.app.close()
   })
 
-  it('are tried at most three times after a deadlock or serialization failure, and audited once', async () => {
+  it('are tried at most three times after a deadlock or serialization failure, and write one audit row', async () => {
     const deadlock = () =>
       new StatementError('t.lock', Object.assign(new pg.DatabaseError('deadlock', 1, 'error'), { code: '40P01' }))
     let [left, tries] = [2, 0]
@@ -126,7 +126,7 @@ describe('writes', () => {
     await other.app.close()
   })
 
-  it('must be implemented by a `write` handler, or the server does not start', () => {
+  it('need a `write` handler, or the server does not start', () => {
     const build = () => createFixture({ handlers: { createThing: { read: async () => thing('x') } } })
     expect(build).toThrow('createThing changes something')
   })

@@ -25,7 +25,7 @@ interface WriteRequest {
   readonly route: Route
   readonly handler: WriteHandler
   readonly call: Call<never>
-  /** The audit notes of the handler. */
+  /** Audit notes that the handler adds. */
   readonly notes: RecordedNote[]
   readonly request: FastifyRequest
   readonly reply: FastifyReply
@@ -47,7 +47,8 @@ export async function runWrite(
   }
   const work = await handler.write(call).catch((cause: unknown) => {
     if (!claim) throw cause
-    // The first request with this key may have deleted what the handler looks for: then its stored response is sent.
+    // If the handler fails, look for a stored response first: an earlier request with this idempotency key may have
+    // deleted the resource.
     return () => {
       throw cause
     }
@@ -70,7 +71,7 @@ export async function runWrite(
     if (claim) options.idempotency.complete(tx, claim, 200, json)
     return { json, status: 200, replayed: false }
   }
-  // From here on the request holds one of the few connections for transactions.
+  // From here on, the request holds one of the few connections for transactions.
   using _place = await admission.place(request, reply)
   return await retryAborted(() => options.deps.db.tx(once))
 }
@@ -104,19 +105,21 @@ function entryOf({ actor, ...note }: RecordedNote, route: Route, request: Fastif
   }
 }
 
-/** Whether the server stores the response for an `Idempotency-Key`. PUT and GET may be repeated without one. */
+/**
+ * Returns whether the server stores the response for an `Idempotency-Key`. PUT and GET may be repeated without a key.
+ */
 export const takesKey = ({ method, auth }: Operation) =>
   auth === 'bearer' && (method === 'POST' || method === 'PATCH' || method === 'DELETE')
 
 /**
- * The idempotency key of a request. Undefined without an authenticated caller: anyone with the key could read the
- * response.
+ * Returns the idempotency key of a request; undefined without an authenticated caller, because then anyone with the key
+ * could read the response.
  */
 function claimOf(route: Route, request: FastifyRequest, call: Call<never>): IdempotencyClaim | undefined {
   const header = request.headers['idempotency-key']
   const { caller, project } = stateOf(request)
   if (header === undefined || !takesKey(route.operation) || !caller) return undefined
-  // draft-ietf-httpapi-idempotency-key-header-07 uses a quoted string; most clients send it unquoted.
+  // draft-ietf-httpapi-idempotency-key-header-07 uses a quoted string, but most clients send the key without quotes.
   const key = String(header).replace(/^"(.*)"$/, '$1')
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
     throw invalidField('Idempotency-Key', 'must have 1 to 255 printable characters')

@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => system[Symbol.asyncDispose]())
 
-/** Schedule of all jobs: hourly, so that the control plane itself starts none during the test. */
+/** Schedule of all jobs: hourly, so that the control plane itself starts no run during the test. */
 const hourly = '0 * * * *'
 const put = async (name: string, body: object) => {
   const answer = await ann.call('PUT', `/v1/apps/web/jobs/${name}`, { schedule: hourly, ...body })
@@ -73,7 +73,7 @@ describe('a job', { timeout: 60_000 }, () => {
     await end('report')
   })
 
-  it('has one run for all the times that were missed', async () => {
+  it('runs only once if several times of its schedule were missed', async () => {
     await put('late', { command: ['true'] })
     await system.database.db.run(threeHoursAgo, ['late'])
     await sweep(new Date())
@@ -87,7 +87,7 @@ describe('a job', { timeout: 60_000 }, () => {
     ['skip', 1, 'Skipped: the previous run had not ended.'],
     ['allow', 2, null],
     ['replace', 2, null],
-  ])('with the overlap policy %s has %i runs if it is due during the first one', async (overlap, count, note) => {
+  ])('with the overlap policy %s has %i runs if it is due again during its first run', async (overlap, count, note) => {
     await put(overlap, { command: ['sleep', '1000'], overlap })
     await tick(overlap)
     await tick(overlap)
@@ -98,7 +98,7 @@ describe('a job', { timeout: 60_000 }, () => {
     await end(overlap)
   })
 
-  it('is retried as often as configured when it fails', async () => {
+  it('is retried as often as configured when its run fails', async () => {
     await put('flaky', { command: ['sh', '-c', 'exit 1'], retries: 2 })
     const at = new Date(await tick('flaky'))
     for (const attempts of [2, 3]) {
@@ -112,7 +112,7 @@ describe('a job', { timeout: 60_000 }, () => {
     await end('flaky')
   })
 
-  it('is not retried while the run of a later time is open', async () => {
+  it('is not retried while the run for a later time is open', async () => {
     await put('slow', { command: ['sh', '-c', 'exit 1'], retries: 1, overlap: 'replace' })
     await tick('slow')
     await allEnd('slow')
@@ -141,7 +141,7 @@ describe('a job', { timeout: 60_000 }, () => {
     })
   })
 
-  it('has a note that gives the reason when it could not run', async () => {
+  it('has a note that gives the reason when no run could be started', async () => {
     await ann.post('/v1/apps', { name: 'empty', git_url: '' })
     await ann.call('PUT', '/v1/apps/empty/jobs/none', { schedule: hourly, command: ['true'] })
     const { next_at } = (await ann.get('/v1/apps/empty/jobs/none')).body
@@ -149,7 +149,7 @@ describe('a job', { timeout: 60_000 }, () => {
     expect((await ann.get('/v1/apps/empty/jobs/none')).body.note).toContain('no active deployment')
   })
 
-  it('is refused if it can never run', async () => {
+  it('is refused if its schedule never matches, or if the schedule, time zone or command is invalid', async () => {
     const refused = async (body: object) =>
       (await ann.call('PUT', '/v1/apps/web/jobs/wrong', { schedule: hourly, command: ['true'], ...body })).status
     expect(await refused({ schedule: '0 0 31 2 *' })).toBe(400)

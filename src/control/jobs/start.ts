@@ -6,15 +6,16 @@ import { cancelRun, createRun } from '../runs/index.ts'
 import * as store from './store.ts'
 
 export interface When {
-  /** Time of the schedule to which the run belongs; null if it was started by hand. */
+  /** Time of the schedule for which the run is started; null if it was started by hand. */
   readonly dueAt: Date | null
   readonly attempt: number
   readonly accountId: string | null
 }
 
 /**
- * Starts a run of the job. @returns the id of the run @throws ApiError when the app or the project cannot have a run
- * now
+ * Starts a run of the job.
+ * @returns the id of the run
+ * @throws ApiError when the app or the project cannot have another run now
  */
 export async function startJob(tx: Tx, job: store.Job, when: When): Promise<string> {
   const { projectId, appId, appName, command, timeoutSeconds } = job
@@ -33,12 +34,12 @@ export async function startJob(tx: Tx, job: store.Job, when: When): Promise<stri
 }
 
 /**
- * Starts the run of one time of the schedule, as far as the job's overlap policy allows it.
+ * Starts the run for one time of the schedule, as far as the job's overlap policy allows it.
  * @returns the reason why there is no run; null if it was started
  */
 export async function startDue(tx: Tx, job: store.Job, dueAt: Date, attempt: number): Promise<string | null> {
   const open = job.overlap === 'allow' ? [] : await store.open(tx, job.id)
-  // A retry must not replace the run of a later time.
+  // A retry for an earlier time must not replace the run for a later time.
   if (open.length > 0 && (job.overlap === 'skip' || attempt > 1)) return 'Skipped: the previous run had not ended.'
   for (const id of open) await cancelRun(tx, id)
   try {

@@ -10,7 +10,8 @@ export interface Job {
   readonly timeZone: string
   readonly command: readonly string[]
   /**
-   * Policy for a time at which an earlier run has not ended: skip the new run, start both, or cancel the earlier one.
+   * What happens if the job is due while an earlier run has not ended: `skip` the new run, `allow` both, or `replace`
+   * the earlier run, which is cancelled.
    */
   readonly overlap: 'skip' | 'allow' | 'replace'
   readonly retries: number
@@ -55,7 +56,7 @@ const openRuns = statement<{ id: string }>(
   'jobs.openRuns',
   `SELECT id FROM run WHERE job_id = $1 AND ended_at IS NULL AND want = 'finished'`,
 )
-// Selects the newest attempt of each time of a schedule, if it failed and may be retried.
+// Selects the newest attempt for each time of a schedule, if it failed and may be retried.
 const failedAttempts = statement<{ jobId: string; dueAt: Date; attempt: number }>(
   'jobs.failedAttempts',
   `SELECT r.job_id AS "jobId", r.due_at AS "dueAt", r.attempt FROM run r JOIN job j ON j.id = r.job_id

@@ -9,7 +9,7 @@ import { nextTime } from './schedule.ts'
 import { startDue } from './start.ts'
 import * as store from './store.ts'
 
-/** Time within which a failed run is retried. */
+/** Time after the scheduled time within which a failed run is retried. */
 const retryMs = hours(1)
 
 export const dueJobs = ({ db, log }: Pick<Deps, 'db' | 'log'>): Sweep => ({
@@ -23,7 +23,7 @@ export const dueJobs = ({ db, log }: Pick<Deps, 'db' | 'log'>): Sweep => ({
       try {
         if (!signal.aborted) await act()
       } catch (err) {
-        // One failing job must not delay the others.
+        // An error of one job must not delay the other jobs.
         log.error({ err, jobId }, 'cannot start a job')
       }
     }

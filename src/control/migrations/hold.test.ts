@@ -1,4 +1,4 @@
-/** Requests to a VM that is about to leave its host. */
+/** Tests what happens to requests for a VM that is about to leave its host. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import type { Route } from '../../contract/gateway.ts'
@@ -36,7 +36,7 @@ const runsFor = async (rounds: number) => {
   for (let n = 0; n < rounds; n++) await world.until(async () => false, 1).catch(() => undefined)
 }
 
-/** Starts a move and returns once gateways hold new requests to the VM. */
+/** Starts a move and returns once gateways hold new requests to the moving VM. */
 async function held({ replicas = 1 } = {}): Promise<Move> {
   const app = await world.app({ replicas })
   const { vmIds } = await world.deploy(app, { replicas })
@@ -62,7 +62,7 @@ const ends = async (move: Move, state: string) => {
   expect((await routeOf(move.app))?.leaving).toBeUndefined()
 }
 
-describe('a VM that is about to move', () => {
+describe('a VM that is about to move to another host', () => {
   it('gets no new requests, and moves once no gateway has open requests to it', async () => {
     const move = await held()
     expect(await routeOf(move.app)).toMatchObject({
@@ -97,7 +97,7 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('gets no requests on its new host until it is healthy there; gateways hold them', async () => {
+  it('gets no requests on its new host until it is healthy there; gateways hold them until then', async () => {
     const move = await held()
     for (const host of hosts) host.behaviour.set('example/app:1', 'unhealthy')
     say(move, 0)
@@ -115,7 +115,7 @@ describe('a VM that is about to move', () => {
     expect((await routeOf(move.app))?.backends.map(one => one.vmId)).toEqual([move.vmId])
   })
 
-  it('gets requests again when its host is slow to hand it over, and still moves later', async () => {
+  it('gets requests again when its old host does not hand it over in time, and still moves later', async () => {
     const move = await held()
     for (const host of hosts) host.reachable = false
     await tookSeconds(move, '21 seconds')
@@ -126,7 +126,7 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('stays on its host and gets requests again when the source agent was stopped', async () => {
+  it('stays on its old host and gets requests again when the agent of that host was stopped', async () => {
     const move = await held()
     const vm = hosts
       .flatMap(host => host.vms.get(move.vmId) ?? [])

@@ -12,17 +12,17 @@ import { drainDecision, refreshRoute } from '../routing/index.ts'
 import type { Moving } from './workflow.ts'
 import * as store from './store.ts'
 
-/** Interval of polls, for lost messages; reports of gateways poke the workflow. */
+/** Interval of polls, in case a message is lost. Reports of gateways poke the workflow. */
 const pollMs = 250
 /**
- * Extra time beyond the drain time, after which the hold ends and the VM serves on its old host again. Gateways refuse
+ * Time after the end of the drain time at which the hold ends and the VM serves on its old host again. Gateways refuse
  * requests that are held for longer.
  */
 const liftMs = seconds(15)
 
 export type HoldDeps = Pick<Deps, 'config' | 'clock'> & { readonly live: Pick<LiveStats, 'drains'> }
 
-/** Ends a hold that has exceeded its time limit; undefined when there is no such hold. */
+/** Ends the hold of the VM if it has exceeded its time limit; otherwise returns undefined. */
 export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never> | undefined {
   const limitMs = seconds(config.moveDrainSeconds) + liftMs
   if (m.heldAt === null || now.getTime() - m.heldAt.getTime() <= limitMs) return undefined
@@ -34,7 +34,7 @@ export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never
 
 /**
  * Returns the next step of the hold: begin it, wait for open requests, or allow the source host to hand the VM over.
- * Undefined if the host is already allowed to, or is not ready yet.
+ * Returns undefined if the host is not ready for that yet, or if it already has the permission.
  */
 export function holding(
   { config, clock, live }: HoldDeps,

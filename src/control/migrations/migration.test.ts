@@ -1,4 +1,7 @@
-/** Crash matrix of migrating a VM: in the end the VM runs exactly once, with its memory intact. */
+/**
+ * Crash matrix (each phase with each fault) of migrating a VM: in the end the VM runs exactly once, with its memory
+ * intact.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -112,15 +115,15 @@ const cancelled = crashMatrix<Subject>({
 })
 
 describe('crash matrix of a migration', () => {
-  it('contains each phase with each fault', () =>
+  it('contains each phase of the workflow with each fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.migration.phases).length * faults.length,
     ))
-  describe('that completes', () => {
-    it.each(moved)('$name', ({ run }) => run())
+  describe('a migration that completes', () => {
+    it.each(moved)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
-  describe('that is cancelled', () => {
-    it.each(cancelled)('$name', ({ run }) => run())
+  describe('a migration that is cancelled', () => {
+    it.each(cancelled)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
 })
 

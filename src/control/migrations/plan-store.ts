@@ -1,7 +1,7 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { retainLog } from '../vms/index.ts'
 
-/** The properties of a VM's volume that matter for a move. */
+/** The properties of a VM's volume that matter when the VM moves. */
 export interface DiskToMove {
   readonly volumeId: string
   readonly name: string
@@ -46,7 +46,7 @@ const recordDowntime = statement(
   'vms.migrationDowntime',
   `UPDATE migration SET downtime_ms = coalesce(downtime_ms, round(extract(epoch FROM now() - stopped_at) * 1000)) WHERE id = $1`,
 )
-// Also moves a VM that is being removed; its new host then removes it.
+// Also assigns a VM that is being removed to the new host, which then removes it.
 const moveVm = statement(
   'vms.moveWithVolumes',
   `WITH logged AS (${retainLog('v.id = $1')})
@@ -55,8 +55,8 @@ const moveVm = statement(
      seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
    WHERE id = $1`,
 )
-// Volumes in shared pools stay where they are. The VM on the new host counts as a new writer, so their generation is
-// raised.
+// Volumes in shared pools stay where they are. Their generation is raised, because the VM on the new host counts as a
+// new writer.
 const handOverShared = statement(
   'vms.handOverShared',
   `WITH raised AS (
@@ -70,8 +70,8 @@ export const disks = (sql: Sql, vmId: string) => sql.rows(disksOfVm, [vmId])
 /** Counts the VM's volumes that only its host can reach. */
 export const boundDisks = async (sql: Sql, vmId: string) => (await disks(sql, vmId)).filter(disk => disk.bound).length
 /**
- * Commits the migration: from here on it completes. Returns false when it has ended, or when a stop-and-copy move was
- * cancelled before this commit.
+ * Commits the migration, after which it cannot be cancelled. Returns false when the migration has ended, or when a
+ * stop-and-copy move was cancelled before this commit.
  */
 export const commit = async (tx: Tx, id: string) => (await tx.run(commitMigration, [id])) === 1
 /**

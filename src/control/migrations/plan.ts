@@ -7,28 +7,32 @@ import { fitMoved, fitVolumes, type PoolView } from '../scheduler/pools.ts'
 import * as store from './plan-store.ts'
 
 export interface MovePlan {
-  /** `live`: the VM keeps running. `stop-and-copy`: the VM is stopped on the source and continues on the target. */
+  /**
+   * How the VM moves. `live`: it keeps running. `stop-and-copy`: it is stopped on the source and continues on the
+   * target.
+   */
   readonly method: 'live' | 'stop-and-copy'
   /** Volumes that must be copied, with their target pools. */
   readonly volumes: readonly { readonly volumeId: string; readonly pool: string }[]
   readonly withVolumes: boolean
 }
 
-/** A plan, or the reason why there is none, as text for users. */
+/** A plan of a move, or the reason why the VM cannot move, as text for users. */
 export type MoveChoice = { readonly plan: MovePlan } | { readonly why: string }
 
 /**
- * Everything that moves together with a VM, and the pools of all hosts. Loaded once for any number of possible targets.
+ * Everything that moves together with a VM, and the pools of all hosts. Loaded once, and used for any number of
+ * possible targets.
  */
 export interface CoMoved {
   readonly disks: readonly store.DiskToMove[]
   /** Pools of all hosts. */
   readonly pools: readonly PoolView[]
-  /** Retained snapshots of VMs that need these volumes and therefore move along. */
+  /** Retained VM snapshots that depend on these volumes and therefore move with them. */
   readonly snapshots: readonly RetainedSnapshot[]
 }
 
-/** Loads everything that moves with a VM. @param known the pools of all hosts, if the caller has already loaded them */
+/** Loads everything that moves with a VM. @param known pools of all hosts, if the caller has already loaded them */
 export async function coMovedOf(sql: Sql, vmId: string, known?: readonly PoolView[]): Promise<CoMoved> {
   const disks = await store.disks(sql, vmId)
   const bound = disks.filter(disk => disk.bound).map(disk => disk.volumeId)
@@ -42,7 +46,7 @@ interface End {
   readonly hypervisors: readonly HypervisorOffer[]
 }
 
-/** Returns why the VM cannot leave its host at all; undefined when it can. */
+/** Returns why the VM cannot leave its host for any other one; undefined when it can. */
 export function moveObstacle(
   vm: { readonly want: string },
   { disks, snapshots }: Pick<CoMoved, 'disks' | 'snapshots'>,
@@ -68,8 +72,8 @@ export function chooseMove(
   if (!here || !there) return { why: `Host ${target.name} does not offer ${vm.hypervisor}.` }
   const both = (holds: (offer: HypervisorOffer) => boolean) => holds(here) && holds(there)
   const live = both(({ capabilities }) => capabilities.migrate === 'live')
-  // Without this feature, the agent waits for the paused guest to run before it transfers the memory, until the move is
-  // cancelled.
+  // An agent without the feature `paused-moves` does not transfer the memory of a paused guest, but waits for it to
+  // resume until the move is cancelled.
   const stuck = vm.want === 'paused' && !both(offer => offersFeature(offer, 'paused-moves') === true)
   const resumeFirst = `The VM is paused, and ${vm.hypervisor} cannot move it to host ${target.name} in that state. Resume it first.`
   if (disks.length === 0) {
@@ -89,7 +93,8 @@ export function chooseMove(
   if (encrypted && offersFeature(there, 'encrypted-volumes') === false)
     return { why: `${vm.hypervisor} on host ${target.name} cannot open encrypted volumes.` }
   const carried = reached.length === 0 && both(offer => offersFeature(offer, 'moved-volumes') === true)
-  // A live move copies the volumes through the VM's hypervisor, which cannot write to read-only volumes.
+  // A live move copies the volumes through the VM's hypervisor, which cannot write to read-only volumes, so those need
+  // another method.
   const running = live && carried && !disks.some(disk => disk.readOnly)
   if (running && stuck) return { why: resumeFirst }
   return { plan: { method: running ? 'live' : 'stop-and-copy', volumes, withVolumes: true } }

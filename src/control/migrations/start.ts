@@ -12,12 +12,14 @@ import type { MovePlan } from './plan.ts'
 import { boundDisks, isBeingKept } from './plan-store.ts'
 
 const preparingAlertMs = minutes(3)
-/** Time limit for copying the snapshots that move along. Copies that make no progress are cancelled much earlier. */
+/**
+ * Time limit for copying the snapshots that move with a VM. Copies that make no progress are cancelled much earlier.
+ */
 export const coMovedMs = hours(24)
 
 /**
  * Starts the migration of a VM. The caller has reserved capacity on the target in the same transaction.
- * @param volumes volumes that move along, from `chooseMove`; snapshots of VMs that need these volumes move along, too
+ * @param volumes volumes that move with the VM, from `chooseMove`; VM snapshots that depend on them move, too
  * @throws ApiError 409 `operation_in_progress` when another operation uses one of them
  */
 export async function startMigration(
@@ -40,9 +42,9 @@ export async function startMigration(
   for (const { id: snapshotId, name } of kept)
     if (!(await startSnapshotMove(tx, { snapshotId, targetHostId, groupId: id, migrationId: id })))
       throw new ApiError('operation_in_progress', `Snapshot ${name} is being forked or restored. Try again afterwards.`)
-  // The target may have stored an older generation of the VM, so the next one must be newer.
+  // The target host may have stored an older generation of this VM, so the generation that it gets must be newer.
   await store.raise(tx, migration.vmId)
-  // Attaching a volume locks the VM's row, so a volume attached since the plan was made is visible here.
+  // Attaching a volume locks the VM's row, so a volume that was attached after the plan was made is visible here.
   if ((await boundDisks(tx, migration.vmId)) !== volumes.length)
     throw new ApiError('operation_in_progress', 'A volume has just been attached to the VM. Try again.')
   if (await isBeingKept(tx, migration.vmId))
@@ -53,7 +55,10 @@ export async function startMigration(
   return id
 }
 
-/** Requests the cancellation. Returns false when it is too late: the guest already runs on the target. */
+/**
+ * Requests that the migration is cancelled. Returns false when it is too late, because the guest already runs on the
+ * target.
+ */
 export async function cancelMigration(tx: Tx, id: string): Promise<boolean> {
   if (!(await store.cancel(tx, id))) return false
   await poke(tx, 'migration', id)

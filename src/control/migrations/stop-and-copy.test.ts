@@ -1,4 +1,4 @@
-/** Moves of VMs on hypervisors without live migration, such as gVisor, and the effect on later starts. */
+/** Tests moves of VMs on hypervisors without live migration, such as gVisor, and how they affect later starts. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { simGvisor, simQemu } from '../../../test/support/sim-offers.ts'
@@ -12,7 +12,7 @@ const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
 const { db, projectId } = world
 const source = await world.addHost({ offers: [simGvisor] })
-// Offers both hypervisors and prefers QEMU for new VMs.
+// This host offers both hypervisors and prefers QEMU for new VMs.
 const target = await world.addHost({ offers: [simGvisor, simQemu] })
 const vmOnly = await world.addHost({ offers: [simQemu] })
 const holding = (vmId: string) =>
@@ -43,7 +43,7 @@ async function move({ id: vmId, want, hypervisor, ...vm }: vms.Vm) {
 const isOver = async (id: string) =>
   (await world.rows(`SELECT id FROM migration WHERE id = $1 AND ended_at IS NOT NULL`, id)).length > 0
 
-it('after a move by stop and copy exactly one VM runs, and forks of it stay on its hypervisor', async () => {
+it('after a move by stop-and-copy, exactly one VM runs, and forks of it run on the same hypervisor', async () => {
   const { deploymentId, vm, memory } = await started()
   const migration = await move(vm)
   let stoodStill = false
@@ -71,7 +71,7 @@ it('after a move by stop and copy exactly one VM runs, and forks of it stay on i
   await world.abandonAll()
 })
 
-it('a VM whose move by stop and copy is cancelled while it is stopped continues on its source host', async () => {
+it('a VM whose move by stop-and-copy is cancelled while the VM is stopped continues on its source host', async () => {
   const { vm, memory } = await started()
   const migration = await move(vm)
   await world.until(async () => source.vms.get(vm.id)?.stopped === true)

@@ -30,17 +30,18 @@ export interface Migration {
   readonly totalBytes: number
   readonly downtimeMs: number | null
   readonly error: string | null
-  /** True if the VM has volumes, which then move along. */
+  /** True if the VM has volumes, which then move with it. */
   readonly withVolumes: boolean
   /**
-   * Time at which the snapshots that move along were complete on the target; null: not yet, or the VM has no volumes.
+   * Time at which the snapshots that move with the VM were complete on the target; null: not yet, or the VM has no
+   * volumes.
    */
   readonly coMovedAt: Date | null
-  /** Time at which gateways began to hold new requests; null while they do not hold any. */
+  /** Time at which gateways began to hold new requests to the VM; null while they do not hold any. */
   readonly heldAt: Date | null
   /** Time at which the source host was allowed to hand the VM over. */
   readonly releasedAt: Date | null
-  /** True if the app's route lists the VM as leaving, so that gateways may have open requests to it. */
+  /** True while the app's route lists the VM as leaving, so that gateways may still have open requests to it. */
   readonly isRouted: boolean
   readonly startedAt: Date
   readonly endedAt: Date | null
@@ -132,7 +133,8 @@ const countFrom = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM migration WHERE source_host_id = $1 AND ended_at IS NULL`,
 )
 
-// Counts recent failures, after which a VM with volumes waits before it moves again (`canTakeVolumes` in deployments).
+// Counts the VM's recent failed moves. After a failure, a VM with volumes waits before it moves again (`canTakeVolumes`
+// in deployments).
 const failedOf = statement<{ count: number; error: string | null }>(
   'vms.failedMigrations',
   `SELECT count(*)::int AS count, max(error) AS error FROM migration WHERE vm_id = $1 AND source_host_id = $2 AND state = 'failed'
@@ -145,7 +147,7 @@ export const byId = (sql: Sql, id: string) => sql.maybe(migrationById, [id])
  */
 export const failedMoves = (sql: Sql, vmId: string, hostId: string) => sql.one(failedOf, [vmId, hostId])
 export const newest = (sql: Sql, deploymentId: string) => sql.maybe(newestMigration, [deploymentId])
-/** Counts the running migrations from the host. */
+/** Counts the running migrations of VMs that leave the host. */
 export const countFromHost = async (sql: Sql, hostId: string) => (await sql.one(countFrom, [hostId])).count
 export type NewMigration = Pick<
   Migration,
@@ -185,9 +187,9 @@ export const progress = (
   observed: Pick<MigrationObserved, 'percent' | 'transferredBytes' | 'totalBytes' | 'downtimeMs'>,
 ) => tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes, observed.downtimeMs])
 export const coMovedThere = (tx: Tx, id: string) => tx.run(coMovedAreThere, [id])
-/** Makes gateways hold new requests from this commit on. */
+/** Makes gateways hold new requests to the VM from this commit on. */
 export const hold = (tx: Tx, id: string) => tx.run(holdMigration, [id])
-/** Allows the source host to hand the VM over. */
+/** Allows the source host to hand the VM over to the target. */
 export const release = (tx: Tx, id: string) => tx.run(releaseMigration, [id])
 /** Ends the hold: gateways send requests to the VM on its old host again, although its move continues. */
 export const lift = (tx: Tx, id: string) => tx.run(liftHold, [id])
@@ -195,7 +197,7 @@ export const lift = (tx: Tx, id: string) => tx.run(liftHold, [id])
 export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id, error])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>
   tx.run(endMigration, [id, state])
-/** Requests the cancellation. Returns false when it is too late. */
+/** Requests that the migration is cancelled. Returns false when it is too late. */
 export const cancel = async (tx: Tx, id: string) => (await tx.run(requestCancel, [id])) === 1
 /** Assigns the VM to another host. Returns false when the VM is being removed. */
 export const move = async (tx: Tx, vmId: string, hostId: string, observedGeneration: number) =>

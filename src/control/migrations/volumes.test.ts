@@ -1,6 +1,6 @@
 /**
- * Crash matrix of migrating a VM with a volume: in the end the VM runs exactly once, on the host of its volume, the
- * volume has every write, and nothing is left on the other host.
+ * Crash matrix (each phase with each fault) of migrating a VM with a volume: in the end the VM runs exactly once, on
+ * the host of its volume, the volume has every write, and nothing is left on the other host.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -38,7 +38,7 @@ async function worldOf(movesVolumes: boolean) {
   const hosts = [await world.addHost({ movesVolumes }), await world.addHost({ movesVolumes })]
   const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)
   const having = (volumeId: string) => hosts.filter(host => host.storage.volumes.has(volumeId))
-  /** Returns the hosts whose guest may currently write to the volume. */
+  /** Returns the hosts on which a guest may currently write to the volume. */
   const writing = (volumeId: string) =>
     hosts.filter(host => [...host.vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId)))
   let [made, written] = [0, 0]
@@ -152,7 +152,8 @@ const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live,
       if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
       await advance(s)
     },
-    // The deployment creates another VM, which has to start on the host where the removed VM last wrote to the volume.
+    // After the removal, the deployment creates another VM, which has to start on the host where the removed VM last
+    // wrote to the volume.
     remove: s => db.tx(tx => setVmWant(tx, s.vmId, 'absent')),
     unreachable: Object.fromEntries(
       ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'covered by the other matrix']),
@@ -168,22 +169,22 @@ const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live,
 describe.each([
   ['that moves live', live],
   ['that is stopped and copied', cold],
-] as const)('crash matrix of a VM with a volume %s', (_, part) => {
+] as const)('crash matrix of the migration of a VM with a volume %s', (_, part) => {
   const { moved, cancelled } = matrices(part, ['switching'])
-  it('contains each phase with each fault', () =>
+  it('contains each phase of the workflow with each fault', () =>
     // Moves of VMs with volumes skip the phase `switching`; migration.test.ts covers it.
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size + faults.length).toBe(
       Object.keys(part.world.workflows.migration.phases).length * faults.length,
     ))
-  describe('when the move completes', () => {
-    it.each(moved)('$name', ({ run }) => run())
+  describe('a migration with a volume that completes', () => {
+    it.each(moved)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
-  describe('when the move is cancelled', () => {
-    it.each(cancelled)('$name', ({ run }) => run())
+  describe('a migration with a volume that is cancelled', () => {
+    it.each(cancelled)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
 })
 
-it('on the target, the disk of a writer gets a new generation, and that of a reader keeps its generation', () => {
+it("on the target, a volume's disk gets a new generation if the VM writes to it, and keeps its generation if the VM only reads it", () => {
   const disk = { volumeId: 'v', pool: 'local', sizeMib: 64, generation: 7, mountPoint: '/data' }
   const reported = (readOnly: boolean) => diskThere({ volumes: [] })({ ...disk, readOnly }).generation
   expect([reported(false), reported(true)]).toEqual([8, 7])
@@ -196,7 +197,7 @@ describe.each([
   const { world, db, hostOf, migrate, stateOf, runsOn, advance } = part
   const ends = (s: Subject, state: RegExp) => world.until(async () => state.test((await stateOf(s)) ?? ''), 120)
 
-  it('has a record of the method, progress and downtime', async () => {
+  it('moves and leaves a record of the method, progress and downtime', async () => {
     const s = await migrate()
     await ends(s, /completed/)
     const [row] = await world.rows<{ method: string; percent: number; total: number; downtime: number }>(
@@ -243,7 +244,7 @@ describe.each([
     await runsOn({ ...one, id: '', source: leaving, target: other }, [other])
   })
 
-  it('gets no further volumes while it is moving', async () => {
+  it('gets no further volumes attached while it is moving', async () => {
     const s = await migrate()
     const vm = await store.byId(db, s.vmId)
     const { projectId } = world
@@ -258,7 +259,7 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('locks its volumes before the rows of their moves, as every operation on volumes does, which prevents deadlocks', async () => {
+  it('has its volumes locked before the rows of their moves, as in every operation on volumes, which prevents deadlocks', async () => {
     const s = await migrate()
     const m = await migrations.byId(db, s.id)
     if (!m) throw new Error('the migration does not exist')
@@ -293,7 +294,7 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('moves by stop-and-copy if it only reads the volume', async () => {
+  it('moves by stop-and-copy if it can only read the volume', async () => {
     const one = await part.vmWithVolume(1)
     const vm = await store.byId(db, one.vmId)
     const all = await listHosts(db, 3600)
@@ -305,7 +306,7 @@ describe.each([
     await part.ends({ ...one, id: '', source: '', target: '' })
   })
 
-  it('cannot start to move while a snapshot of the volume is being taken, and the refusal names that reason', async () => {
+  it('cannot start to move while a snapshot of the volume is taken, and the refusal gives that reason', async () => {
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
     const obstacle = async (want: string) => moveObstacle({ want }, await coMovedOf(db, one.vmId))

@@ -25,23 +25,25 @@ import type { DesiredVms } from '../vms/index.ts'
 
 const pollMs = seconds(2)
 /**
- * Interval of polls while the VM stops. The app is down during that time, and nothing pokes the workflow when the VM
- * has stopped.
+ * Interval of polls while the VM stops. It is short, because the app is down during that time and no message reports
+ * that the VM has stopped.
  */
 const stoppingMs = 250
 /** Time limit for the VM's stop and the last pass of the copies. */
 const haltedMs = minutes(60)
-/** Time limit from the commit until the VM is healthy on its new host, where its program may have to replay a log. */
+/**
+ * Time limit from the commit until the VM is healthy on its new host, where its program may have to replay a log first.
+ */
 const startMs = minutes(5)
 
 type Why = string
 
-/** True if the VM is stopped on the source and starts on the target. */
+/** True if the VM moves by stop-and-copy: it is stopped on the source and starts on the target. */
 export const isCold = (m: Pick<Moving, 'withVolumes' | 'method'>) => m.withVolumes && m.method === 'stop-and-copy'
 
 const over: ReadonlySet<string> = new Set(['cancelling', 'dropping', 'cancelled', 'failed'])
 
-/** Returns the reason why the volumes cannot move; undefined while they can. */
+/** Returns the reason why the volumes cannot move any more; undefined while they can. */
 export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
   const left = snapshots.find(one => over.has(one.state) && one.snapshotWant === 'present')
   if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'its move was cancelled'}`
@@ -50,8 +52,8 @@ export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
 }
 
 /**
- * True once all snapshots that move along, except deleted ones, are complete on the target. The VM does not move before
- * that.
+ * True once all snapshots that move with the VM, except deleted ones, are complete on the target. The VM does not move
+ * before.
  */
 export const snapshotsThere = ({ snapshots }: Moving) =>
   snapshots.every(one => one.state === 'complete' || one.snapshotWant === 'absent')
@@ -89,7 +91,7 @@ export function preparingCold(m: Moving): Next<'copying'> {
   )
 }
 
-/** Waits for the VM to stop and for the last pass of the copies; then assigns the VM to the target. */
+/** Waits until the VM has stopped and the last pass of the copies is complete; then assigns the VM to the target. */
 export async function copyingCold(
   desiredStates: DesiredVms,
   m: Moving,
@@ -113,7 +115,7 @@ const settle = (m: Moving) => go('clearing', (tx: Tx) => settled(tx, m), minutes
 
 /** Assigns the VM and its volumes to the target. @throws Error when the move was cancelled before this commit */
 export async function settled(tx: Tx, m: Moving): Promise<void> {
-  // Includes volumes in shared pools; sorted in lock order.
+  // Includes the volumes in shared pools. Sorted in the order in which volumes are locked.
   const disks = await moving.disks(tx, m.vmId)
   await lockVolumes(
     tx,
@@ -123,7 +125,7 @@ export async function settled(tx: Tx, m: Moving): Promise<void> {
   if (!(await moving.commit(tx, m.id))) throw new Error('the move was cancelled in the meantime')
   await completeMovesOf(tx, m.id)
   await moving.move(tx, m.vmId, m.targetHostId)
-  // A lost target cannot run the VM. The deployment creates another VM, which waits for the volumes.
+  // A lost target host cannot run the VM. The deployment creates another VM, which waits for the volumes.
   if (m.targetLost) await desiredVm(tx, m.vmId, 'absent')
   await refreshRoute(tx, m.appId)
   await poke(tx, 'vm', m.vmId)
@@ -142,7 +144,7 @@ export async function lastHostOf(
     const { migration, state } = await desiredStates.put(m.vm ?? stoppedVm, signal)
     if (migration?.migrationId !== m.id) return 'source'
     if (migration.phase === 'switched') return 'target'
-    // A stopped state means that the VM's process exited before the handover.
+    // If the VM has stopped, its process exited before the handover, so the VM never ran on the target.
     return migration.phase === 'copying' && state !== 'stopped' ? undefined : 'source'
   }
   if (m.targetRemoved) return 'source'
@@ -153,7 +155,9 @@ export async function lastHostOf(
   return state === 'stopped' || state === 'absent' ? 'source' : undefined
 }
 
-/** Returns the wait for the VM to run on its new host; undefined once it runs, or after a time limit. */
+/**
+ * Returns how long to wait for the VM to run on its new host; undefined once the VM runs there, or after a time limit.
+ */
 export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
   if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
   const isThere = m.vm.want === 'paused' ? m.vm.observedState === 'paused' : m.vm.healthy
@@ -161,8 +165,8 @@ export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefin
 }
 
 /**
- * Keeps the volumes on the source. Raises the VM's generation, because `lastHostOf` may have sent a desired state that
- * was not the real one.
+ * Keeps the volumes on the source. Raises the VM's generation, because `lastHostOf` may have sent the desired state
+ * `stopped` with the current one.
  */
 export async function keepVolumes(tx: Tx, m: Moving): Promise<void> {
   if (!m.withVolumes) return

@@ -36,9 +36,9 @@ import { type DesiredVms, desiredVms } from '../vms/index.ts'
 
 const preparingMs = minutes(2)
 const copyingMs = minutes(30)
-/** Time limit for the target to report the guest after the source has confirmed the handover. */
+/** Time limit for the target to report the guest after the source has confirmed that it handed the guest over. */
 const arrivalMs = minutes(1)
-/** Interval of polls, for lost messages; changes arrive as messages. */
+/** Interval of polls, in case a message is lost. Changes arrive as messages. */
 const pollMs = seconds(2)
 
 /** Time during which gateways hold requests for a VM that runs on its new host but is not healthy there yet. */
@@ -48,13 +48,13 @@ const healthMs = 250
 type PlacedVm = Vm & { readonly hostId: string }
 
 export interface Moving extends Migration {
-  /** The VM; undefined while it is being removed. */
+  /** The VM; undefined while the VM is being removed. */
   readonly vm: PlacedVm | undefined
   /** The VM, also while it is being removed. */
   readonly row: PlacedVm | undefined
   /** Moves of those volumes of the VM that have to be copied. */
   readonly volumes: readonly VolumeMove[]
-  /** Moves of snapshots that need these volumes. */
+  /** Moves of the VM snapshots that depend on these volumes. */
   readonly snapshots: readonly SnapshotMove[]
 }
 
@@ -108,7 +108,7 @@ async function preparing(
   if (m.targetLost || m.sourceLost) return go('cancelling', giveUp(m, 'a host was lost'))
   const trouble = volumesFailed(m)
   if (trouble) return go('cancelling', giveUp(m, trouble))
-  // The first pass of the copies has no fixed limit.
+  // No fixed time limit, because the duration of the first pass depends on the sizes of the volumes.
   if (isCold(m)) return preparingCold(m)
   if (!snapshotsThere(m)) {
     if (nowMs - sinceMs <= coMovedMs) return wait(pollMs)
@@ -216,7 +216,7 @@ async function cancelling(
 ): Promise<Next<'switching' | 'clearing'>> {
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
-      // A VM that was already stopped starts on the source again, with its volumes.
+      // A VM that was already stopped for the move starts on the source again, with its volumes.
       if (isCold(m)) await keepVolumes(tx, m)
       await store.enter(tx, m.id, 'cancelling')
       await raiseVmGeneration(tx, m.vmId)
@@ -244,18 +244,21 @@ async function cancelling(
   })
 }
 
-/** While the VM may still become healthy, the migration stays open, so that gateways hold its requests. */
+/** Keep the migration open while the VM may still become healthy, so that gateways hold the VM's requests. */
 const isComing = ({ vm, targetLost }: Moving, elapsedMs: number) =>
   vm?.want === 'running' && vm.observedState === 'running' && !vm.healthy && !targetLost && elapsedMs <= comingMs
 
-/** Refreshes the route and pokes the deployment; if the source drains, also those whose VMs leave next. */
+/**
+ * Refreshes the route and pokes the deployment. If the source is drained, also pokes the deployments whose VMs leave it
+ * next.
+ */
 async function pokeDependents(tx: Tx, m: Moving): Promise<void> {
   await refreshRoute(tx, m.appId)
   const next = m.sourceDraining ? await deploymentsOnHost(tx, m.sourceHostId) : []
   await pokeMany(tx, 'deployment', [...new Set([m.deploymentId, ...next])])
 }
 
-/** The guest has switched. A VM with volumes now belongs to the target, even if it has to start again there. */
+/** The guest runs on the target. A VM with volumes now belongs to the target, even if it has to start again there. */
 const hasSwitched = (m: Moving, observed: MigrationObserved) => {
   if (!m.withVolumes) return go('switching', switched(m, observed), minutes(5))
   const write = async (tx: Tx) => {
@@ -265,7 +268,8 @@ const hasSwitched = (m: Moving, observed: MigrationObserved) => {
   return go('clearing', write, minutes(10))
 }
 /**
- * Time limit of the copy. A guest that changes its memory faster than it is copied exceeds it; volumes get more time.
+ * Time limit of copying the VM. A guest that changes its memory faster than it is copied exceeds the limit. Volumes get
+ * more time.
  */
 const limitMs = (m: Moving) => (m.withVolumes ? hours(24) : copyingMs)
 const switched = (m: Moving, observed: MigrationObserved) => async (tx: Tx) => {
@@ -283,12 +287,12 @@ const guestLost = (m: Moving) => async (tx: Tx) => {
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
 }
-/** True if the guest arrived on the target. A VM that has crashed there since then has arrived, too. */
+/** True if the guest has arrived on the target, even if it has crashed there since. */
 const arrived = ({ state, migration }: VmObserved) =>
   (state === 'running' || state === 'paused' || state === 'crashed') &&
   (migration === undefined || migration.phase === 'switched')
 
-/** Has a host remove its copy of the VM, regardless of its desired state there; true once the host confirms. */
+/** Has a host remove its copy of the VM, whatever the desired state of the VM is. True once the host confirms. */
 async function gone(deps: MigrationDeps, m: Moving, hostId: string, signal: AbortSignal): Promise<boolean> {
   const agent = agentClient(deps.bus, hostId)
   const observed = await agent.get(m.vmId, signal)

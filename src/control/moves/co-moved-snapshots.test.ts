@@ -21,7 +21,7 @@ const hosts = [await world.addHost({ vcpus: 1000 }), await world.addHost({ vcpus
 const rowOf = async (id: string) => (await listHosts(db, 3600)).find(host => host.id === id)!
 const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)!
 
-/** A running VM with a volume, and a snapshot that has a copy of the volume. */
+/** Creates a running VM with a volume, and a VM snapshot that contains a copy of the volume. */
 const app = await world.app()
 await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
 const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: 'v', sizeMib: 64 }))
@@ -129,7 +129,7 @@ it('the more bytes a copy has, the later it raises an alert', async () => {
   const bytes = `UPDATE vm_snapshot SET size_bytes = $2 WHERE id = $1 RETURNING id`
   await world.rows(bytes, snapshotId, 2 ** 40)
   await copying()
-  // 1 TiB in three passes at 20 MiB per second.
+  // The additional time is that for 1 TiB in three passes at 20 MiB per second.
   expect((await limitOf('vm-snapshot-move')) - little).toBeCloseTo((3 * 2 ** 20) / 20 / 3600, 1)
   await world.rows(bytes, snapshotId, 4096)
 })
@@ -143,7 +143,7 @@ it('a copy that takes longer than a day is cancelled', async () => {
 
 it('after a quick copy, the migration is cancelled if the target is not ready within two minutes', async () => {
   const id = await begin()
-  // The volume's workflow does not run here, so the volume does not move.
+  // The workflow that moves the volume is not run in this test, so the target never becomes ready.
   for (let round = 0; (await moveOfSnapshot()).state !== 'complete'; round++) {
     expect(round).toBeLessThan(20)
     await world.run('snapshotMove')
@@ -174,7 +174,7 @@ it('a stalled copy is cancelled, but not one that makes progress', async () => {
   await world.rows(quiet, moveId)
   await world.run('snapshotMove')
   expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
-  // The step recorded the progress, so the copy does not count as stalled.
+  // The workflow step has recorded the progress, so the copy does not count as stalled.
   await world.run('snapshotMove')
   expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
   await world.rows(quiet, moveId)
@@ -191,7 +191,7 @@ it('snapshots do not move while an older control plane is running', async () => 
     expect(moveObstacle(vm, await coMovedOf(db, vmId))).toContain('a control plane of an older version is running')
     await expect(migrate()).rejects.toThrow()
     expect((await snapshots.byId(db, snapshotId))?.movingTo).toBeNull()
-    // A runner of the current version registers the kinds of its workflows.
+    // A runner of the current version registers the kinds of its workflows, so it no longer counts as older.
     await world.rows(
       `INSERT INTO runner (id, kinds) VALUES ($1, ARRAY['migration', 'vm-snapshot-move']) RETURNING id`,
       olderRunner,
@@ -231,7 +231,7 @@ it('a snapshot that an older control plane marks for deletion is removed from it
   await markedForDeletion(moved)
 })
 
-it('if an older control plane cancels the move of a detached volume, its snapshot stays with it on the source', async () => {
+it("if an older control plane cancels the move of a detached volume, the volume's snapshot stays with it on the source", async () => {
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
   await world.until(async () => (await vms.byId(db, vmId)) === undefined)
   const source = (await findVolume(db, volumeId))!.hostId!

@@ -7,12 +7,12 @@ import { type Sql, statement } from '../../db/db.ts'
 import { retainedBySnapshot, leftoversOf } from './retained.ts'
 import { olderRuns } from './snapshot-store.ts'
 
-/** A retained VM snapshot, with the volumes on its host that its guest has mounted. */
+/** A retained VM snapshot, with those volumes on its host that its guest had mounted. */
 export interface RetainedSnapshot {
   readonly id: string
   readonly name: string
   readonly appName: string
-  /** VMM, version and CPU model. Only the same combination can resume the snapshot. */
+  /** VMM, VMM version and CPU model. Only the same combination can resume the snapshot. */
   readonly madeBy: string | null
   /** Whether the snapshot is moving or in use: a fork has not started yet, or a VM is being restored from it. */
   readonly busy: boolean
@@ -21,7 +21,7 @@ export interface RetainedSnapshot {
    * them.
    */
   readonly leftovers: readonly string[]
-  /** Whether a control plane of an older version is running, which would move the volumes without the snapshot. */
+  /** Whether a control plane of an older version is running. It would move the volumes without the snapshot. */
   readonly olderRuns: boolean
   readonly volumes: readonly {
     readonly volumeId: string
@@ -47,13 +47,13 @@ const keptWith = statement<RetainedSnapshot>(
      AND EXISTS (SELECT FROM volume o WHERE o.id = ANY($1::uuid[]) AND ${retainedBySnapshot}) ORDER BY s.id`,
 )
 
-/** Returns the snapshots that contain copies of one of these volumes, or whose guest reads one. */
+/** Returns the VM snapshots that contain copies of one of these volumes, or whose guest reads one of them. */
 export const retainedWithVolumes = (sql: Sql, volumeIds: readonly string[]): Promise<RetainedSnapshot[]> =>
   volumeIds.length === 0 ? Promise.resolve([]) : sql.rows(keptWith, [volumeIds])
 
 const of = ({ name, appName }: RetainedSnapshot) => `Snapshot ${name} of a VM of ${appName}`
 
-/** Returns why the snapshots cannot move with exactly these volumes, to any host; undefined when they can. */
+/** Returns why the snapshots cannot move together with exactly these volumes, to any host; undefined when they can. */
 export function keptBehind(
   snapshots: readonly RetainedSnapshot[],
   volumeIds: ReadonlySet<string>,

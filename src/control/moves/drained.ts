@@ -18,13 +18,16 @@ interface LeftBehind {
   readonly madeBy: string | null
   readonly hostId: string
   readonly leftovers: readonly string[]
-  /** Current host of the snapshot's VM. The VM can be restored only if the snapshot is on the same host. */
+  /**
+   * Current host of the VM that the snapshot was taken of. The VM can be restored only if the snapshot is on the same
+   * host.
+   */
   readonly vmHostId: string | null
 }
 
 // Snapshots to move off draining hosts. A snapshot stays while its VM is on the same host, because the VM could not be
 // restored otherwise. A snapshot whose move failed is skipped for ten minutes, and one that no other host can load is
-// skipped. The limit is per host, as for volumes.
+// skipped. The number of concurrent moves is limited per host, as for volumes.
 const leftBehind = statement<LeftBehind>(
   'moves.snapshotsLeftBehind',
   `SELECT left_behind.* FROM host h CROSS JOIN LATERAL (
@@ -72,8 +75,8 @@ export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Swe
 })
 
 /**
- * Starts a move to the first suitable host. Returns false when enough snapshots are already leaving the host, no other
- * host can take this one, or it is in use.
+ * Starts a move of the snapshot to the first suitable host. Returns false when enough snapshots are already leaving the
+ * host, when no other host can take this snapshot, or when it is in use.
  */
 async function moveAway(tx: Tx, hosts: readonly HostRow[], snapshot: LeftBehind): Promise<boolean> {
   const source = hosts.find(host => host.id === snapshot.hostId)

@@ -1,6 +1,6 @@
 /**
- * Finds the targets of recently failed moves. A host that fits by the numbers may refuse again, for example because its
- * disk is full.
+ * Finds the targets of recently failed moves. A host with enough free capacity may refuse again, for example because
+ * its disk is full.
  */
 import { type Sql, statement } from '../../db/db.ts'
 
@@ -15,7 +15,7 @@ const failuresOf = statement<{ hostId: string; at: Date }>(
 
 /**
  * Sorts hosts to which a move of one of these volumes or snapshots failed within the last hour to the end, the latest
- * failure last. The others keep their order.
+ * failure last. The other hosts keep their order.
  */
 export async function withoutFailedTargetsFirst<Host extends { readonly id: string }>(
   sql: Sql,

@@ -38,13 +38,16 @@ export async function settleGroup(tx: Tx, groupId: string): Promise<void> {
   await completeSnapshots(tx, groupId)
 }
 
-/** Switches the group's snapshots to the target in this transaction. Cancelled ones stay on their host. */
+/**
+ * Switches the group's snapshots to the target in this transaction. Snapshots whose move was cancelled stay on their
+ * host.
+ */
 export async function completeSnapshots(tx: Tx, groupId: string): Promise<void> {
   for (const move of await snapshots.snapshotMovesOf(tx, groupId))
     if (await snapshots.complete(tx, move.id)) await poke(tx, 'vm-snapshot-move', move.id)
 }
 
-/** Cancels all moves of the group, so that everything stays on its host. */
+/** Cancels all moves of the group, so that all its volumes and snapshots stay on their host. */
 export async function cancelGroup(tx: Tx, groupId: string, error: string | null = null): Promise<void> {
   await lockGroup(tx, groupId)
   for (const { id } of await store.ofGroup(tx, groupId))
@@ -57,7 +60,7 @@ export async function pokeDependents(tx: Tx, m: Pick<VolumeMove, 'volumeId'>): P
   for (const { kind, id } of await store.waiting(tx, m.volumeId)) await poke(tx, kind, id)
 }
 
-/** Pokes the snapshot's move workflows after a host has reported an observation. */
+/** Pokes the workflows of the snapshot's moves after a host has reported an observation. */
 export async function pokeMoveOfSnapshot(tx: Tx, snapshotId: string): Promise<void> {
   await pokeMany(tx, 'vm-snapshot-move', await snapshots.liveSnapshotMoves(tx, snapshotId))
 }

@@ -15,7 +15,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
 import { cancel, liveSnapshotMoves, snapshotMove } from './snapshot-store.ts'
 
-// Each test runs several hundred workflow steps on shared cores.
+// The time limit is long, because each test runs several hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -111,7 +111,7 @@ describe('snapshots that move with a volume', () => {
     await landsOn(one.snapshotId, others(source)[0]!.id)
   })
 
-  it('wait for the volume after their own copy is complete, even if the old host is lost meanwhile', async () => {
+  it('wait for the volume after their own copy is complete, even if the old host is lost in the meantime', async () => {
     const one = await withVolume()
     await ends(one)
     const [target] = others(one.source)
@@ -152,7 +152,7 @@ describe('a snapshot whose old host does not remove it', () => {
     await landsOn(one.snapshotId, one.source)
   })
 
-  it('keeps its row until the old host has removed the files, even if its current host was removed before', async () => {
+  it('keeps its row until the old host has removed the files, even if the host that it moved to was removed earlier', async () => {
     const one = await alone()
     const [target] = others(one.source)
     const id = await leaves(one.snapshotId, target!.id)
@@ -169,7 +169,7 @@ describe('a snapshot whose old host does not remove it', () => {
     await finds(target!.id)
   })
 
-  it('can be deleted after its new host has lost it', async () => {
+  it('can be deleted after the host that it moved to has lost it', async () => {
     const one = await alone()
     const [target] = others(one.source)
     const { name } = (await snapshots.byId(db, one.snapshotId))!
@@ -193,7 +193,7 @@ it('a snapshot does not move if it was forked while the move waited for its lock
   const app = await world.app()
   const late = await db.tx(async tx => {
     const snapshot = (await lockSnapshot(tx, one.deploymentId, name))!
-    // Returned without awaiting it, because the move waits until this transaction ends.
+    // Returned in an array, so that it is not awaited here: the move waits until this transaction ends.
     const begun = leaves(one.snapshotId, others(one.source)[0]!.id)
     const waits = () =>
       world.rows(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
@@ -206,14 +206,14 @@ it('a snapshot does not move if it was forked while the move waited for its lock
 })
 
 describe('draining a host', () => {
-  /** Makes all other snapshots impossible to load elsewhere, and sorts them first. */
+  /** Makes all snapshots but these impossible to load on other hosts, and sorts those others first. */
   const onlyThese = (...ids: string[]) =>
     world.rows(
       `UPDATE vm_snapshot SET made_by = 'another VMM', size_bytes = 0 WHERE id <> ALL($1::uuid[]) RETURNING id`,
       ids,
     )
 
-  it('skips snapshots that no other host can load, and continues after an error with one', async () => {
+  it('skips snapshots that no other host can load, and continues with the next one after an error', async () => {
     const [one, two] = [await alone(), await alone()]
     const { source } = one
     if (two.source !== source) {

@@ -66,7 +66,7 @@ const { projectId, deps, workflows } = world
 const other = (id: string) => hosts.find(host => host.id !== id)!
 const rowOf = async (tx: Tx, id: string) => (await listHosts(tx, 3600)).find(host => host.id === id)!
 
-/** Returns a database for code that opens its own transactions; they run inside this one. */
+/** Returns a database for code that opens its own transactions: those become part of the given transaction. */
 const within = (tx: Tx): Db => ({ ...db, ...tx, tx: work => work(tx) })
 /** Locks the deployment as `lockedJob` does, which the API operations on VMs use. */
 const locked = async (tx: Tx, { app, deploymentId }: Kept) => {
@@ -111,7 +111,7 @@ const detach =
   }
 const lockApp = statement('test.lockApp', 'SELECT id FROM app WHERE id = $1 FOR NO KEY UPDATE')
 
-/** Runs the writes of a workflow step, without a host. */
+/** Runs the database writes of a workflow step, without requests to a host. */
 const step =
   (workflow: AnyWorkflow, phase: string, id: string, change: object = {}): Work =>
   async tx => {
@@ -175,8 +175,8 @@ const always: Readonly<Record<string, Work>> = {
   'exhausted budget': async tx => {
     if ((await keepBudget(deps, tx, projectId, new Date())) !== 'capped') throw new Error('the budget is not exhausted')
   },
-  // Locks all apps, one by one. Other code locks them in one statement; if that had another order, it would deadlock
-  // with this.
+  // Locks all apps, one by one in the agreed order. Other code locks several apps in one statement; with another order,
+  // it would deadlock with this.
   'locks on one app after another': async tx => {
     for (const id of appIds) await tx.rows(lockApp, [id])
   },
@@ -249,15 +249,15 @@ const withoutVms: Readonly<Record<string, Work>> = {
 }
 
 /**
- * Runs the named transaction against itself and against all following ones. It does not matter which of the two pauses,
- * so each pair runs once.
+ * Runs the named transaction against itself and against all following ones. Pausing the other transaction would find
+ * the same deadlocks, so each pair runs once.
  * @returns the pairs that deadlocked, and where
  */
 async function circlesOf(name: string, works: Readonly<Record<string, Work>>, mayRefuse = false): Promise<string[]> {
   const work = works[name]!
   const { locking, ...end } = await alone(db, work)
-  // Alone, the transaction must succeed and take locks. One that failed before its first lock could not deadlock with
-  // anything, so the test would prove nothing.
+  // Each transaction must first succeed alone and take locks. If it failed before its first lock, it could not
+  // deadlock, and the test would prove nothing.
   if (!mayRefuse) expect([end, locking.length > 0]).toEqual([{ is: 'through' }, true])
   const circles: string[] = []
   const names = Object.keys(works)
@@ -278,15 +278,15 @@ it('two transactions with opposite lock orders are reported as a deadlock', asyn
   expect(found).toBeGreaterThan(0)
 })
 
-describe('without moves in progress', () => {
+describe('while no moves are in progress', () => {
   it.each(Object.keys(withoutVms))('no deadlock between "%s" and any other transaction', async name =>
     expect(await circlesOf(name, withoutVms)).toEqual([]),
   )
-  it('all transactions running concurrently do not deadlock', async () =>
+  it('no two of the tested transactions deadlock when they run concurrently', async () =>
     expect(await crowd(db, withoutVms, { times, atOnce })).toEqual([]))
 })
 
-describe('with moves of volumes, snapshots and a VM in progress', () => {
+describe('while moves of volumes, snapshots and a VM are in progress', () => {
   const migration = async (tx: Tx): Promise<Moving> => {
     const m = (await migrations.byId(tx, (await newestMigration(tx, one.deploymentId))!.id))!
     return { ...m, row: undefined, vm: undefined, volumes: [], snapshots: [] }
@@ -321,7 +321,7 @@ describe('with moves of volumes, snapshots and a VM in progress', () => {
   beforeAll(async () => {
     await db.tx(withoutVms['move of detached volumes']!)
     await db.tx(withoutVms['move of the VM by a user']!)
-    // Let the snapshot moves advance until they wait for the rest of their group.
+    // Let the snapshot moves advance until they wait for the rest of their move group.
     for (let round = 0; round < 8; round++) {
       await world.run('snapshotMove')
       await world.hostsMove()
@@ -338,11 +338,11 @@ describe('with moves of volumes, snapshots and a VM in progress', () => {
   it.each(Object.keys(always))('no deadlock between "%s" and any other transaction', async name =>
     expect(await circlesOf(name, always, true)).toEqual([]),
   )
-  it('all transactions running concurrently do not deadlock', async () =>
+  it('no two of the tested transactions deadlock when they run concurrently', async () =>
     expect(await crowd(db, { ...moving, ...always }, { times, atOnce })).toEqual([]))
 })
 
-it('PostgreSQL counted no other deadlocks', async () => {
+it('PostgreSQL has counted no deadlocks except the one that the test provoked', async () => {
   const counted = statement<{ deadlocks: number }>(
     'test.deadlocks',
     'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',

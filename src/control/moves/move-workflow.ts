@@ -12,15 +12,15 @@ import { copyingAlertMs } from './copy-timeout.ts'
 import { cancelGroup, lockGroup, settleGroup } from './group.ts'
 
 const preparingMs = minutes(2)
-/** Poll interval; only covers lost messages, because hosts report changes. */
+/** Poll interval. Polls only make up for lost messages, because hosts report changes. */
 export const pollMs = seconds(5)
 
 /** The fields that moves of both kinds have. */
 export interface Move {
   readonly id: string
-  /** Everything with the same group id switches to the target in one commit; null for a single volume. */
+  /** Id of the move group, which switches to the target in one commit; null for a single volume. */
   readonly groupId: string | null
-  /** The migration of the VM with which this moves; null when the volumes are detached. */
+  /** The migration of the VM with which the volume or snapshot moves; null when the volumes are detached. */
   readonly migrationId: string | null
   readonly sourceHostId: string
   readonly targetHostId: string
@@ -29,7 +29,7 @@ export interface Move {
   readonly uri: string | null
   readonly percent: number
   readonly transferredBytes: number
-  /** Upper bound of the bytes in the whole group, for time limits. */
+  /** Upper bound of the bytes in the whole move group, from which time limits are computed. */
   readonly movedBytes: number
   readonly error: string | null
   readonly sourceLost: boolean
@@ -42,16 +42,19 @@ export type Side = 'source' | 'target'
 export const hostOf = (m: Move, side: Side): string => (side === 'source' ? m.sourceHostId : m.targetHostId)
 
 /**
- * What the workflow needs from a kind of movable things (volumes or VM snapshots): access to their rows, and requests
- * to their hosts.
+ * What the workflow needs for each kind of thing that it moves (volumes, VM snapshots): access to the rows, and
+ * requests to the hosts.
  */
 export interface Movable<M extends Move> {
   readonly kind: string
   load(id: string): Promise<M | undefined>
-  /** The word for it in error messages. */
+  /** What error messages call the thing that moves. */
   readonly noun: 'volume' | 'snapshot'
   nameOf(m: M): string
-  /** Whether its owner has deleted it. Its move is then cancelled, and the rest of the group moves without it. */
+  /**
+   * Whether the owner has deleted the volume or snapshot. Its move is then cancelled, and the rest of the group moves
+   * without it.
+   */
   isDeleted(m: M): boolean
   /** Writes to the rows of the move, and of the volume or snapshot. */
   readonly rows: {
@@ -63,26 +66,26 @@ export interface Movable<M extends Move> {
     release(tx: Tx, id: string): Promise<unknown>
     end(tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed'): Promise<unknown>
   }
-  /** Pokes the workflows that wait for the move. */
+  /** Pokes the workflows that wait for the end of the move. */
   pokeDependents(tx: Tx, m: M): Promise<unknown>
   /** Has the target prepare to receive the copy. */
   receive(m: M, signal: AbortSignal): Promise<Transfer>
   /** Whether the source has nothing (more) to send: the copy is complete, or the VMM copies the volume. */
   isCopied(m: M): boolean
-  /** Has the source send the copy, and returns the progress. */
+  /** Has the source send the copy. Returns the progress. */
   send(m: M, signal: AbortSignal): Promise<Transfer>
-  /** Records the progress of the copy. Returns a reason if the copy cannot succeed. */
+  /** Records the progress of the copy. Returns the reason if the copy cannot succeed. */
   copied(step: Step<M>, observed: Transfer): Next<'clearing'> | string
   /**
-   * Notifies the source that the move was cancelled. After its last pass, the source otherwise refuses to use the
-   * volume.
+   * Notifies the source that the move was cancelled. Otherwise, the source refuses to use the volume after its last
+   * pass of the copy.
    */
   keep(m: M, signal: AbortSignal): Promise<unknown>
   /** Waits until the volume or snapshot is usable on the target, then returns undefined. */
   arriving(m: M, signal: AbortSignal): Promise<Next<never> | undefined>
   /** Has a host remove its copy. Returns true once the host confirms. */
   isGone(m: M, side: Side, signal: AbortSignal): Promise<boolean>
-  /** Interval between requests to the source host to remove its copy, which VMs of that host may still use. */
+  /** Interval between requests to the source to remove its copy, which VMs on the source may still use. */
   readonly removalPollMs: number
 }
 
@@ -147,8 +150,8 @@ async function preparing<M extends Move>(
 async function copying<M extends Move>(movable: Movable<M>, step: Step<M>): Promise<Next<'clearing' | 'cancelling'>> {
   const m = step.subject
   if (m.state === 'clearing') return go('clearing')
-  // The copy is complete; only the migration or the rest of the group is missing, so a loss of the source no longer
-  // matters.
+  // The copy is complete. Only the migration or the rest of the group is missing, so losing the source does no harm any
+  // more.
   if (movable.isCopied(m)) return wait(minutes(1))
   if (m.targetLost || m.sourceLost) return fail(movable, m, 'a host was lost')
   const observed = await movable.send(m, step.signal)
@@ -165,7 +168,8 @@ async function cancelling<M extends Move>(
   if (m.state === 'dropping') return go('dropping')
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
-      // Cancel the group here, too: an older control plane, which has no groups, may have cancelled only this move.
+      // Cancel the whole group here, too: an older control plane does not know groups and may have cancelled only this
+      // move.
       if (m.groupId !== null && !movable.isDeleted(m)) await cancelGroup(tx, m.groupId)
       await movable.rows.lock(tx, m)
       await movable.rows.giveUp(tx, m.id)
@@ -176,7 +180,7 @@ async function cancelling<M extends Move>(
     await movable.rows.lock(tx, m)
     await movable.rows.release(tx, m.id)
     await movable.pokeDependents(tx, m)
-    // The rest of the group moves on without the deleted member.
+    // The rest of the group moves without the member that was deleted.
     if (m.groupId !== null) await settleGroup(tx, m.groupId)
   })
 }
@@ -206,7 +210,10 @@ export async function pokeMigration(tx: Tx, m: Move): Promise<void> {
   if (m.migrationId !== null) await poke(tx, 'migration', m.migrationId)
 }
 
-/** Returns the observation for a transfer that the host has not started, or refuses permanently (`refusal`). */
+/**
+ * Returns the observation that stands for a transfer that the host has not started, or that it refuses permanently
+ * (`refusal`).
+ */
 export const unstarted = (m: Move, role: Side, refusal: Error | null = null): Transfer => ({
   transferId: m.id,
   role,

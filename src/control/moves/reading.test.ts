@@ -61,7 +61,7 @@ const arrived = (hostId: string, { snapshotId, volumeId }: Reading) =>
     const rests = snapshot?.moving === false && volume?.state === 'ready' && volume.movingTo === null
     return rests && snapshot?.hostId === hostId && volume?.hostId === hostId
   }, 100)
-/** Expects that a fork resumes with the snapshot's memory, and has the volume attached. */
+/** Expects that a fork of the snapshot resumes with the snapshot's memory and has the volume attached. */
 async function goesOn({ snapshotId, volumeId, memory }: Reading) {
   const app = await world.app()
   const { vmIds } = await db.tx(async tx => {
@@ -81,7 +81,7 @@ async function goesOn({ snapshotId, volumeId, memory }: Reading) {
   await world.rows(`DELETE FROM volume_attachment WHERE app_id = $1 RETURNING id`, app.id)
 }
 
-it('a snapshot leaves a draining host together with its volume, and can be forked on the new host', async () => {
+it('a snapshot leaves a draining host together with the volume that it reads, and can be forked on the new host', async () => {
   const one = await reading()
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
   await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)
@@ -116,7 +116,7 @@ it('a snapshot moves together with the VM that reads the volume, and the VM can 
   await goesOn(one)
 })
 
-it('a snapshot is invalid after the volume was written to, and does not prevent a move of the volume', async () => {
+it('a snapshot is invalid after the volume that it reads was written to, and then does not prevent a move of the volume', async () => {
   const one = await reading()
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
   await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)

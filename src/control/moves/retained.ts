@@ -9,8 +9,8 @@ export const retainedBySnapshot = `(o.bound AND s.host_id = o.host_id AND s.want
     OR s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'readOnly', true, 'generation', o.attach_generation))))`
 
 /**
- * SQL: ids of the snapshots that move with the volume, oldest first: its own, and VM snapshots with copies of it. The
- * order matters, because the target receives each snapshot as a difference from the previous one.
+ * SQL: ids of the snapshots that move with the volume, oldest first: snapshots of the volume, and VM snapshots with
+ * copies of it. The order matters, because the target receives each snapshot as a difference from the previous one.
  */
 export const goingWith = (volumeId: string) => `coalesce((SELECT jsonb_agg(n.id ORDER BY n.id) FROM (
   SELECT n.id FROM volume_snapshot n WHERE n.volume_id = ${volumeId} AND n.want = 'present' AND n.state = 'ready'

@@ -8,7 +8,7 @@ export interface SnapshotMove {
   readonly snapshotId: string
   readonly snapshotName: string
   readonly vmId: string
-  /** Everything with the same group id switches to the target in one commit. */
+  /** Id of the move group, which switches to the target in one commit. */
   readonly groupId: string
   /** The migration of the VM to which the volumes are attached; null when they are detached. */
   readonly migrationId: string | null
@@ -28,9 +28,9 @@ export interface SnapshotMove {
   readonly uri: string | null
   readonly percent: number
   readonly transferredBytes: number
-  /** Upper bound of the bytes in the whole group. */
+  /** Upper bound of the bytes in the whole move group. */
   readonly movedBytes: number
-  /** When the copy last made progress. */
+  /** Time at which the copy last made progress. */
   readonly progressedAt: Date
   readonly error: string | null
   readonly sourceLost: boolean
@@ -43,7 +43,10 @@ export interface SnapshotMove {
   readonly sizeBytes: number
   readonly sha256: string | null
   readonly madeBy: string | null
-  /** Whether the target has confirmed the snapshot. Until then, no VM may start from it, and it cannot move again. */
+  /**
+   * Whether the target has confirmed that it has the snapshot. Until then, no VM may start from the snapshot, and it
+   * cannot move again.
+   */
   readonly landed: boolean
 }
 
@@ -86,8 +89,8 @@ const liveMoves = statement<{ id: string }>(
 export const snapshotMoveKind = 'vm-snapshot-move'
 /** SQL condition: a control plane of an older version is running. */
 export const olderRuns = someRunnerLacks(snapshotMoveKind)
-// Locks the snapshot before `beginMove`. It must be a separate statement: one that waits for a lock still sees other
-// rows as they were before the wait, so it would miss the fork that held the lock.
+// Locks the snapshot before `beginMove`. This must be a separate statement: a statement that waits for a lock sees
+// other rows as they were before the wait, so it would miss a fork whose transaction held the lock.
 const lockSnapshot = statement('moves.lockSnapshot', `SELECT id FROM vm_snapshot WHERE id = $1 FOR NO KEY UPDATE`)
 // Starts a move, unless the snapshot is in use: clones are being made from it, a fork has not started from it yet, or a
 // VM is being restored from it.
@@ -165,7 +168,7 @@ export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
   await tx.rows(lockSnapshots, [groupId])
   await tx.rows(lockMoves, [groupId])
 }
-/** Returns the unfinished moves, including those whose source still has to remove its copy. */
+/** Returns the unfinished moves of snapshots, including those whose source still has to remove its copy. */
 export const liveSnapshotMoves = async (sql: Sql, snapshotId: string) =>
   (await sql.rows(liveMoves, [snapshotId])).map(row => row.id)
 
@@ -176,7 +179,7 @@ export interface NewSnapshotMove {
   readonly groupId: string
   readonly migrationId: string | null
 }
-/** Starts a move. Returns false when the snapshot is already on the target, or is in use. */
+/** Starts a move of a snapshot. Returns false when the snapshot is already on the target, or is in use. */
 export const begin = async (tx: Tx, m: NewSnapshotMove) => {
   await tx.rows(lockSnapshot, [m.snapshotId])
   return (await tx.rows(beginMove, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
@@ -189,7 +192,7 @@ export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(requestCancel, [id, error])) === 1
 /** Assigns the snapshot to the target. Returns false when the move was cancelled, or the copy is incomplete. */
 export const complete = async (tx: Tx, id: string) => (await tx.rows(arrive, [id])).length === 1
-/** Records that the target has confirmed the complete snapshot, which can now be used. */
+/** Records that the target has confirmed the complete snapshot, which can then be used. */
 export const land = (tx: Tx, id: string) => tx.run(landOnTarget, [id])
 /** Marks the snapshot as failed, because its new host has lost it. */
 export const lose = (tx: Tx, id: string, error: string) => tx.run(markLost, [id, error])

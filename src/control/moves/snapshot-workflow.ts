@@ -57,7 +57,7 @@ export const snapshotMoveWorkflow = (deps: MoveDeps) =>
       const desired = { ...desiredOf(m), want: 'absent' as const }
       return (await agentClient(deps.bus, hostOf(m, side)).putSnapshot(desired, signal)).state === 'absent'
     },
-    // VMs on the old host may use the snapshot's files until they stop.
+    // VMs on the old host may use the snapshot's files until they stop, so the old host is not asked more often.
     removalPollMs: seconds(30),
   })
 
@@ -78,13 +78,13 @@ function copied({ subject: m, now }: Step<SnapshotMove>, observed: Transfer): Ne
 const isMore = (m: SnapshotMove, observed: Transfer): boolean =>
   observed.phase === 'complete' || observed.percent > m.percent || observed.transferredBytes !== m.transferredBytes
 
-/** Waits until the target confirms that it has the snapshot. Nothing may start from the snapshot before that. */
+/** Waits until the target confirms that it has the snapshot. No VM may start from the snapshot before that. */
 async function arriving(deps: MoveDeps, m: SnapshotMove, signal: AbortSignal): Promise<Next<never> | undefined> {
   if (m.landed || m.snapshotWant === 'absent') return undefined
   if (m.targetRemoved) return wait(0, tx => lost(tx, m))
   if (m.targetLost) return wait(minutes(1))
   const observed = await report(deps, m, 'target', { arrived: { transferId: m.id } }, signal)
-  // The old copy is retained until an operator has investigated.
+  // Fail, so that the source keeps its copy until an operator has investigated.
   if (observed.state === 'failed')
     throw new Error(`the new host of snapshot ${m.snapshotName} has lost it: ${observed.error}`)
   if (observed.state !== 'ready' || observed.sha256 !== m.sha256) return wait(pollMs)

@@ -1,6 +1,6 @@
 /**
- * Crash matrix of moving a VM snapshot together with the volume that it has a copy of: both end up complete on one
- * host, and nothing is left on the other.
+ * Crash matrix (each phase with each fault) of moving a VM snapshot together with the volume that it has a copy of:
+ * both end up complete on one host, and nothing is left on the other.
  */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
@@ -26,7 +26,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
 import { liveSnapshotMoves } from './snapshot-store.ts'
 
-// Each test runs several hundred workflow steps on shared cores.
+// The time limit is long, because each test runs several hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -43,7 +43,7 @@ interface Kept {
   readonly vmId: string
   readonly volumeId: string
   readonly snapshotId: string
-  /** The simulated VM's memory content when the snapshot was taken. */
+  /** Content of the simulated VM's memory at the time when the snapshot was taken. */
   readonly memory: string
 }
 
@@ -104,7 +104,7 @@ interface Subject extends Kept {
   readonly id: string
   readonly source: string
 }
-/** The snapshot that all tests of the matrix move back and forth, until a test deletes it. */
+/** The snapshot that all tests of the crash matrix move back and forth, until a test deletes it. */
 let traveller: Kept | undefined
 async function leave(): Promise<Subject> {
   const known = traveller && (await snapshots.byId(db, traveller.snapshotId))
@@ -124,7 +124,7 @@ const check = async (s: Subject, { fault }: { fault: string }) => {
   const arrived = (await stateOf(s.id)) === 'completed'
   if (fault !== 'deletion') return isOn(arrived ? other(s.source).id : s.source, s)
   await world.until(async () => (await snapshots.byId(db, s.snapshotId)) === undefined)
-  // The volume moves without the deleted snapshot.
+  // The volume moves without the snapshot that was deleted.
   await world.until(async () => {
     const volume = await findVolume(db, s.volumeId)
     const places = hosts.filter(host => host.storage.volumes.has(s.volumeId))
@@ -163,20 +163,20 @@ const cancelled = crashMatrix<Subject>({
   ),
 })
 
-describe('crash matrix of a snapshot move', () => {
-  it('covers every phase with every fault', () =>
+describe('crash matrix of the move of a VM snapshot', () => {
+  it('contains each phase of the workflow with each fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.snapshotMove.phases).length * faults.length,
     ))
-  describe('a move that completes', () => {
-    it.each(moved)('$name', ({ run }) => run())
+  describe('a move of a VM snapshot that completes', () => {
+    it.each(moved)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
-  describe('a move that is cancelled', () => {
-    it.each(cancelled)('$name', ({ run }) => run())
+  describe('a move of a VM snapshot that is cancelled', () => {
+    it.each(cancelled)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
 })
 
-describe('a VM with a volume that snapshots have copies of', () => {
+describe('a VM with a volume, of which VM snapshots contain copies', () => {
   const migrate = async (one: Kept) => {
     const vm = (await vms.byId(db, one.vmId))!
     const [source, target] = [await rowOf(vm.hostId!), await rowOf(other(vm.hostId!).id)]
@@ -224,7 +224,7 @@ describe('a VM with a volume that snapshots have copies of', () => {
     await world.deploymentsEnd(app)
   })
 
-  it('leaves the snapshots in place when their transfer fails, and moves them at the next attempt', async () => {
+  it('does not move when the transfer of its snapshots fails, and moves with them at the next attempt', async () => {
     const one = await running()
     const first = await migrate(one)
     await world.until(async () => hostOf(first.source).snapshots.get(one.snapshotId)?.transfer?.phase === 'copying')
@@ -260,7 +260,7 @@ describe('draining a host', () => {
   const round = { now: new Date(), signal: new AbortController().signal }
   const drain = (id: string, draining: boolean) => db.tx(tx => cordon(tx, id, { cordoned: draining, draining }))
 
-  it('moves a detached volume together with its snapshot, and a snapshot without volumes after its VM is gone', async () => {
+  it('moves a detached volume together with its snapshot, and moves a snapshot without volumes after its VM is gone', async () => {
     const one = await stoppedApp()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     await drain(source, true)
@@ -278,7 +278,7 @@ describe('draining a host', () => {
     const from = (await snapshots.byId(db, snapshotId))!.hostId
     await drain(from, true)
     await drainedSnapshots(world.deps).run(round)
-    // The snapshot's VM is still on this host, and could not be restored without the snapshot.
+    // The VM of the snapshot is still on this host, and could not be restored if the snapshot moved.
     expect(await liveSnapshotMoves(db, snapshotId)).toEqual([])
     await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
     await world.until(async () => (await vms.byId(db, vmIds[0]!)) === undefined)
@@ -311,7 +311,7 @@ describe('draining a host', () => {
   })
 })
 
-describe('two volumes of one snapshot', () => {
+describe('two volumes with copies in one VM snapshot', () => {
   it('move in one commit', async () => {
     const one = await running()
     const { id: second } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))

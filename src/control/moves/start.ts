@@ -11,9 +11,9 @@ export interface MoveRequest {
   readonly volumeId: string
   readonly targetHostId: string
   readonly targetPool: string
-  /** The migration, if the volume moves together with its VM. */
+  /** Id of the migration, if the volume moves together with its VM. */
   readonly with?: { readonly migrationId: string; readonly how: store.VolumeMove['how'] }
-  /** Group of detached volumes that switch to the target together. */
+  /** Id of the group of detached volumes that switch to the target together. */
   readonly groupId?: string
 }
 
@@ -68,14 +68,14 @@ export async function cancelMove(tx: Tx, id: string): Promise<boolean> {
   return true
 }
 
-/** Cancels all moves of a migration. */
+/** Cancels all moves of volumes and snapshots that belong to a migration. */
 export async function cancelMovesOf(tx: Tx, migrationId: string): Promise<void> {
   await lockGroup(tx, migrationId)
   for (const { id } of await store.ofMigration(tx, migrationId)) await cancelMove(tx, id)
   await cancelGroup(tx, migrationId)
 }
 
-/** Allows the last pass of the copies, after the VM was stopped and writes nothing more. */
+/** Allows the last pass of the copies. Called after the VM was stopped, so that it writes nothing more. */
 export async function finishCopies(tx: Tx, migrationId: string): Promise<void> {
   const moves = await store.ofMigration(tx, migrationId)
   await store.lock(
@@ -99,7 +99,7 @@ export async function completeMovesOf(tx: Tx, migrationId: string): Promise<void
   await completeSnapshots(tx, migrationId)
 }
 
-/** Pokes the volume's move workflows after a host has reported an observation. */
+/** Pokes the workflows of the volume's moves after a host has reported an observation. */
 export async function pokeMoveOf(tx: Tx, volumeId: string): Promise<void> {
   await pokeMany(tx, 'volume-move', await store.live(tx, volumeId))
 }

@@ -48,9 +48,9 @@ export interface VolumeMove {
   readonly arrivedBy: string | null
   readonly generation: number
   readonly sizeMib: number
-  /** Upper bound of the bytes in the whole group, for time limits. */
+  /** Upper bound of the bytes in the whole move group, from which time limits are computed. */
   readonly movedBytes: number
-  /** Encryption key, sealed with purpose `volume.key`. */
+  /** Encryption key of the volume, sealed with purpose `volume.key`. */
   readonly key: Buffer | null
   /** Snapshots that move with the volume, oldest first. */
   readonly snapshots: readonly string[]
@@ -83,7 +83,8 @@ const newestOfVolume = statement<VolumeMove>(
   'moves.newest',
   `SELECT ${columns} ${joined} WHERE x.volume_id = $1 ORDER BY x.id DESC LIMIT 1`,
 )
-// NO KEY, because inserts of rows that reference the volume take a key share lock, which FOR UPDATE would block.
+// FOR NO KEY UPDATE, because inserts of rows that reference the volume take a key share lock, which FOR UPDATE would
+// block.
 const lockVolumes = statement<{ id: string }>(
   'moves.lockVolumes',
   `SELECT id FROM volume WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
@@ -130,8 +131,8 @@ const finalise = statement<{ id: string }>(
    SELECT id FROM last`,
 )
 // Assigns the volume to the target. If a VM has it attached read-write, the attach generation rises, which fences the
-// writer on the source. Without a writer the content is what readers and their snapshots know, so the generation stays
-// (docs/decisions/0076-lock-order.md).
+// writer on the source. Without a writer the content does not change, and snapshots of its readers stay valid, so the
+// generation stays the same (docs/decisions/0076-lock-order.md).
 const arrive = statement<{ volumeId: string }>(
   'moves.arrive',
   `WITH done AS (
@@ -201,10 +202,13 @@ export const progress = (tx: Tx, id: string, observed: Pick<Transfer, 'percent' 
   tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
 export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(requestCancel, [id, error])) === 1
-/** Marks the copies' last pass as allowed. Returns the ids of the moves that were not marked before. */
+/**
+ * Allows the last pass of the copies of a migration's volumes. Returns the ids of the moves for which it was not
+ * allowed before.
+ */
 export const makeFinal = async (tx: Tx, migrationId: string) =>
   (await tx.rows(finalise, [migrationId])).map(row => row.id)
-/** Assigns the volume to the target. Returns false when the move was cancelled meanwhile. */
+/** Assigns the volume to the target. Returns false when the move was cancelled in the meantime. */
 export const complete = async (tx: Tx, id: string, from: VolumeMove['state']) =>
   (await tx.rows(arrive, [id, from])).length === 1
 export const giveUp = (tx: Tx, id: string) => tx.run(giveUpMove, [id])
@@ -213,5 +217,5 @@ export const release = (tx: Tx, id: string) => tx.run(stay, [id])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(endMove, [id, state])
 /** Returns the unfinished moves of a volume, including those whose source still has to remove its copy. */
 export const live = async (sql: Sql, volumeId: string) => (await sql.rows(liveMoves, [volumeId])).map(row => row.id)
-/** Returns the workflows to poke when the volume has moved. */
+/** Returns the workflows that have to be poked after the volume has moved. */
 export const waiting = (tx: Tx, volumeId: string) => tx.rows(dependents, [volumeId])

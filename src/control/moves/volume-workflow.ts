@@ -1,6 +1,5 @@
 /**
- * Workflow of the move of one volume. For an attached volume, the migration of its VM triggers the switch to the
- * target.
+ * Workflow of the move of one volume. For an attached volume, the migration of its VM commits the switch to the target.
  */
 import { BusError } from '../../bus/bus.ts'
 import type { Transfer, VolumePut } from '../../contract/agent.ts'

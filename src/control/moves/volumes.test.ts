@@ -1,5 +1,6 @@
 /**
- * Crash matrix of moving a volume: the volume ends up complete on exactly one host, and nothing is left on the other.
+ * Crash matrix (each phase with each fault) of moving a volume: the volume ends up complete on exactly one host, and
+ * nothing is left on the other.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -72,7 +73,7 @@ async function isOn(hostId: string, s: Pick<Subject, 'volumeId' | 'snapshotId'>)
   expect(having(s.volumeId)[0]?.id).toBe(hostId)
   expect(storage.volumes.get(s.volumeId)).toMatchObject({ content: 'now', state: 'ready' })
   expect(storage.snapshots.get(s.snapshotId)?.content).toBe('then')
-  // Snapshots of the volume can still be taken.
+  // Also checks that a snapshot of the volume can still be taken.
   const again = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: `after-${++made}` }))
   await world.until(async () => (await findVolumeSnapshot(db, again.id))?.state === 'ready')
 }
@@ -114,16 +115,16 @@ const cancelled = crashMatrix<Subject>({
   },
 })
 
-describe('crash matrix of a volume move', () => {
-  it('covers every phase with every fault', () =>
+describe('crash matrix of the move of a volume', () => {
+  it('contains each phase of the workflow with each fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.volumeMove.phases).length * faults.length,
     ))
-  describe('a move that completes', () => {
-    it.each(moved)('$name', ({ run }) => run())
+  describe('a move of a volume that completes', () => {
+    it.each(moved)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
-  describe('a move that is cancelled', () => {
-    it.each(cancelled)('$name', ({ run }) => run())
+  describe('a move of a volume that is cancelled', () => {
+    it.each(cancelled)('ends as usual despite a fault ($name)', ({ run }) => run())
   })
 })
 
@@ -144,7 +145,7 @@ describe('a volume', () => {
       `SELECT attach_generation AS generation FROM volume WHERE id = $1`,
       there.volumeId,
     )
-    // No VM had the volume attached read-write, so the attach generation stays the same.
+    // No VM had the volume attached read-write, so the attach generation is unchanged after the moves.
     expect(attach[0]?.generation).toBe(0)
     expect(before?.generation).toBeLessThan((await findVolume(db, there.volumeId))?.generation ?? 0)
   })
@@ -161,7 +162,7 @@ describe('a volume', () => {
     await isOn(s.target, s)
   })
 
-  it('keeps its copy on the source while the target cannot make it usable, and the target retries', async () => {
+  it('keeps its copy on the source until the target can make the volume usable, and the target retries', async () => {
     const s = await move()
     await world.until(async () => hostOf(s.target)?.storage.volumes.has(s.volumeId) === true)
     const there = hostOf(s.target)?.storage.volumes.get(s.volumeId)
@@ -171,7 +172,7 @@ describe('a volume', () => {
     await world.until(async () => (await found())?.error === 'the disk is full')
     const failed = await found()
     expect(failed).toMatchObject({ hostId: s.target, state: 'creating' })
-    // The observation of the failure must not trigger an immediate retry.
+    // When the host reports its failure, the workflow must not retry immediately.
     for (let n = 0; n < 5; n++) await world.until(async () => false, 1).catch(() => undefined)
     expect(await found()).toMatchObject({ state: 'creating', generation: failed?.generation })
     expect(having(s.volumeId)).toHaveLength(2)
@@ -211,7 +212,7 @@ describe('a volume', () => {
     const s = await move()
     const twice = { volumeId: s.volumeId, targetHostId: s.target, targetPool: 'local' }
     expect(await db.tx(tx => startMove(tx, twice))).toBeUndefined()
-    // Requested during the move, taken afterwards.
+    // This snapshot is requested during the move and taken afterwards.
     const late = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: 'late' }))
     await ends(s)
     await world.until(async () => (await findVolumeSnapshot(db, late.id))?.state === 'ready')

@@ -11,10 +11,10 @@ import { networkState, projectNetworks } from './network-store.ts'
 const reloadAfterMs = minutes(5)
 
 export interface CurrentNetworks {
-  /** The networks at the last read; undefined before the first one. */
+  /** The private networks at the last read; undefined before the first read. */
   known(): Networks | undefined
   read(): Promise<Networks>
-  /** Requests that the next `read` reads a project again, or everything. */
+  /** Makes the next `read` reload one project, or all projects. */
   changed(projectId?: string): void
 }
 
@@ -24,7 +24,7 @@ export function currentNetworks(db: Db): CurrentNetworks {
   let everything = true
   const projects = new Set<string>()
 
-  // Called before each read, so that a notification during the read counts for the next one.
+  // Called before each read, so that a notification that arrives during the read is handled by the next one.
   const forget = () => {
     everything = false
     projects.clear()

@@ -23,7 +23,7 @@ export function freeSlice(network: string, taken: readonly string[]): string | u
   for (const other of others) {
     if (other.value >= value + step) break
     const end = other.value + sizeOf(other)
-    // Round up to the next /20: an operator may have chosen a smaller network.
+    // Round up to the start of the next /20, because an operator may have chosen a smaller network.
     if (end > value) value = ((end + step - 1n) / step) * step
   }
   return value < whole.value + sizeOf(whole) ? formatCidr({ ...slice, value }) : undefined

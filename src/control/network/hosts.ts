@@ -1,4 +1,7 @@
-/** Computes the private network configuration of each host: rows in, one complete state per host out. */
+/**
+ * Computes the private network configuration of each host: takes database rows, and returns the complete configuration
+ * per host.
+ */
 import { createHash } from 'node:crypto'
 import type { HostIpv4, HostNetwork, MeshPeer, Zone } from '../../contract/network.ts'
 import { contains, formatIp, parseCidr } from '../../lib/cidr.ts'
@@ -25,17 +28,17 @@ export interface MeshHost {
   readonly assigned: string | null
 }
 
-/** VMs and names of some projects. */
+/** VMs and DNS names of some projects. */
 export interface ProjectNetworks {
-  /** Increases with each read; a host refuses a smaller version. */
+  /** Version of the network configuration. Increases with each read; a host refuses a smaller version than it has. */
   readonly version: number
   readonly vms: readonly PlacedVm[]
   readonly names: readonly NetworkName[]
 }
 
-/** VMs and names of all projects, and the hosts of the mesh. */
+/** VMs and DNS names of all projects, and the hosts of the mesh. */
 export interface NetworkState extends ProjectNetworks {
-  /** IPv6 prefix of the installation. */
+  /** IPv6 prefix of the installation, from which projects get their networks. */
   readonly prefix: string
   readonly meshHosts: readonly MeshHost[]
 }
@@ -50,12 +53,14 @@ export function meshAddress(prefix: string, hostId: string): string {
 
 /**
  * The network messages for all hosts. A host gets only the projects with VMs on it: their names, and the locations of
- * their other VMs. The size of a message and the work for it are therefore proportional to the VMs on the host, and a
- * change of one project rebuilds only the messages of its hosts.
+ * their other VMs. The size of a message and the time to build it are therefore proportional to the VMs on the host,
+ * and a change of one project rebuilds only the messages for its hosts.
  */
 export interface Networks {
   readonly meshHosts: readonly MeshHost[]
-  /** Returns the message for this host: the same object until its content may have changed. */
+  /**
+   * Returns the network message for this host. Returns the same object until the message's content may have changed.
+   */
   of(hostId: string): HostNetwork
   /**
    * Replaces all rows of these projects. Hosts with a VM of these projects, before or after the change, get new
@@ -124,7 +129,7 @@ export function networksOf(state: NetworkState): Networks {
 const mapOfLists = <T extends { readonly projectId: string }>(rows: readonly T[]): Map<string, readonly T[]> =>
   Map.groupBy(rows, row => row.projectId)
 
-/** Returns the messages for these hosts. */
+/** Returns the network messages for these hosts. */
 export function hostNetworks(state: NetworkState, hostIds: Iterable<string>): Map<string, HostNetwork> {
   const networks = networksOf(state)
   return new Map([...hostIds].map(hostId => [hostId, networks.of(hostId)]))

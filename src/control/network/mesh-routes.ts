@@ -8,7 +8,9 @@ import type { networkOperations } from './schema.ts'
 
 type MeshOperations = Pick<typeof networkOperations, 'getMesh' | 'streamMesh'>
 
-/** Interval of checks for an open stream. Hosts measure latency twice a second and report every second. */
+/**
+ * Interval at which an open stream checks for changes. Hosts measure latency twice a second and report every second.
+ */
 const pollEveryMs = 500
 
 export const meshHandlers = (
@@ -40,7 +42,7 @@ export const meshHandlers = (
             if (!stream.send({ event, id: String(id), data })) return
             reported = text
           }
-          // An abort only ends the pause; the loop condition then ends the stream.
+          // An aborted signal only ends the pause; the loop condition then ends the stream.
           await delay(pollEveryMs, undefined, { signal: stream.signal }).catch(() => {})
         }
       },

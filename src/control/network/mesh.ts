@@ -1,4 +1,4 @@
-/** Combines the hosts' measurements into the state of the mesh. Pure. */
+/** Combines the network measurements that hosts report into the state of the mesh. Pure. */
 import type { NetworkObserved, PeerObserved } from '../../contract/network.ts'
 import { meshAddress, type MeshHost } from './hosts.ts'
 import type { MeshStatus, nodeStatuses } from './resources.ts'
@@ -8,9 +8,9 @@ export interface MeshInput {
   /** All hosts, in the order of their names. */
   readonly hosts: readonly { readonly id: string; readonly name: string }[]
   readonly meshHosts: readonly MeshHost[]
-  /** Newest reports, by host id. Hosts that have not reported for some seconds are missing. */
+  /** Newest network reports, by host id. Hosts that have not reported for some seconds are missing. */
   readonly observed: ReadonlyMap<string, NetworkObserved>
-  /** Administrators also see addresses, keys and endpoints. */
+  /** True if the reader is an administrator, who also sees addresses, keys and endpoints. */
   readonly isAdmin: boolean
 }
 
@@ -45,11 +45,11 @@ export function meshStatus(input: MeshInput): MeshStatus {
 }
 
 interface Link {
-  /** Latency measured by the other side; null unless both sides receive each other's packets. */
+  /** Latency measured by the other host; null unless both hosts receive each other's packets. */
   readonly latencyMs: number | null
 }
 
-/** Returns the links to every other host whose agent reports. */
+/** Returns the host's links to every other host whose agent reports. */
 function linksOf({ observed, meshHosts }: MeshInput, hostId: string): Link[] {
   const others = meshHosts.filter(other => other.hostId !== hostId && observed.get(other.hostId)?.mesh)
   const latency = (from: string, to: string) =>

@@ -1,4 +1,4 @@
-/** Derives the DNS names for guests, and their addresses, from database rows. */
+/** Tests which DNS names and addresses guests get from database rows. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -29,7 +29,7 @@ async function served(replicas: number): Promise<TestApp> {
   return app
 }
 
-it('a name resolves to all healthy replicas in the order of their ids, and to no others', async () => {
+it("an app's name resolves to all its healthy replicas in the order of their ids, and to no others", async () => {
   const app = await served(3)
   const [first, second, third] = await vmsOf(app)
   expect((await namesNow())[app.name]).toEqual([first?.address, second?.address, third?.address])
@@ -43,7 +43,7 @@ it('a name resolves to all healthy replicas in the order of their ids, and to no
   expect((await namesNow())[app.name]).toEqual([])
 })
 
-it('a database resolves by its name, unless an app has the same name', async () => {
+it("a database's name resolves to the database, unless an app has the same name", async () => {
   const server = await served(1)
   const [vm] = await vmsOf(server)
   await world.rows(`UPDATE app SET owner = 'database' WHERE id = $1`, server.id)
@@ -67,7 +67,7 @@ it('a database resolves by its name, unless an app has the same name', async () 
   expect((await namesNow())[app.name]).toEqual((await vmsOf(app)).map(({ address }) => address))
 })
 
-it('reading one project gives the same rows as reading all', async () => {
+it("reading one project's networks gives the same rows as reading all projects", async () => {
   await served(2)
   const all = await networkState(world.db)
   const one = await projectNetworks(world.db, [world.projectId])
@@ -80,10 +80,10 @@ it('reading one project gives the same rows as reading all', async () => {
   expect(await projectNetworks(world.db, [newId()])).toMatchObject({ vms: [], names: [] })
 })
 
-it('a change of a name, placement or health notifies about its project only; a change of the mesh notifies about everything', async () => {
+it('a changed name, placement or health causes a notification for its project only; a changed mesh causes one for everything', async () => {
   const reported: string[] = []
   const listening = await world.db.listen('network', payload => reported.push(payload))
-  /** Waits until all earlier notifications are in `reported`; they arrive in the order of their commits. */
+  /** Waits until all notifications of earlier commits are in `reported`. They arrive in the order of the commits. */
   const heard = async () => {
     await world.rows(`SELECT pg_notify('network', 'end')`)
     await until(() => reported.includes('end'), { what: 'the last notification' })

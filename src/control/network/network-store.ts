@@ -6,8 +6,8 @@ const prefixNow = statement<{ prefix: string; version: number }>(
   `SELECT ipv6_prefix AS prefix, floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS version FROM private_network`,
 )
 const setPrefix = statement('network.setPrefix', `UPDATE private_network SET ipv6_prefix = $1 WHERE ipv6_prefix <> $1`)
-// Two statements, one for all projects and one for some: a single statement with an optional condition would get one
-// plan for both cases.
+// Two statements, one for all projects and one for some projects: a single statement with an optional condition would
+// get one plan for both.
 const placedVms = (
   whose: string,
 ) => `SELECT project_id AS "projectId", host_id AS "hostId", ipv6_address AS address FROM vm
@@ -65,9 +65,9 @@ const assignGuests = statement(
 )
 
 /**
- * Reads everything that hosts get. The version is the database's clock, read before the rows. Every control plane reads
- * after each change, so the newest version includes all changes. (A transaction id would start over in a restored
- * database.)
+ * Reads everything that the network messages for hosts contain. Their version is the database's clock, read before the
+ * rows. Every control plane reads after each change, so the newest version includes all changes. (A transaction id
+ * would start over in a restored database.)
  */
 export async function networkState(db: Db): Promise<NetworkState> {
   const { prefix, version } = await db.one(prefixNow)
@@ -75,7 +75,7 @@ export async function networkState(db: Db): Promise<NetworkState> {
   return { version, prefix, vms, names, meshHosts: hosts }
 }
 
-/** Reads the current rows of some projects, with a version read before the rows. */
+/** Reads the current rows of some projects. The returned version is read before the rows. */
 export async function projectNetworks(db: Db, projectIds: readonly string[]): Promise<ProjectNetworks> {
   const { version } = await db.one(prefixNow)
   const [vms, names] = await Promise.all([db.rows(vmsOf, [projectIds]), db.rows(namesOf, [projectIds])])
@@ -91,7 +91,7 @@ export const recordMeshHost = (sql: Sql, host: Omit<MeshHost, 'assigned'>) =>
   ])
 /** Makes the guest networks of removed hosts available again. */
 export const releaseGuestNetworks = (sql: Sql) => sql.run(freeGuests)
-/** Assigns a guest network to a host. Returns false if the host already has one, or another host has this one. */
+/** Assigns a guest network to a host. Returns false if the host already has one, or if another host has this one. */
 export const assignGuestNetwork = async (sql: Sql, hostId: string, guests: string) =>
   (await sql.run(assignGuests, [hostId, guests])) === 1
 export const prefixOf = async (sql: Sql) => (await sql.one(prefixNow)).prefix

@@ -1,4 +1,6 @@
-/** Network messages for hosts, derived from database rows, and the API's view of the hosts' measurements. */
+/**
+ * Tests the network messages for hosts, which are derived from database rows, and the hosts' measurements in the API.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -36,7 +38,7 @@ const state: NetworkState = {
   })),
 }
 
-describe('the network message for a host', () => {
+describe('the network message for one host', () => {
   const all = hostNetworks(state, ['a', 'b', 'c', 'empty'])
 
   it('contains only projects with VMs on the host', () => {
@@ -60,7 +62,7 @@ describe('the network message for a host', () => {
     expect(hash({ vms: state.vms.slice(0, 1) })).not.toBe(all.get('a')?.hash)
   })
 
-  it('contains IPv4 routes to guests of other hosts, unless two hosts have the same guest network', () => {
+  it('contains IPv4 routes to guests of other hosts, but none if two hosts have the same guest network', () => {
     expect(all.get('a')?.peers[0]?.ipv4).toEqual({ guests: '10.21.0.0/20', gateway: '10.21.15.255' })
     const same = state.meshHosts.map(host => ({ ...host, ipv4: { guests: '10.20.0.0/16', gateway: '10.20.15.255' } }))
     expect(hostNetworks({ ...state, meshHosts: same }, ['a']).get('a')?.peers[0]).not.toHaveProperty('ipv4')
@@ -80,7 +82,7 @@ describe('the network message for a host', () => {
   })
 })
 
-describe('replacing the rows of some projects', () => {
+describe('a read of the rows of some projects', () => {
   const hosts = ['a', 'b', 'c', 'd']
   const projects = ['p1', 'p2', 'p3']
   const content = (from: { of(hostId: string): HostNetwork }) => hosts.map(id => ({ ...from.of(id), version: 0 }))
@@ -88,14 +90,15 @@ describe('replacing the rows of some projects', () => {
     rows.filter(row => of.includes(row.projectId))
 
   it.each(
-    // Hosts with VMs of p1 and of p2 before the change, then after it; one letter per host. p3 stays on host c.
+    // For each case: the hosts with VMs of p1 and of p2 before the change, then after it, with one letter per host. The
+    // VM of p3 stays on host c.
     [
       ['one project moves', 'ab', 'b', 'cb', 'b'],
       ['one project disappears', 'ab', 'b', '', 'b'],
       ['one project appears', '', 'b', 'aad', 'b'],
       ['two projects change', 'ab', 'bc', 'b', 'ad'],
     ],
-  )('gives the same messages as a full read: %s', (_what, ...places) => {
+  )('gives the same network messages as a read of all projects: %s', (_what, ...places) => {
     const [before1, before2, after1, after2] = places.map(text => text.split('').filter(one => one !== ''))
     const rows = (one: readonly string[] = [], two: readonly string[] = []) => ({
       vms: [one, two, ['c']].flatMap((on, p) =>
@@ -115,7 +118,7 @@ describe('replacing the rows of some projects', () => {
     expect(content(networks)).toEqual(content(networksOf(now)))
   })
 
-  it('rebuilds only the messages for hosts with VMs of these projects before or after the change, with the new version', () => {
+  it('rebuilds only the network messages for hosts with VMs of these projects before or after the change, with the new version', () => {
     const networks = networksOf(state)
     const before = new Map(hosts.map(id => [id, networks.of(id)]))
     const moved = [{ projectId: 'p2', hostId: 'd', address: 'fd12:3456:789a:2::1' }]
@@ -133,7 +136,9 @@ describe('guest networks of hosts', () => {
     ['a released one', ['10.192.0.0/20', '10.192.32.0/20'], '10.192.16.0/20'],
     ['not one that an operator chose', ['10.192.0.0/16', '10.193.0.0/16'], '10.194.0.0/20'],
     ['not a part of one that an operator chose', ['10.192.0.0/26', '10.192.16.0/20'], '10.192.32.0/20'],
-  ])('the chosen network is %s', (_what, taken, expected) => expect(freeSlice('10.192.0.0/10', taken)).toBe(expected))
+  ])('are chosen from the free ones: %s', (_what, taken, expected) =>
+    expect(freeSlice('10.192.0.0/10', taken)).toBe(expected),
+  )
 
   it('a /12 contains 240 guest networks, because the default networks of agents are left out', () => {
     const taken: string[] = []
@@ -186,11 +191,11 @@ describe('the mesh status of hosts', () => {
       { a: peers({ b: 1 }), b: peers({ a: 1 }), c: { hash: '', mesh: null, error: 'no wg' } },
       ['up', 'up', 'failed'],
     ],
-  ])('is derived from their reports: %s', (_what, observed, expected) =>
+  ])('is derived from the reports of all hosts: %s', (_what, observed, expected) =>
     expect(names(new Map(Object.entries(observed)))).toEqual(expected),
   )
 
-  it('has the sums of traffic and the median of latencies', () => {
+  it('contains the sums of traffic and the median of latencies', () => {
     const observed = new Map(
       Object.entries({ a: peers({ b: 1, c: 3 }), b: peers({ a: 5, c: 2 }), c: peers({ a: 9, b: 2 }) }),
     )
@@ -228,7 +233,7 @@ describe('private networks over the API', () => {
     await until(async () => (await view()).zones.length === 0, { what: 'the host forgets it', timeoutMs: 10_000 })
   })
 
-  it('the mesh shows measurements to all users, addresses only to administrators, and a partition in the stream', async () => {
+  it('the mesh status shows measurements to all users and addresses only to administrators, and a partition appears in its stream', async () => {
     const hosts = [await simulated(system, 'sim-a'), await simulated(system, 'sim-b')]
     const nodes = async (who: TestUser) => (await who.get('/v1/networking/mesh')).body.nodes
     const status = async () =>
@@ -236,7 +241,7 @@ describe('private networks over the API', () => {
         .filter((node: { name: string }) => node.name.startsWith('sim-'))
         .map((node: { status: string }) => node.status)
     await until(async () => (await status()).join() === 'up,up', { what: 'both are up', timeoutMs: 10_000 })
-    // Both hosts report 10.35.0.0/20, and each was assigned a network of its own.
+    // Both hosts report the guest network 10.35.0.0/20, and each gets a network of its own assigned.
     const given = hosts.map(host => host.reported()?.guests ?? '')
     expect(given.toSorted()).toEqual(['10.192.0.0/20', '10.192.16.0/20'])
     const [hidden] = await nodes(user)

@@ -24,8 +24,8 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   let again = false
   let stopped = false
   /**
-   * Hash of the message that each host has not responded to yet, so that a slow host does not get the same message
-   * twice.
+   * For each host, the hash of the message to which the host has not responded yet, so that a slow host does not get
+   * the same message twice.
    */
   const underWay = new Map<string, string>()
 
@@ -35,7 +35,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
     try {
       await deps.bus.request(subjects.hostIn(hostId, 'network.put'), network, { timeoutMs: answerMs })
     } catch (cause) {
-      // Another control plane has sent the host a newer version than this one has read.
+      // Another control plane has sent the host a newer version than this control plane has read, so read again.
       if (cause instanceof BusError && cause.remoteCode === 'stale_version') current.changed()
       deps.log.debug({ err: cause, hostId }, 'could not send a host its networks; retrying')
     } finally {
@@ -78,7 +78,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   }
 }
 
-/** Records new public keys and endpoints of hosts. Returns true if there were any. */
+/** Records changed public keys and endpoints of hosts. Returns true if any changed. */
 async function recordKeys(
   { db }: Pick<PublisherDeps, 'db'>,
   observed: ReadonlyMap<string, NetworkObserved>,
@@ -94,7 +94,7 @@ async function recordKeys(
   return changed > 0
 }
 
-/** Assigns a guest network to each host of the mesh that has none. Returns true if any host got one. */
+/** Assigns a guest network to each host of the mesh without one. Returns true if any host got one. */
 async function giveNetworks(
   { db, config, log }: Pick<PublisherDeps, 'db' | 'config' | 'log'>,
   { meshHosts }: Pick<Networks, 'meshHosts'>,

@@ -1,4 +1,4 @@
-/** Schemas of the responses of network operations. */
+/** Schemas of the responses of API operations on networks. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int64, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 

@@ -72,8 +72,8 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
 })
 
 /**
- * Raises the version of the app's rules and pokes the workflows of its VMs, which send the rules to the hosts. Returns
- * the version.
+ * Raises the version of the app's security rules and pokes the workflows of its VMs, which send the rules to the hosts.
+ * Returns the new version.
  */
 export async function changeFirewall(tx: Tx, appId: string): Promise<number> {
   const { version, vmIds } = await store.raise(tx, appId)

@@ -1,13 +1,13 @@
-/** Validates security rules, and decides whether they are enforced. Pure. */
+/** Validates security rules, and decides whether they are in effect in all VMs. Pure. */
 import type { FirewallObserved } from '../../contract/network.ts'
 import { formatCidr, parseCidr } from '../../lib/cidr.ts'
 import { invalidField } from '../http/errors.ts'
 import type { RuleShape } from './store.ts'
 
-/** Maximum number of rules per app, because each one slows down every packet of the app. */
+/** Maximum number of security rules per app, because each rule slows down every packet of the app's VMs. */
 export const mostRules = 100
 const lastPort = 65_535
-/** Gap between the priorities of two new rules, so that a rule can be inserted between them. */
+/** Difference between the priorities of two new rules, so that a rule can be inserted between them later. */
 const priorityStep = 10
 
 export interface RuleRequest {
@@ -21,8 +21,8 @@ export interface RuleRequest {
 }
 
 /**
- * Checks a rule and fills in defaults. Without a `priority` in the result, the rule goes after the existing ones.
- * @throws ApiError 400 that names the field
+ * Checks a security rule and fills in defaults. A rule without a `priority` in the result goes after the existing ones.
+ * @throws ApiError 400 that names the invalid field
  */
 export function checkRule(request: RuleRequest): Omit<RuleShape, 'priority'> & { readonly priority?: number } {
   const { protocol, port_start: portStart, port_end: portEnd } = request

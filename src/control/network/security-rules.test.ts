@@ -1,4 +1,6 @@
-/** Security rules, from the API to the message that a host gets. Tests of their enforcement are in src/agent/net. */
+/**
+ * Tests security rules from the API to the message that a host gets. Tests of their enforcement are in src/agent/net.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -78,7 +80,7 @@ describe('security rules over the API', () => {
     expect((await user.post(path, { ...request(), protocol: 'sctp' })).body.details[0].field).toBe('protocol')
   })
 
-  it('of another tenant are not found', async () => {
+  it('of another tenant are reported as not found', async () => {
     const foreign = await system.user()
     const mine = await user.post(path, request())
     expect((await foreign.get(path)).status).toBe(404)
@@ -89,7 +91,7 @@ describe('security rules over the API', () => {
     await user.delete(`${path}/${mine.body.id}`)
   })
 
-  it("are applied to a running VM without a restart, and the host's report is shown", async () => {
+  it('are applied to a running VM without a restart, and the API shows what the host reports about them', async () => {
     const { body } = await user.post('/v1/apps/hello/deploy', { image: 'example/app:1' })
     const status = async () => (await user.get(`/v1/apps/hello/deployments/${body.job_id}`)).body
     await until(async () => (await status()).status === 'running', { what: 'it runs', timeoutMs: 10_000 })

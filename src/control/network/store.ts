@@ -55,7 +55,7 @@ const bumpVersion = statement<{ version: number }>(
   'network.bump',
   `UPDATE app SET firewall_version = firewall_version + 1 WHERE id = $1 RETURNING firewall_version AS version`,
 )
-// Raises the generation, so that the hosts of these VMs get the changed rules.
+// Raises the generation of the app's VMs, so that their hosts get the changed rules.
 const bumpVms = statement<{ id: string }>(
   'network.bumpVms',
   `UPDATE vm SET generation = generation + 1 WHERE app_id = $1 AND want <> 'absent' RETURNING id`,
@@ -66,24 +66,24 @@ const observedFirewalls = statement<{ observed: FirewallObserved | null }>(
 )
 
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
-/** Locks the app, to serialize changes of its rules. */
+/** Locks the app's row, to serialize changes of the app's security rules. */
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
 /** Returns the rules in the order in which they apply. */
 export const rules = (sql: Sql, appId: string) => sql.rows(listRules, [appId])
-/** Returns the number of rules and the highest priority. */
+/** Returns the number of an app's security rules and the highest priority. */
 export const extentOf = (tx: Tx, appId: string) => tx.one(extent, [appId])
 export const insert = (tx: Tx, id: string, projectId: string, appId: string, rule: RuleShape) =>
   tx.one(insertRule, [
     ...[id, projectId, appId, rule.direction, rule.protocol, rule.portStart, rule.portEnd, rule.action],
     ...[rule.cidr, rule.priority],
   ])
-/** Deletes a rule. Returns false if there was no such rule. */
+/** Deletes a security rule. Returns false if there was no such rule. */
 export const remove = async (tx: Tx, appId: string, id: string) => (await tx.run(deleteRule, [appId, id])) === 1
 /** Raises the version of the app's rules and the generation of its VMs. Returns the new version and the VM ids. */
 export async function raise(tx: Tx, appId: string): Promise<{ version: number; vmIds: string[] }> {
   const { version } = await tx.one(bumpVersion, [appId])
   return { version, vmIds: (await tx.rows(bumpVms, [appId])).map(vm => vm.id) }
 }
-/** Returns the newest report about the rules for each VM of the app; null for a VM without one. */
+/** Returns, for each VM of the app, the newest report about its security rules; null for a VM without a report. */
 export const firewalls = async (sql: Sql, appId: string) =>
   (await sql.rows(observedFirewalls, [appId])).map(row => row.observed)

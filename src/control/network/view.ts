@@ -4,8 +4,9 @@ import type { SecurityRule } from './resources.ts'
 import type { Rule } from './store.ts'
 
 /**
- * Returns a rule as the API shows it. @param version current version of the app's rules; @param observed reports of the
- * hosts about the app's VMs
+ * Converts a security rule to the form of the API.
+ * @param version current version of the app's rules;
+ * @param observed reports of the hosts about the app's VMs
  */
 export function ruleView(rule: Rule, version: number, observed: readonly (FirewallObserved | null)[]): SecurityRule {
   return {

@@ -1,4 +1,4 @@
-/** Every kind of notification and its e-mail policy. The documentation includes this list. */
+/** Every kind of notification, and when an e-mail is sent with it. The documentation includes this list. */
 export const notificationKinds = {
   'deployment.live': { email: 'no', meaning: 'a deployment serves now' },
   'deployment.failed': { email: 'yes', meaning: 'a deployment never became healthy, or crashed too often' },
@@ -26,7 +26,8 @@ export const notificationKinds = {
 } as const satisfies Record<string, { readonly email: EmailPolicy; readonly meaning: string }>
 
 /**
- * `always`: cannot be turned off. `yes`: depends on `email_notifications`. `marketing`: depends on `marketing_emails`.
+ * Whether an e-mail is sent with a notification. `always`: yes, users cannot turn it off. `yes`: depends on the user
+ * setting `email_notifications`. `marketing`: depends on `marketing_emails`. `no`: never.
  */
 export type EmailPolicy = 'always' | 'yes' | 'marketing' | 'no'
 

@@ -7,7 +7,10 @@ import type { Deps } from '../base/deps.ts'
 import { type DueMail, due, postponed, settled } from './mail-store.ts'
 
 const batch = 100
-/** Delays before retries. After the last one, about two days after the first attempt, the e-mail counts as failed. */
+/**
+ * Delays before retries. When the last retry fails, about two days after the first attempt, the e-mail counts as
+ * failed.
+ */
 export const retryMs = [minutes(1), minutes(5), minutes(30), hours(2), hours(6), hours(12), hours(24)]
 
 /** Sends one mail; resolves when the server has accepted it. */
@@ -37,8 +40,8 @@ export function configuredSender({ smtpUrl, mailFrom }: Deps['config']): SendMai
 }
 
 /**
- * The sweep that sends the e-mails of notifications, at least once: after a crash between the server's OK and our
- * commit the mail is sent again with the same Message-ID, so that mail programs can drop the duplicate. Without a mail
+ * The sweep that sends the e-mails of notifications, at least once: after a crash between the mail server's OK and our
+ * commit, the mail is sent again with the same Message-ID, so that mail programs can drop the duplicate. Without a mail
  * server, e-mails are marked as failed, so that the queue does not grow.
  */
 export function notificationMails(
@@ -91,17 +94,18 @@ async function deliver(
 }
 
 /**
- * Replaces line breaks. A title may contain user input, and a line break in a mail header would start another header.
+ * Replaces line breaks in a mail header, because a title may contain user input, and a line break would start another
+ * header.
  */
 export const oneLine = (text: string) => printableLine(text.replace(/\s+/g, ' ')).slice(0, 200)
 
-/** Returns true for SMTP codes 5xx, which mean a permanent error (RFC 5321, 4.2.1). */
+/** Returns true for SMTP codes 5xx, which report permanent errors (RFC 5321, 4.2.1). */
 export function isFinal(cause: unknown): boolean {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'responseCode') : undefined
   return typeof code === 'number' && code >= 500
 }
 
-/** Returns the error's code only, because the full error may contain addresses or credentials. */
+/** Returns only the error's code, because the whole error may contain addresses or credentials. */
 export function messageOf(cause: unknown): string {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined
   return typeof code === 'string' ? code : 'refused'

@@ -66,12 +66,12 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(1)
   })
 
-  it('report a reached plan limit to a project once per hour and limit', async () => {
+  it('are sent once per hour and limit to a project that reaches a plan limit', async () => {
     const { db, clock, log } = api.deps
     const owner = await api.person()
     const projectId = await projectOf(api, owner)
     const refuse = planLimitNotices({ db, clock, log })
-    // Stands for a second control plane, which does not have the cache of the first one.
+    // Stands for a second control plane, whose cache of sent notifications is empty.
     const other = planLimitNotices({ db, clock, log })
     const refusal = (limit: string) => ({
       error: new ApiError('plan_limit_exceeded', 'Too many.', { extra: { limit, used: 3, max: 3 } }),
@@ -92,7 +92,7 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(3)
   })
 
-  it('are written although the refused request is rolled back', async () => {
+  it('are written although the transaction of the refused request is rolled back', async () => {
     const owner = await api.person()
     const projectId = await projectOf(api, owner)
     await api.deps.db.run(statement('test.freePlan', `UPDATE project SET plan = 'free' WHERE id = $1`), [projectId])
@@ -128,7 +128,7 @@ describeEachPostgres('notifications', which => {
 interface Mailbox extends AsyncDisposable {
   readonly url: string
   readonly mails: string[]
-  /** If set, the server refuses mails with this SMTP code. */
+  /** If set, the simulated mail server refuses mails with this SMTP code. */
   refuseWith: number | undefined
 }
 
@@ -188,7 +188,7 @@ describe('e-mails of notifications', () => {
     expect(box.mails[1]).toMatch(/^Subject: News/m)
   })
 
-  it('for announcements respect marketing_emails, while every account gets the notification', async () => {
+  it('for announcements are sent only to accounts with marketing_emails, while every account gets the notification', async () => {
     await using box = await startMailbox()
     await using api = await startIdentity()
     const admin = await api.person('admin@example.com')

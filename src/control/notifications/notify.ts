@@ -7,7 +7,7 @@ import { viewNotification } from './view.ts'
 
 export interface Notice {
   readonly projectId: string
-  /** Notify only this member; absent: every member of the project. */
+  /** Notify only this member of the project; absent: every member. */
   readonly accountId?: string
   readonly kind: NotificationKind
   readonly title: string
@@ -65,8 +65,8 @@ export async function notifyAccount(tx: Tx, notice: AccountNotice): Promise<void
 }
 
 /**
- * Notifies all operators (accounts with the role Admin). Each notification belongs to the operator's default project,
- * but only the operator sees it.
+ * Notifies all operators (accounts with the role Admin). Each notification belongs to the default project of its
+ * operator, but only that operator sees it.
  */
 export async function notifyOperators(tx: Tx, notice: Omit<Notice, 'projectId' | 'accountId'>): Promise<void> {
   for (const accountId of await operatorIds(tx)) {

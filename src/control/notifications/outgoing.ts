@@ -1,7 +1,4 @@
-/**
- * E-mails to an address instead of an account: verification links, and notices to an address that an account no longer
- * has.
- */
+/** E-mails to an address instead of an account: verification links, and notices to the former address of an account. */
 import { type Db, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'

@@ -8,7 +8,7 @@ import { notify, notifyAccount } from './notify.ts'
 const onceMs = hours(1)
 const mostCached = 10_000
 
-// False if another process holds the lock. It is writing the same notification, so there is no need to wait.
+// False if another transaction holds the lock. That one writes the same notification, so there is no need to wait.
 const alone = statement<{ alone: boolean }>(
   'notifications.planLimitTurn',
   `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS alone`,
@@ -26,8 +26,8 @@ const reported = statement<{ reported: boolean }>(
  * throws, because the request must still get its error response.
  */
 export function planLimitNotices(deps: Pick<Deps, 'db' | 'clock' | 'log'>): (refusal: Refusal) => Promise<void> {
-  // Time of the last notification per project and limit. Only saves queries; several control planes coordinate through
-  // the database.
+  // Time of the last notification per project and limit. This cache only saves queries; several control planes
+  // coordinate through the database.
   const recent = new Map<string, number>()
   return async refusal => {
     const { error, projectId, userId } = refusal

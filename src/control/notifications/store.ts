@@ -59,7 +59,10 @@ const markAllRead = statement(
    WHERE account_id = $1 AND ($2::uuid IS NULL OR project_id = $2) AND read_at IS NULL`,
 )
 
-/** The user who reads notifications. A token that is bound to a project can access only those of that project. */
+/**
+ * The user who reads notifications. If the user's token is bound to a project, only notifications of that project are
+ * visible.
+ */
 export interface Reader {
   readonly userId: string
   readonly boundProjectId: string | null
@@ -86,8 +89,8 @@ export const notificationsOf = (db: Db, who: Reader, unreadOnly: boolean, { take
 export const unreadCount = async (sql: Sql, who: Reader) =>
   (await sql.one(countUnread, [who.userId, who.boundProjectId])).count
 /**
- * Marks a notification as read. Returns false if it does not exist or belongs to another account. A repetition keeps
- * the first time.
+ * Marks a notification as read. Returns false if it does not exist or belongs to another account. Marking it again
+ * keeps the time of the first call.
  */
 export const read = async (tx: Tx, who: Reader, id: string) =>
   (await tx.maybe(markRead, [id, who.userId, who.boundProjectId])) !== undefined
@@ -98,7 +101,7 @@ const homeOf = statement<{ projectId: string | null; email: string }>(
   'notifications.homeOf',
   `SELECT default_project_id AS "projectId", email FROM account WHERE id = $1`,
 )
-/** Accounts that operate the installation. */
+/** Accounts that operate the installation (role Admin). */
 const operators = statement<{ id: string }>(
   'notifications.operators',
   `SELECT id FROM account WHERE role = 'Admin' ORDER BY id`,
@@ -107,7 +110,8 @@ const everybody = statement<{ id: string }>(
   'notifications.everybody',
   `SELECT id FROM account WHERE default_project_id IS NOT NULL ORDER BY id`,
 )
-// One statement for all accounts, because single inserts would keep the transaction open for too long.
+// One statement inserts the notifications of all accounts, because single inserts would keep the transaction open for
+// too long.
 const insertForAccounts = statement<NotificationRow>(
   'notifications.insertForAccounts',
   `INSERT INTO notification AS n

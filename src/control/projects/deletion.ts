@@ -6,7 +6,10 @@ import type { MemberRole } from '../http/operation.ts'
 import { type Member, dropMember, lockedMemberships, membersOf, setRole } from './member-store.ts'
 import { moveDefaultsAway, wantDeleted } from './store.ts'
 
-/** Time after which an alert opens: deleting all resources may have to wait for slow hosts. */
+/**
+ * Time after which an unfinished deletion opens an alert. It is long because deleting all resources may have to wait
+ * for slow hosts.
+ */
 const deadlineMs = hours(1)
 
 /**
@@ -27,7 +30,7 @@ export interface Left {
 
 /**
  * Removes an account from all its projects. A project without other members is deleted. If the account was the only
- * owner, the member with the highest role becomes owner (among equal roles the longest-standing member).
+ * owner, the member with the highest role becomes owner (among members with equal roles the one who joined first).
  */
 export async function leaveAllProjects(tx: Tx, accountId: string): Promise<Left> {
   const deleted: string[] = []
@@ -50,8 +53,8 @@ export async function leaveAllProjects(tx: Tx, accountId: string): Promise<Left>
 }
 
 /**
- * Returns the member who becomes owner; undefined if there is another owner. `others` is sorted by the time of joining,
- * oldest first.
+ * Returns the member who becomes owner when an owner leaves; undefined if the project has another owner. `others`: the
+ * remaining members, in the order in which they joined.
  */
 function successor(others: readonly Member[]): Member | undefined {
   if (others.some(member => member.role === 'owner')) return undefined

@@ -88,14 +88,16 @@ export const invitationHandlers = (deps: InvitationDeps): InvitationHandlers => 
         const id = params.invitation_id.toLowerCase()
         const invitation = await members.invitationFor(tx, id, who, now)
         if (!invitation) throw notFound()
-        // Locks the project before the invitation, as the handler that invites does: different orders could deadlock.
+        // Lock the project before the invitation, as the handler that creates invitations does: with different orders,
+        // the two could deadlock.
         const limits = await lockProject(tx, invitation.projectId)
         const current = await members.membersOf(tx, invitation.projectId)
         if (current.some(member => member.accountId === caller.userId))
           throw invalidState('You are already a member of this project.')
         const taken = await members.acceptInvitation(tx, id, who, now)
         if (!taken) throw notFound()
-        // The member was counted when the invitation was created, but the plan may be smaller by now.
+        // Check the plan's limit of members again: it was checked when the invitation was created, but the plan may
+        // have become smaller since.
         assertWithin(limits, 'maxTeamMembers', current.length)
         const joined = await project(tx, taken.projectId)
         if (!joined) throw notFound()

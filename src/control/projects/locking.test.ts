@@ -1,4 +1,4 @@
-/** Locking between concurrent creates in one project. */
+/** Tests how concurrent creates in one project lock the limits of its plan. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -28,7 +28,10 @@ const waiting = statement<{ n: number }>(
 )
 const somebodyWaits = () => until(async () => (await db.one(waiting)).n === 1, { what: 'a transaction that waits' })
 
-/** Begins a transaction, waits until `first` has run in it, and returns a function that ends the transaction. */
+/**
+ * Begins a transaction and waits until `first` has run in it. Returns the result of `first`, and a function that ends
+ * the transaction.
+ */
 async function open<T>(first: (tx: Tx) => Promise<T>): Promise<{ value: T; end(): Promise<void> }> {
   const began = Promise.withResolvers<T>()
   const ended = Promise.withResolvers<void>()
@@ -48,7 +51,7 @@ async function open<T>(first: (tx: Tx) => Promise<T>): Promise<{ value: T; end()
 const limitsOf = (projectId: string) => db.tx(tx => lockLimits(tx, projectId))
 
 describe('the limits of a plan', () => {
-  it('can be read concurrently if the plan has no numeric limits', async () => {
+  it('can be read by several transactions at once if the plan has no numeric limits', async () => {
     const id = await projectOf('unlimited')
     const one = await open(tx => lockLimits(tx, id))
     const two = await open(tx => lockLimits(tx, id))
@@ -56,36 +59,42 @@ describe('the limits of a plan', () => {
     await Promise.all([one.end(), two.end()])
   })
 
-  it.each(['free', 'pro', 'business'] as const)('are read by one transaction at a time in the plan %s', async plan => {
-    const id = await projectOf(plan)
-    const one = await open(tx => lockLimits(tx, id))
-    const order: string[] = []
-    const two = limitsOf(id).then(limits => order.push('second') && limits)
-    await somebodyWaits()
-    order.push('first')
-    await one.end()
-    expect(await two).toEqual(plans[plan])
-    expect(order).toEqual(['first', 'second'])
-  })
+  it.each(['free', 'pro', 'business'] as const)(
+    'can be read by only one transaction at a time in the plan %s',
+    async plan => {
+      const id = await projectOf(plan)
+      const one = await open(tx => lockLimits(tx, id))
+      const order: string[] = []
+      const two = limitsOf(id).then(limits => order.push('second') && limits)
+      await somebodyWaits()
+      order.push('first')
+      await one.end()
+      expect(await two).toEqual(plans[plan])
+      expect(order).toEqual(['first', 'second'])
+    },
+  )
 
   it.each([
     ['unlimited', 'free'],
     ['free', 'unlimited'],
     ['free', 'pro'],
-  ] as const)('are those of the new plan after a concurrent change from %s to %s', async (before, after) => {
-    const id = await projectOf(before)
-    const change = await open(async tx => {
-      await lockedPlan(tx, id)
-      await changePlan(tx, id, after)
-    })
-    const limits = limitsOf(id)
-    await somebodyWaits()
-    await change.end()
-    expect(await limits).toEqual(plans[after])
-  })
+  ] as const)(
+    'are read as those of the new plan if a concurrent transaction changes the plan from %s to %s',
+    async (before, after) => {
+      const id = await projectOf(before)
+      const change = await open(async tx => {
+        await lockedPlan(tx, id)
+        await changePlan(tx, id, after)
+      })
+      const limits = limitsOf(id)
+      await somebodyWaits()
+      await change.end()
+      expect(await limits).toEqual(plans[after])
+    },
+  )
 
   it.each(['unlimited', 'free'] as const)(
-    'do not change in the plan %s while a transaction relies on them',
+    'cannot change in the plan %s until the transaction that read them ends',
     async plan => {
       const id = await projectOf(plan)
       const create = await open(tx => lockLimits(tx, id))
@@ -98,7 +107,7 @@ describe('the limits of a plan', () => {
   )
 
   it.each(['unlimited', 'free'] as const)(
-    'are refused for a project of the plan %s that is being deleted',
+    'cannot be read (404) in the plan %s if the project is being deleted',
     async plan => {
       const id = await projectOf(plan)
       const deletion = await open(tx => wantDeleted(tx, id))

@@ -16,8 +16,8 @@ export async function lockLimits(tx: Tx, projectId: string): Promise<PlanLimits>
 }
 
 /**
- * Locks the project exclusively until the transaction ends and returns the limits of its plan. For changes that must be
- * serialized in every plan.
+ * Locks the project exclusively until the transaction ends and returns the limits of its plan. For changes that must
+ * run one at a time in every plan, even in one without numeric limits.
  * @throws ApiError 404 if the project is deleted or being deleted
  */
 export async function lockProject(tx: Tx, projectId: string): Promise<PlanLimits> {

@@ -11,8 +11,8 @@ import { viewInvitation, viewMember } from './view.ts'
 type MemberHandlers = Pick<Handlers<typeof projectOperations>, 'listMembers' | 'updateMember' | 'removeMember'>
 
 /**
- * Handlers of the member operations. They read roles again under the project's lock, so that concurrent changes cannot
- * leave a project without an owner.
+ * Handlers of the member operations. They read the members' roles again after they have locked the project, so that
+ * concurrent changes cannot leave a project without an owner.
  */
 export const memberHandlers = (deps: Pick<Deps, 'db' | 'clock'>): MemberHandlers => ({
   listMembers: {
@@ -38,8 +38,8 @@ export const memberHandlers = (deps: Pick<Deps, 'db' | 'clock'>): MemberHandlers
   },
   removeMember: {
     write: async ({ project: access, caller, params, audit }) => {
-      // The operation declares only the scope `read`, because viewers may leave a project. A read-only token must not
-      // use it.
+      // The operation `removeMember` declares only the scope `read`, because viewers may leave a project. A token that
+      // can only read must not use it, so check the scope here.
       if (!caller.scopes.has('admin')) throw forbidden('This token needs the scope "admin".')
       return async tx => {
         await lockProject(tx, access.id)
@@ -64,7 +64,7 @@ function find(current: readonly members.Member[], accountId: string): members.Me
   return member
 }
 
-/** Checks that the account may change members with these roles. @throws ApiError 403 if it may not */
+/** Checks that the caller may add, change or remove members with these roles. @throws ApiError 403 if it may not */
 export function assertMayManage(
   current: readonly members.Member[],
   accountId: string,

@@ -98,7 +98,7 @@ export const memberOperations = operations({
     summary: 'Remove a member',
     description:
       'Ends the membership at once: sessions and tokens of the account lose access to the project. Members may remove themselves, admins may remove members and viewers, and owners may remove anyone except the last owner. The credential needs the scope `admin`.',
-    proof: 'for others than oneself: admin of the project, owner for admins and owners',
+    proof: 'to remove others: admin of the project, and to remove its admins and owners: owner',
     ...shared,
     scope: 'read',
     project: 'path',
@@ -150,7 +150,7 @@ export const memberOperations = operations({
     ...shared,
     scope: 'admin',
     project: 'none',
-    proof: 'secret of the invitation, or the invited address, verified',
+    proof: 'secret of the invitation, or an account whose verified e-mail address was invited',
     params: Type.Object({
       invitation_id: uuid({ description: 'Id of the invitation: the part of its link between the `#` and the dot.' }),
     }),

@@ -85,7 +85,8 @@ const verifiedAccount = statement<{ id: string }>(
   'projects.verifiedAccount',
   `SELECT id FROM account WHERE email = $1 AND email_verified_at IS NOT NULL`,
 )
-// Uses the channel for revoked credentials, so that open streams of the account check its access again.
+// Announces a change of the account's memberships on the channel for revoked credentials, so that open streams of the
+// account check its access again.
 const announce = statement('projects.announceChange', `SELECT pg_notify('account_revoked', $1)`)
 
 export const announceChange = (tx: Tx, accountId: string) => tx.atCommit(announce, [accountId])
@@ -109,10 +110,13 @@ export interface NewInvitation {
   readonly expiresAt: Date
   readonly secretHash: Buffer
 }
-/** Inserts an invitation, or renews the one for the same address, and returns its id. */
+/** Inserts an invitation, or renews the project's open invitation for the same address, and returns its id. */
 export const invite = async (tx: Tx, i: NewInvitation) =>
   (await tx.one(putInvitation, [i.id, i.projectId, i.email, i.role, i.invitedBy, i.expiresAt, i.secretHash])).id
-/** Proof for accepting an invitation: the secret of its link, or an account with the verified address. */
+/**
+ * What entitles a caller to accept an invitation: the secret of its link, or an account that has verified the invited
+ * address.
+ */
 export interface Invited {
   readonly accountId: string
   readonly secretHash: Buffer | null

@@ -7,7 +7,7 @@ export interface PlanLimits {
   readonly maxApps: number
   readonly maxDatabases: number
   readonly maxDeploymentsPerApp: number
-  /** Total memory of all running VMs of the project. */
+  /** Limit of the total memory of all running VMs of the project. */
   readonly maxMemoryMibTotal: number
   readonly maxStorageGibTotal: number
   readonly maxTeamMembers: number
@@ -15,7 +15,7 @@ export interface PlanLimits {
   readonly maxVolumes: number
 }
 
-/** Stands for "no limit", because a limit must be an integer in the API. No project reaches this number. */
+/** Limit of plans without a limit, because a limit must be an integer in the API. No project reaches this number. */
 const plenty = 1_000_000_000
 
 export const plans = {
@@ -74,8 +74,8 @@ export type Plan = keyof typeof plans
 export const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
 
 /**
- * Plans without numeric limits that a project could reach. Creates in such projects need not wait for each other's
- * counts.
+ * Plans without numeric limits that a project could reach. Concurrent creates in such projects need not wait for each
+ * other, because nothing is counted.
  */
 export const uncountedPlans: readonly Plan[] = Object.entries<PlanLimits>(plans)
   .filter(([, limits]) => Object.values(limits).every(limit => typeof limit === 'boolean' || limit === plenty))
@@ -112,8 +112,8 @@ const wireName = {
 } as const satisfies Record<CountedLimit, string>
 
 /**
- * Checks that the limit allows `adding` more. `used` must be counted after `lockLimits`; otherwise two requests could
- * both get the last place.
+ * Checks that the plan's limit allows `adding` more resources in addition to `used`. The caller must count `used`
+ * after `lockLimits`; otherwise two concurrent requests could both create the last allowed resource.
  * @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`
  */
 export function assertWithin(limits: PlanLimits, limit: CountedLimit, used: number, adding = 1): void {
@@ -136,8 +136,8 @@ const permissionText = {
 } as const satisfies Record<Permission, { readonly wire: string; readonly text: string }>
 
 /**
- * Checks that the plan includes a feature. @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`, both
- * numbers 0
+ * Checks that the plan includes a feature.
+ * @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`, where `used` and `max` are 0
  */
 export function assertAllowed(limits: PlanLimits, permission: Permission): void {
   if (limits[permission]) return

@@ -24,7 +24,7 @@ const dropThing = statement(
 )
 
 describe('rules for projects', () => {
-  it('make slugs that are DNS labels', () => {
+  it('convert any name to a slug that is a DNS label', () => {
     const cases = { "Jürgen's Shop": 'jurgens-shop', 'a.b_c+d': 'a-b-c-d', 日本: 'project', '--x--': 'x' }
     for (const [name, slug] of Object.entries(cases)) expect(slugify(name)).toBe(slug)
     expect(slugify('x'.repeat(100))).toHaveLength(20)
@@ -32,13 +32,13 @@ describe('rules for projects', () => {
     expect(nextSlug('abcdefghijklmnopqrst', Buffer.from('00ff', 'hex'))).toBe('abcdefghijklmno-00ff')
   })
 
-  it('make IPv6 prefixes in fd00::/8', () => {
+  it("choose a /64 of the installation's IPv6 prefix, but never the first one", () => {
     expect(subnetOf('fdab:102:304::/48', Buffer.from('00000000000005fe', 'hex'))).toBe('fdab:102:304:5ff::/64')
     expect(subnetOf('fdab:102:304::/48', Buffer.alloc(8, 0xff))).toMatch(/^fdab:102:304:[0-9a-f]+::\/64$/)
     expect(subnetOf('2001:db8:0:fff0::/60', Buffer.alloc(8))).toBe('2001:db8:0:fff1::/64')
   })
 
-  it('let admins manage members and viewers, owners all members, and others none', () => {
+  it('let admins manage members and viewers, let owners manage all roles, and let others manage none', () => {
     expect(canManage('admin', ['member', 'viewer'])).toBe(true)
     expect(canManage('admin', ['member', 'admin'])).toBe(false)
     expect(canManage('admin', ['owner'])).toBe(false)
@@ -46,7 +46,7 @@ describe('rules for projects', () => {
     expect(canManage('member', ['viewer'])).toBe(false)
   })
 
-  it('refuse more than the plan allows, and name the limit', () => {
+  it("refuse a resource beyond the plan's limit, and name the limit", () => {
     expect(() => assertWithin(plans.free, 'maxApps', 2)).not.toThrow()
     expect(() => assertWithin(plans.free, 'maxApps', 3)).toThrow(
       expect.objectContaining({
@@ -69,7 +69,7 @@ describeEachPostgres('a project', which => {
 
   const create = async (person: Person, name: string) =>
     (await api.call('POST', '/v1/projects', { token: person.token, body: { name } })).body
-  /** Invites a new user to the project, who accepts. */
+  /** Creates a user, invites the user to the project, and accepts the invitation. */
   async function join(owner: Person, slug: string, role: string): Promise<Person> {
     const person = await api.person()
     const invited = await api.call('POST', `/v1/projects/${slug}/members`, {
@@ -94,7 +94,7 @@ describeEachPostgres('a project', which => {
     expect(list.body.map((p: { name: string }) => p.name)[0]).toBe('Our Shop')
   })
 
-  it('is not found by accounts that are not members, whichever operation they call', async () => {
+  it('results in 404 for accounts that are not members, whichever operation they call', async () => {
     const [owner, stranger] = [await api.person(), await api.person()]
     const project = await create(owner, 'Secret')
     const missing = await api.call('GET', '/v1/projects/no-such-project', { token: stranger.token })
@@ -108,7 +108,7 @@ describeEachPostgres('a project', which => {
     }
   })
 
-  it('is selected by a header or a query parameter, by slug or id; otherwise the default project is used', async () => {
+  it('is selected with its slug or id, in a header or a query parameter; a request without either uses the default project', async () => {
     const person = await api.person()
     const project = await create(person, 'Chosen')
     const count = async (query: string, headers = {}) =>
@@ -161,7 +161,7 @@ describeEachPostgres('a project', which => {
     expect(await statusOf(owner, 'DELETE', `/members/${member.id}`)).toBe(404)
   })
 
-  it('keeps an owner even if both owners leave concurrently', async () => {
+  it('keeps one of its two owners if both leave concurrently', async () => {
     const owner = await api.person()
     const { tenant_id: slug } = await create(owner, 'Two Owners')
     const second = await join(owner, String(slug), 'admin')
@@ -174,7 +174,7 @@ describeEachPostgres('a project', which => {
     expect(replies.map(r => r.status).sort()).toEqual([200, 409])
   })
 
-  it('never has more members than its plan allows, even with concurrent invitations', async () => {
+  it('never gets more members than its plan allows, even by concurrent invitations', async () => {
     const owner = await api.person()
     const { id, tenant_id: slug } = await create(owner, 'Small Team')
     await api.deps.db.run(setPlanTo, [String(id), 'pro'])
@@ -191,7 +191,7 @@ describeEachPostgres('a project', which => {
     expect(refused?.body).toMatchObject({ code: 'plan_limit_exceeded', limit: 'max_team_members', used: 10, max: 10 })
   })
 
-  it('never exceeds a limit counted under the project lock, even with two hundred concurrent creates', async () => {
+  it('never exceeds a limit of its plan, even with two hundred concurrent creates', async () => {
     const { db } = api.deps
     await db.run(statement('test.thing', 'CREATE TABLE IF NOT EXISTS thing (project_id uuid)'))
     const owner = await api.person()
@@ -209,7 +209,7 @@ describeEachPostgres('a project', which => {
     expect((await db.one(countThings, [projectId])).n).toBe(plans.free.maxApps)
   })
 
-  it('is inaccessible as soon as it is deleted, and its row is removed after its resources', async () => {
+  it('is inaccessible as soon as a request deletes it; its row is removed after its resources', async () => {
     const { db, log } = api.deps
     await db.run(statement('test.thing', 'CREATE TABLE IF NOT EXISTS thing (project_id uuid)'))
     const owner = await api.person()
@@ -246,7 +246,7 @@ describeEachPostgres('a project', which => {
     expect((await db.one(left, [projectId])).n).toBe(0)
   })
 
-  it('is no longer a default project after its deletion', async () => {
+  it('is no longer the default project of any account after its deletion', async () => {
     const person = await api.person()
     const home = (await api.call('GET', '/v1/projects', { token: person.token })).body[0]
     const next = await create(person, 'Next')
@@ -264,7 +264,7 @@ describeEachPostgres('a project', which => {
 })
 
 describe('deleting an account', () => {
-  it('deletes projects without other members, hands over shared ones, and revokes every credential', async () => {
+  it('deletes its projects without other members, gives shared projects another owner, and revokes all its credentials', async () => {
     await using api = await startIdentity()
     const admin = await api.person()
     const [owner, heir] = [await api.person(), await api.person()]
@@ -291,7 +291,7 @@ describe('deleting an account', () => {
     expect((await api.call('GET', '/v1/auth/me', { token: admin.token })).status).toBe(200)
   })
 
-  it('is refused for the last installation admin while other accounts exist', async () => {
+  it("is refused for the installation's last admin while other accounts exist", async () => {
     await using api = await startIdentity()
     const admin = await api.person()
     const other = await api.person()

@@ -27,7 +27,7 @@ export function nextSlug(base: string, random: Buffer): string {
 }
 
 /**
- * Returns a random /64 of the installation's IPv6 prefix, except the first one, which belongs to the hosts.
+ * Returns a random /64 of the installation's IPv6 prefix, except the first /64, which the hosts use.
  * @param random 8 bytes
  */
 export function subnetOf(prefix: string, random: Buffer): string {
@@ -44,8 +44,8 @@ const rank = { viewer: 0, member: 1, admin: 2, owner: 3 } as const satisfies Rec
 export const atLeast = (role: MemberRole, wanted: MemberRole) => rank[role] >= rank[wanted]
 
 /**
- * Returns whether a member may manage members with these roles. Admins manage members and viewers; only owners appoint,
- * change or remove admins and owners.
+ * Returns whether a member with the role `actor` may manage members with these roles. Admins manage members and
+ * viewers; only owners appoint, change or remove admins and owners.
  */
 export function canManage(actor: MemberRole, roles: readonly MemberRole[]): boolean {
   return actor === 'owner' || (actor === 'admin' && roles.every(role => rank[role] < rank.admin))

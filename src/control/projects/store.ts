@@ -44,13 +44,15 @@ const ipv6Prefix = statement<{ prefix: string }>(
 )
 const lock = statement<{ plan: string }>(
   'projects.lock',
-  // NO KEY: inserts that reference the project take a key share lock, which must not conflict with this lock.
+  // FOR NO KEY UPDATE, not FOR UPDATE: inserts of rows that reference the project take a key share lock on its row, and
+  // must not wait for this lock.
   `SELECT plan FROM project WHERE id = $1 AND want = 'live' FOR NO KEY UPDATE`,
 )
 const lockLimits = statement<{ plan: string }>(
   'projects.lockLimits',
-  // In a plan without numeric limits the row is only protected against changes (FOR SHARE). PostgreSQL checks
-  // conditions again after it gets a lock, so if the plan changes in the meantime, neither branch returns a row.
+  // If the project's plan has no numeric limits, FOR SHARE only prevents changes of the project's row. PostgreSQL
+  // checks the WHERE condition again after it gets a lock, so if the plan changes while the statement waits, neither
+  // branch returns a row.
   `WITH uncounted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan = ANY($2::text[]) FOR SHARE),
      counted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan <> ALL($2::text[]) FOR NO KEY UPDATE)
    SELECT plan FROM uncounted UNION ALL SELECT plan FROM counted`,
@@ -69,7 +71,8 @@ const markDeleted = statement(
 )
 const remove = statement(
   'projects.remove',
-  // Retires the slug: images of the project are still in the registry under it, so no other project may get it.
+  // Retires the slug of the deleted project: the registry still has images under this slug, so no other project may get
+  // it.
   `WITH removed AS (DELETE FROM project WHERE id = $1 AND want = 'deleted' RETURNING slug)
    INSERT INTO retired_slug (slug_hash) SELECT sha256(slug::bytea) FROM removed ON CONFLICT DO NOTHING`,
 )
@@ -99,16 +102,16 @@ export const addMember = async (tx: Tx, projectId: string, accountId: string, ro
   (await tx.run(insertMember, [projectId, accountId, role])) === 1
 /** Returns the plan and locks the project until the transaction ends; undefined if it is deleted or being deleted. */
 export const lockedPlan = async (tx: Tx, id: string) => (await tx.maybe(lock, [id]))?.plan
-/** Returns true if the project's budget is used up, so that nothing new may run. */
+/** Returns true if the project's budget is used up. Then the project may not start anything new. */
 export const isCapped = async (tx: Tx, id: string) => (await tx.maybe(capped, [id]))?.isCapped ?? false
 /**
- * Returns the plan and locks it until the transaction ends. If the plan has numeric limits, other transactions that
- * call this wait. Undefined if the project is deleted or being deleted.
+ * Returns the plan and locks it until the transaction ends. If the plan has numeric limits, other callers wait until
+ * the transaction ends. Undefined if the project is deleted or being deleted.
  * @param uncounted plans without numeric limits
  */
 export async function lockedLimits(tx: Tx, id: string, uncounted: readonly Plan[]): Promise<string | undefined> {
   const plan = (await tx.maybe(lockLimits, [id, uncounted]))?.plan
-  // `lockLimits` returns no row if the plan has just changed; this reads it in any case.
+  // `lockLimits` returns no row if another transaction has just changed the plan; `lockedPlan` reads the new one.
   return plan ?? lockedPlan(tx, id)
 }
 
@@ -121,7 +124,8 @@ export const changePlan = async (tx: Tx, id: string, plan: Plan) => (await tx.ru
 export const wantDeleted = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const removeProject = (tx: Tx, id: string) => tx.run(remove, [id])
 /**
- * Gives accounts with this default project (or only `accountId`) their oldest other project as the default, or none.
+ * For accounts whose default project is this one (or only for `accountId`), makes their oldest other project the
+ * default; none if they have no other.
  */
 export const moveDefaultsAway = (tx: Tx, projectId: string, accountId: string | null = null) =>
   tx.run(moveDefaults, [projectId, accountId])
@@ -132,15 +136,15 @@ export async function countOwnedLocked(tx: Tx, accountId: string): Promise<numbe
 
 export interface NewProject {
   readonly name: string
-  /** Desired slug; random characters are appended if it is taken. */
+  /** Desired slug; random characters are appended if another project has it. */
   readonly slug: string
   readonly plan: string
   readonly ownerId: string
 }
 
 /**
- * Number of attempts to find a free slug and subnet. An attempt has 16 random bits in the slug and about 16 in the
- * subnet: twenty collisions in a row mean that the prefix is full.
+ * Number of attempts to find a free slug and subnet. Each attempt chooses 16 random bits of the slug and about 16 of
+ * the subnet, so twenty collisions in a row mean that the IPv6 prefix has almost no free subnets.
  */
 const tries = 20
 

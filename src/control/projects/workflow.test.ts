@@ -1,4 +1,4 @@
-/** Crash matrix of deleting a project: every phase is interrupted by every fault. */
+/** Crash matrix of the workflow that deletes a project: every fault interrupts every phase. */
 import { afterAll, expect, it } from 'vitest'
 import { crashMatrix } from '../../../test/support/crash-matrix.ts'
 import { startIdentity } from '../../../test/support/identity.ts'
@@ -36,7 +36,8 @@ const contents = (kind: string): ProjectContents => ({
   remaining: async (db, projectId) => (await db.one(count, [projectId, kind])).n,
 })
 
-// Started while vitest collects the tests, because the names of the cases come from the workflow definition.
+// The control plane starts while vitest collects the tests, because the test cases are made from its workflow
+// definition.
 const api = await startIdentity()
 afterAll(async () => api[Symbol.asyncDispose]())
 const { db } = api.deps
@@ -61,4 +62,4 @@ const cases = crashMatrix({
     expect((await db.one(remains, [id])).n).toBe(0)
   },
 })
-it.each(cases)('crash matrix of the deletion of a project: $name', ({ run }) => run())
+it.each(cases)('a project is deleted completely despite a fault: $name', ({ run }) => run())

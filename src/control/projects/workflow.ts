@@ -5,12 +5,15 @@ import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 import { type Project, project, removeProject } from './store.ts'
 
-/** A kind of resource in projects, and how to delete it. A later kind may rely on the earlier ones being deleted. */
+/**
+ * A kind of resource in projects, and how to delete it. Kinds are deleted in the order of their list: when one is
+ * deleted, all resources of the earlier kinds are gone.
+ */
 export interface ProjectContents {
   readonly name: string
   /** Marks all resources of the project for deletion. Runs repeatedly until none remain, so it must be idempotent. */
   deleteAll(tx: Tx, projectId: string): Promise<void>
-  /** Number of remaining resources, including those being deleted. */
+  /** Returns the number of the project's remaining resources of this kind, including those being deleted. */
   remaining(db: Db, projectId: string): Promise<number>
 }
 
@@ -23,7 +26,7 @@ export const projectWorkflow = (deps: Pick<Deps, 'db'>, contents: readonly Proje
       async emptying({ subject }) {
         for (const { deleteAll, remaining } of contents) {
           if ((await remaining(deps.db, subject.id)) === 0) continue
-          // Every deleted resource pokes this workflow; the wait covers missing pokes.
+          // Every deleted resource pokes this workflow. The time limit of the wait is for lost pokes.
           return wait(seconds(5), tx => deleteAll(tx, subject.id))
         }
         return go('removing', undefined, minutes(5))

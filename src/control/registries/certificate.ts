@@ -1,4 +1,7 @@
-/** Certificates of token keys: the form in which the registry program (distribution) gets the keys that it trusts. */
+/**
+ * Makes certificates of the keys that sign registry tokens: the registry program (distribution) reads the keys that it
+ * trusts from certificates.
+ */
 import { createPublicKey, type KeyObject, sign } from 'node:crypto'
 
 const tags = {
@@ -34,8 +37,8 @@ const nameOf = (text: string) =>
   der('sequence', der('set', der('sequence', oid(commonName), der('text', Buffer.from(text)))))
 
 /**
- * Returns an X.509 certificate (RFC 5280) of a key, signed with the same key, in DER. It never expires: the key changes
- * only with the installation's secret.
+ * Returns an X.509 certificate (RFC 5280) of a key, signed with the same key, in DER. The certificate never expires,
+ * because the key changes only with the installation's secret.
  * @param key a private key on the curve P-256
  */
 export function certificateOf(subject: string, issuer: string, key: KeyObject): Buffer {

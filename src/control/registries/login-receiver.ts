@@ -12,22 +12,23 @@ import { ticketUser, writeTicket } from './ticket.ts'
 
 type LoginDeps = Pick<Deps, 'db' | 'bus' | 'vault' | 'config' | 'clock'>
 
-/** Lifetime of a ticket: longer than a pull or push takes. */
+/** Lifetime of a ticket (the host's password for one repository): longer than a pull or push takes. */
 const ticketMs = minutes(10)
 
 export const startRegistryLogins = (deps: LoginDeps): Promise<Subscription> =>
   deps.bus.serve(
     subjects.allRegistryLogins,
-    // The host id in the subject is reliable, because the bus lets a host publish only under its own subject.
+    // The host id in the subject of the bus message is reliable, because the bus lets a host publish only under its own
+    // subject.
     (data, subject) => loginFor(deps, subject.split('.')[1] ?? '', Value.Parse(RegistryLoginRequest, data)),
     { group: 'control' },
   )
 
 /**
- * Returns the credential for an image, only for a VM or build of that host. For a VM that is the image of its
- * deployment; a build names the image, because its Dockerfile may use any. In the installation's own registry the host
- * gets a ticket: to pull images of the project and images built for its apps, and, for a build, to push that of its
- * app.
+ * Returns the credential with which a host pulls an image for a VM or build that it runs. For a VM, the image is that
+ * of its deployment; for a build, the host names the image, because a Dockerfile may use any. For the installation's
+ * own registry the credential is a ticket. It allows the host to pull images of the project and images built for its
+ * apps, and, for a build, to push the image of its app.
  */
 async function loginFor(
   deps: LoginDeps,

@@ -1,4 +1,4 @@
-/** The installation's own registry, if there is one. */
+/** The address of the installation's own image registry, if there is one. */
 import { ownRegistryHost } from '../vms/index.ts'
 import type { ControlConfig } from '../base/config.ts'
 

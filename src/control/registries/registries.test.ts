@@ -1,4 +1,4 @@
-/** Registry credentials of projects, from the API and the command line to the hosts. */
+/** Tests registry credentials of projects: they are set through the API or the command line, and given to hosts. */
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -54,7 +54,7 @@ const loginOf = ({ id: vmId, hostId }: VmOfHost) =>
   system.bus.request(subjects.registryLogin(hostId), { vmId }, { timeoutMs: 5000 })
 
 describe('registry credentials', { timeout: 60_000 }, () => {
-  it("are stored encrypted, and listed without passwords under one spelling of the registry's name", async () => {
+  it("are stored encrypted, and listed without passwords and with the registry's normalized name", async () => {
     const set = await put(ann, 'GHCR.io', 'ghp-never-shown')
     expect(set.body).toEqual({ host: 'ghcr.io', username: 'ada', updated_at: expect.any(String) })
     expect((await put(ann, 'index.docker.io')).body.host).toBe('docker.io')
@@ -86,17 +86,17 @@ describe('registry credentials', { timeout: 60_000 }, () => {
     expect(await loginOf({ ...own, id: newId() })).toEqual({ login: null })
     expect(await loginOf(await deployed(ann, 'elsewhere', 'quay.io/team/app:1'))).toEqual({ login: null })
     expect(await loginOf(await deployed(ann, 'hub', 'team/app'))).toMatchObject({ login: { host: 'docker.io' } })
-    // The host's files record only that there is a credential, not the credential itself.
+    // The host's files record that the image needs a credential, but not the credential itself.
     const wishes = await Promise.all(
       globSync(`${system.dir}/**/wish.json`).map(file => readFile(file, 'utf8').then(wish => JSON.parse(wish))),
     )
     expect(wishes.find(({ vmId }) => vmId === own.id)).toMatchObject({ spec: { signIn: true } })
     expect(JSON.stringify(wishes)).not.toContain('ghp-for-pulls')
     expect(wishes.find(({ spec }) => spec.image === 'quay.io/team/app:1').spec).not.toHaveProperty('signIn')
-    // Another project deploys the same image, but has no credential.
+    // Another project deploys the same image, but has no credential for its registry.
     expect(await loginOf(await deployed(bob, 'foreign', 'ghcr.io/team/app:1'))).toEqual({ login: null })
-    // A build may request credentials for all images that its Dockerfile names. It gets them only on the host that runs
-    // it, and only while it holds resources on that host.
+    // A build may request a credential for any image, because its Dockerfile may name any. It gets credentials only on
+    // the host that runs it, and only while it holds resources on that host.
     const buildOf = async (user: TestUser, holds = true): Promise<VmOfHost> => {
       const id = newId()
       await system.database.db.run(insertBuild, [id, own.hostId, user.project, holds])

@@ -73,7 +73,7 @@ export const registryOperations = operations({
     ...shared,
     auth: 'none',
     project: 'none',
-    proof: 'access token as the password of Basic authentication; grants only what it allows',
+    proof: 'access token as the password of Basic authentication; the response grants only what this token allows',
     scope: 'read',
     throttle: 'machine',
     method: 'GET',

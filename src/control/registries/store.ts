@@ -4,7 +4,7 @@ import { type Sql, type Tx, statement } from '../../db/db.ts'
  * A project's credential for one registry. The secret is encrypted (purpose `registry.credential`) and never listed.
  */
 export interface RegistryCredentialRow {
-  /** The registry, in the form that `registryHost` returns. The credential is sent to no other registry. */
+  /** Host of the registry, as `registryHost` returns it. The credential is sent to no other host. */
   readonly host: string
   readonly username: string
   readonly updatedAt: Date
@@ -29,7 +29,7 @@ const sealedOfProject = statement<{ username: string; secret: Buffer }>(
   'registries.sealedCredential',
   `SELECT username, secret FROM registry_credential WHERE project_id = $1 AND host = $2`,
 )
-// Includes the target host of a migration, which must have the image before the VM belongs to it.
+// The target host of a migration may pull the image, too, because it must have the image before the VM belongs to it.
 const pulledBy = statement<{ projectId: string; slug: string; appId: string; image: string }>(
   'registries.vmOnHost',
   `SELECT v.project_id AS "projectId", p.slug, v.app_id AS "appId", d.image FROM vm v JOIN deployment d ON d.id = v.deployment_id
@@ -38,7 +38,7 @@ const pulledBy = statement<{ projectId: string; slug: string; appId: string; ima
      SELECT FROM migration m WHERE m.vm_id = v.id AND m.target_host_id = $2 AND m.ended_at IS NULL))`,
 )
 
-// Finds a build only while it holds resources on the host.
+// Returns a build only while it holds resources on the host, so that the host cannot get credentials afterwards.
 const builtBy = statement<{ projectId: string; slug: string; appId: string; image: null }>(
   'registries.buildOnHost',
   `SELECT b.project_id AS "projectId", p.slug, b.app_id AS "appId", NULL AS image FROM build b JOIN project p ON p.id = b.project_id
@@ -65,5 +65,5 @@ export const isAppOf = async (sql: Sql, appId: string, projectId: string) =>
   (await sql.one(appOfProject, [appId, projectId])).ok
 /** Returns the image and project of a VM, if the host may pull the image for it. */
 export const vmOnHost = (sql: Sql, vmId: string, hostId: string) => sql.maybe(pulledBy, [vmId, hostId])
-/** Returns the project and app of a build that runs on the host. */
+/** Returns the project and app of a build, if the build runs on the host. */
 export const buildOnHost = (sql: Sql, buildId: string, hostId: string) => sql.maybe(builtBy, [buildId, hostId])

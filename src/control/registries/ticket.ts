@@ -15,7 +15,7 @@ export const ticketUser = 'mote-host'
 
 export const writeTicket = (vault: Vault, ticket: Ticket): string => `${prefix}${sign(vault, purpose, ticket)}`
 
-/** Verifies a ticket. Undefined if it is forged or has expired. */
+/** Verifies a ticket and returns its content; undefined if the ticket is forged or has expired. */
 export function readTicket(vault: Vault, text: string, nowMs: number): Ticket | undefined {
   if (!text.startsWith(prefix)) return undefined
   const ticket = readSigned(vault, purpose, Ticket, text.slice(prefix.length))

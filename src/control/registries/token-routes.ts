@@ -1,6 +1,4 @@
-/**
- * The token server of the installation's own registry: clients get the tokens here with which they access the registry.
- */
+/** The token server of the installation's own registry: clients of the registry request their access tokens from it. */
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
 import { notFound, unauthenticated } from '../http/errors.ts'
@@ -66,8 +64,8 @@ function ofTicket(ticket: { readonly repository: string; readonly push: boolean 
 }
 
 /**
- * Grants the actions that both the access token and the account's role in the project allow. For a project of others,
- * the response is the same as for a project that does not exist: nothing is granted.
+ * Grants the actions that both the access token and the account's role in the project allow. If the account is not a
+ * member, the response is the same as for a project that does not exist: nothing is granted.
  * @throws ApiError `unauthenticated`
  */
 async function ofToken(
@@ -82,7 +80,7 @@ async function ofToken(
   const grants: RegistryGrant[] = []
   for (const { name, project, actions } of wanted) {
     const found = await security.authenticateInProject(token, project, origin)
-    // A project can also be selected by its UUID, but a repository is named after the slug.
+    // Requests may also select a project by its UUID, but names of repositories contain its slug.
     if (found.project?.slug !== project) continue
     const { memberRole } = found.project
     const mayDo = (action: RegistryAction) =>

@@ -1,6 +1,6 @@
 /**
  * Tokens for the installation's own registry, for the token authentication of the registry program (distribution): a
- * JWT that the registry verifies with a certificate, and that lists what it allows.
+ * JWT that lists the permitted actions. The registry verifies its signature with a certificate.
  */
 import { createECDH, createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSigner } from 'fast-jwt'
@@ -30,7 +30,8 @@ function keyOf(seed: Buffer): KeyObject {
       pair.setPrivateKey(d)
       break
     } catch {
-      // About one of 4 billion seeds is too large for the curve; the loop tries the next one.
+      // About one of 4 billion seeds is too large to be a private key of the curve; then the loop derives the next
+      // seed.
     }
   const point = pair.getPublicKey()
   const text = (bytes: Buffer) => bytes.toString('base64url')
@@ -41,11 +42,14 @@ function keyOf(seed: Buffer): KeyObject {
 
 const keysOf = (vault: Vault) => vault.signingKeys('registry.token').map(({ key }) => keyOf(key))
 
-/** What the registry needs for verifying tokens, derived from the installation's secret. */
+/** The certificates and secret that the registry is configured with, derived from the installation's secret. */
 export interface RegistryTrust {
   /** Certificates of all keys with which tokens may be signed, in PEM. */
   readonly certificates: string
-  /** Signs the state of uploads. The same for all registries that share one storage. */
+  /**
+   * Secret with which the registry signs the state of an upload. All registries that share one storage must have the
+   * same secret.
+   */
   readonly uploadSecret: string
 }
 
@@ -68,7 +72,7 @@ export function tokenSigner(vault: Vault): SignToken {
   const sign = createSigner({ algorithm: 'ES256', key: pem, header: { alg: 'ES256', typ: 'JWT', x5c } })
   return (sub, access, now) => {
     const iat = Math.floor(now.getTime() / 1000)
-    // The registry's clock may be slightly behind.
+    // Begin the token's validity in the past, because the registry's clock may be slightly behind.
     const times = { iat, nbf: iat - 60, exp: iat + tokenSeconds }
     return sign({ iss: tokenIssuer, aud: tokenService, sub, jti: newId(), ...times, access })
   }

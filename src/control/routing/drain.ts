@@ -4,17 +4,17 @@
  */
 import { type TrafficReport, trafficReportMs } from '../../contract/gateway.ts'
 
-/** Silence after which a gateway counts as gone: three missing reports. */
+/** Time without a report after which a gateway counts as gone: three missing reports. */
 export const goneMs = 3 * trafficReportMs
-/** Time after which every live gateway has reported to this control plane. */
+/** Time since the start of this control plane after which every live gateway has reported to it. */
 export const listenMs = trafficReportMs + 500
 
 export interface DrainFacts {
   /** Time since gateways stopped sending new requests to the VM. */
   readonly heldForMs: number
-  /** Time limit for open requests. */
+  /** Time that open requests get to finish before the VM leaves its host anyway. */
   readonly boundMs: number
-  /** Time since this control plane began to receive reports. */
+  /** Time since this control plane began to receive the gateways' reports. */
   readonly listeningForMs: number
   /** `open`: number of open requests to the VM; undefined: the gateway has not heard of the move yet. */
   readonly gateways: readonly { readonly silentForMs: number; readonly open: number | undefined }[]

@@ -4,7 +4,7 @@ import { createRequestLoad } from './load.ts'
 const app = (busyMs: number, open = 0) => ({ appId: 'a', requests: 1, errors: 0, open, lastRequestAtMs: 0, busyMs })
 const report = (gatewayId: string, busyMs: number) => ({ gatewayId, atMs: 0, periodMs: 5000, apps: [app(busyMs)] })
 
-it('open requests are added up over all gateways, and a silent gateway is dropped', () => {
+it("an app's open requests are added up over all gateways except those that have stopped reporting", () => {
   const load = createRequestLoad()
   load.record(report('one', 10_000), 0)
   load.record(report('two', 5_000), 4_000)

@@ -11,14 +11,14 @@ export interface RequestLoad {
 }
 
 const shortMs = trafficReportMs / 2
-/** Silence after which a gateway counts as gone and its load is no longer added up. */
+/** Time without a report after which a gateway counts as gone, so that its open requests no longer count. */
 const staleMs = 15_000
 
 export function createRequestLoad(): RequestLoad {
   const gateways = new Map<string, { readonly heardMs: number; readonly open: ReadonlyMap<string, number> }>()
   return {
     record({ gatewayId, periodMs, apps }, nowMs) {
-      // A move makes gateways report early. Such a report covers too short a time for a mean.
+      // While a VM moves to another host, gateways report early. Such a report covers too short a time for a mean.
       if (periodMs !== undefined && periodMs < shortMs) return
       const mean = ({ busyMs, open }: TrafficReport['apps'][number]) => (busyMs && periodMs ? busyMs / periodMs : open)
       gateways.set(gatewayId, { heardMs: nowMs, open: new Map(apps.map(app => [app.appId, mean(app)])) })

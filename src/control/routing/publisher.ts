@@ -1,6 +1,6 @@
 /**
- * Publishes routes to gateways: serves the whole table, and publishes changes when a NOTIFY arrives. Every control
- * plane does this; gateways recognize duplicates by the version.
+ * Publishes routes to gateways: serves the whole table on request, and publishes changed routes when a NOTIFY arrives.
+ * Every control plane publishes; gateways recognize duplicates by the version of a route.
  */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
@@ -46,7 +46,10 @@ export async function startRoutePublisher(deps: Pick<Deps, 'db' | 'bus' | 'log'>
   }
 }
 
-/** The sweep that deletes routes an hour after they were retired. All gateways have learned of that by then. */
+/**
+ * The sweep that deletes routes an hour after they were retired. By then, all gateways have received the retired
+ * state.
+ */
 export const goneRoutes = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'gone-routes',
   everyMs: minutes(10),

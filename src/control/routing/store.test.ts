@@ -3,7 +3,7 @@ import { testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
 import { refresh, since } from './store.ts'
 
-it('a route refresh that started before a switch to another deployment does not undo the switch', async () => {
+it('a concurrent route refresh does not undo a switch to another deployment', async () => {
   await using system = await testSystem()
   const user = await system.user()
   const app = (await user.post('/v1/apps', { name: 'hello', git_url: '' })).body
@@ -25,7 +25,8 @@ it('a route refresh that started before a switch to another deployment does not 
     await go.promise
   })
   await switched.promise
-  // The snapshot of this transaction predates the switch, and it has to wait until the switch is committed.
+  // This transaction's snapshot of the database is older than the switch, and its refresh has to wait until the switch
+  // is committed.
   const second = db.tx(tx => refresh(tx, app.id))
   await until(
     async () =>

@@ -1,12 +1,12 @@
 import type { Backend, CanaryRoute, LeavingVm, Route } from '../../contract/gateway.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
-/** SQL for rollouts of the app `a` that are in progress and newer than its active deployment. */
+/** SQL for the deployments of the app `a` that are being rolled out and are newer than its active deployment. */
 const laterRollouts = `deployment n JOIN machine nm ON nm.kind = 'deployment' AND nm.id = n.id AND nm.phase = 'rolling'
   WHERE n.app_id = a.id AND n.outcome IS NULL AND n.want = 'running'
     AND n.rollout > coalesce((SELECT rollout FROM deployment WHERE id = a.active_deployment_id), 0)`
 
-/** SQL for a VM as a backend of a route, in JSON. */
+/** SQL that renders a VM as a backend of a route, in JSON. */
 const backendOf = (vm: string) =>
   `jsonb_strip_nulls(jsonb_build_object('vmId', ${vm}.id, 'host', ${vm}.endpoint_host, 'port', ${vm}.endpoint_port,
      'resetsClosed', CASE WHEN ${vm}.hypervisor = 'gvisor' THEN true END))`
@@ -89,7 +89,7 @@ const refreshRoute = statement<{ hostname: string }>(
    RETURNING hostname`,
 )
 const hasTls = `EXISTS (SELECT FROM tls_service WHERE app_id = $1)`
-// Retires routes of names that no longer belong to the app.
+// Retires the app's routes for hostnames that no longer belong to it.
 const retireRoutes = statement<{ hostname: string }>(
   'routing.retire',
   `UPDATE route r SET state = 'gone', backends = '[]', leaving = '[]', canary = NULL, version = nextval('route_version'), xid = pg_current_xact_id(),
@@ -101,9 +101,9 @@ const retireRoutes = statement<{ hostname: string }>(
      AND NOT EXISTS (SELECT FROM tcp_service s WHERE s.app_id = $1 AND 'tcp/' || s.public_port = r.hostname)
    RETURNING hostname`,
 )
-// Serializes refreshes of one app. Without this lock, a statement that started before another transaction switched the
-// route would wait for that commit and then write a state computed before it (observed under load: a live app whose
-// route stayed down).
+// Serializes refreshes of one app. Without this lock, a refresh that starts while another transaction switches the
+// route would wait for the commit of the switch, and then overwrite the route with a state computed before it: a live
+// app would have a route that is down.
 const lockRoute = statement('routing.lock', `SELECT pg_advisory_xact_lock(hashtextextended('route ' || $1::text, 0))`)
 const notifyRoute = statement('routing.notify', `SELECT pg_notify('route', '')`)
 
@@ -135,8 +135,8 @@ interface RouteRow {
 const routeColumns = `hostname, project_id AS "projectId", app_id AS "appId", state, backends,
   drain_seconds AS "drainSeconds", leaving, canary, version`
 
-// Selects rows whose transactions may have been invisible to a reader at `$1`. Some rows are returned twice; none is
-// missed.
+// Selects rows whose transactions may not yet have been visible to a reader that read up to the version `$1`. Some rows
+// are returned twice; none is missed.
 const routesSince = statement<RouteRow>(
   'routing.since',
   `SELECT ${routeColumns} FROM route WHERE xid >= ($1::text)::xid8 AND (state <> 'gone' OR $1::text <> '0')`,
@@ -149,7 +149,8 @@ const forgetGone = statement('routing.forgetGone', `DELETE FROM route WHERE stat
 
 /**
  * Returns the routes that changed since an earlier result's `version` (0: all), and the version to continue from. The
- * version is the oldest running transaction, read before the rows, so a commit in between is returned again.
+ * version is the id of the oldest running transaction, read before the rows. A row that is committed between the two
+ * reads is therefore returned twice, but never missed.
  */
 export async function since(db: Db, after: number): Promise<{ version: number; routes: Route[] }> {
   const next = await db.one(horizon)

@@ -42,7 +42,7 @@ const handlers = (deps: RunDeps): Handlers<typeof runOperations> => ({
           action: 'run.start',
           resourceType: 'app',
           resourceId: d.appId,
-          // Only the program is logged, because arguments may contain secrets.
+          // The audit entry names only the program, because its arguments may contain secrets.
           details: { run_id: id, app: d.appName, program: command?.[0] ?? null },
         })
         const run = await runInApp(tx, project.id, params.app_name, id)

@@ -1,4 +1,4 @@
-/** Runs and release commands through the whole control plane, with a real agent and the simulated hypervisor. */
+/** Tests runs and release commands with the whole control plane, a real agent and the simulated hypervisor. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cli } from '../../../test/support/cli.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
@@ -55,7 +55,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect([...fake.vms.values()].filter(vm => vm.hostname === 'web')).toHaveLength(1)
   })
 
-  it('that fails has its exit code and its last lines', async () => {
+  it('that fails shows the exit code and the last lines of its output', async () => {
     const run = await start({ command: ['sh', '-c', 'no such table; exit 3'] })
     expect(await ended(run.id)).toMatchObject({
       status: 'failed',
@@ -64,7 +64,7 @@ describe('a run', { timeout: 60_000 }, () => {
     })
   })
 
-  it('gets no requests, does not count as a replica, and does not change the deployment', async () => {
+  it('gets no requests from gateways, does not count as a replica, and does not change the deployment', async () => {
     const before = (await ann.get(`/v1/apps/web/deployments/${job}`)).body
     const run = await start({ command: ['sleep', '1000'] })
     await until(async () => (await read(run.id)).status === 'running', { what: 'the run' })
@@ -81,7 +81,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect(await ended(run.id)).toMatchObject({ status: 'timed_out', error: 'The program ran longer than 1 s.' })
   })
 
-  it('without a command waits for sessions; `mote run` starts one with its command', async () => {
+  it('without a command waits for sessions; `mote run` opens a session with its command', async () => {
     await using dir = await testDir()
     const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
     const mote = (...args: string[]) => cli({ home: dir.path, env }).run(args)
@@ -96,7 +96,7 @@ describe('a run', { timeout: 60_000 }, () => {
       { command: unknown; status: string; exit_code: number | null; ended_at: unknown }[]
     > => (await ann.get('/v1/apps/web/runs')).body
     await until(async () => (await all()).every(run => run.ended_at), { what: 'all runs to end' })
-    // The client removes the VM after its session has ended, which must not count as cancelling the run.
+    // The client cancels the run after its session has ended, to remove the VM. The run must still count as finished.
     const attended = (await all()).filter(run => run.command === null).slice(0, 2)
     expect(attended.map(run => [run.status, run.exit_code])).toEqual([
       ['failed', 9],
@@ -114,7 +114,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect(after.vm_id).not.toBe(before.vm_id)
   })
 
-  it('is lost together with its host, and is not repeated', async () => {
+  it('gets the status `lost` when its host is lost, and is not repeated', async () => {
     const run = await start({ command: ['sleep', '1000'] })
     await until(async () => (await read(run.id)).status === 'running', { what: 'the run' })
     const { vm_id } = await read(run.id)
@@ -122,7 +122,7 @@ describe('a run', { timeout: 60_000 }, () => {
     expect(await ended(run.id)).toMatchObject({ status: 'lost' })
   })
 
-  it('is refused for an unknown app or deployment, an invalid command, or beyond the maximum number of open runs', async () => {
+  it('is refused if its app or deployment is unknown, its command is invalid, or the project has too many open runs', async () => {
     expect((await ann.post('/v1/apps/none/runs', {})).status).toBe(404)
     expect((await ann.get('/v1/apps/none/runs')).status).toBe(404)
     expect((await ann.post('/v1/apps/web/runs', { command: [] })).status).toBe(400)
@@ -153,7 +153,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(answer.status, JSON.stringify(answer.body)).toBe(200)
   }
 
-  it('runs once, before the new version serves', async () => {
+  it('runs once, before the new version serves requests', async () => {
     await ann.post('/v1/apps', { name: 'shop', git_url: '', release_command: ['sh', '-c', 'migrate'] })
     expect((await deploy('shop')).status).toBe(200)
     const d = await latest('running', 'shop')
@@ -162,7 +162,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(Date.parse(runs[0].started_at)).toBeLessThan(Date.parse(d.scheduled_at ?? d.updated_at))
   })
 
-  it('that fails leaves the old version serving, and the deployment shows the reason', async () => {
+  it('that fails stops the rollout: the old version keeps serving, and the new deployment shows the reason', async () => {
     const before = (await ann.get('/v1/apps/shop')).body.active_deployment_id
     await set(['sh', '-c', 'column exists already; exit 1'])
     await deploy('shop')
@@ -174,7 +174,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(await runningVms('shop')).toBe(1)
   })
 
-  it('that failed runs again when its deployment is activated', async () => {
+  it('that has failed runs again when a user activates its deployment', async () => {
     const { id, job_id } = await latest('failed', 'shop')
     expect((await ann.post(`/v1/apps/shop/deployments/${id}/activate`)).status).toBe(200)
     const ofIt = async () =>
@@ -198,7 +198,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(await runningVms('shop')).toBe(1)
   })
 
-  it('does not run any more once it is removed from the app', async () => {
+  it("no longer runs after it was removed from the app's settings", async () => {
     await set([])
     expect((await ann.get('/v1/apps/shop')).body.release_command).toBeNull()
     const count = async () => (await ann.get('/v1/apps/shop/runs')).body.length
@@ -208,7 +208,7 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect(await count()).toBe(before)
   })
 
-  it('that is running does not prevent the deletion of its app', async () => {
+  it('does not prevent the deletion of its app while it runs', async () => {
     await set(['sleep', '1000'])
     await deploy('shop')
     await until(async () => (await ann.get('/v1/apps/shop/runs')).body[0].status === 'running', { what: 'the command' })

@@ -28,12 +28,12 @@ export async function cancelRun(tx: Tx, id: string): Promise<void> {
   await poke(tx, 'run', id)
 }
 
-/** Cancels the release command of a deployment that will not serve. */
+/** Cancels the release command of a deployment that will never serve requests. */
 export async function cancelRelease(tx: Tx, deploymentId: string): Promise<void> {
   for (const id of await store.openReleases(tx, deploymentId)) await cancelRun(tx, id)
 }
 
-/** Wakes the run workflows of a deployment that is being deleted. */
+/** Wakes the workflows of the runs of a deployment that is being deleted, so that they end the runs. */
 export async function pokeRuns(tx: Tx, deploymentId: string): Promise<void> {
   for (const id of await store.openIds(tx, deploymentId)) await poke(tx, 'run', id)
 }

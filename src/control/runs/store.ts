@@ -32,7 +32,7 @@ export interface Run {
   /** True if the deployment or app of the run is being deleted. */
   readonly isOrphan: boolean
   readonly vm: RunVm | null
-  /** Sessions in the VM, which matter only if the run has no command. */
+  /** Sessions in the run's VM; used only if the run has no command. */
   readonly sessions: SessionsOfRun
 }
 
@@ -40,15 +40,15 @@ interface SessionsOfRun {
   readonly open: number
   readonly lastEndedAt: Date | null
   /**
-   * Exit status of the session that ended last, as in a shell: its exit code, or 128 plus the number of the signal.
-   * Null: unknown.
+   * Exit status of the session that ended last, as a shell reports it: the exit code, or 128 plus the number of the
+   * signal that killed the program. Null: unknown.
    */
   readonly lastCode: number | null
 }
 
 export interface JobOfRun {
   readonly id: string
-  /** Time of the schedule at which the run was due; null if it was started by hand. */
+  /** Time of the job's schedule at which the run was due; null if it was started by hand. */
   readonly dueAt: Date | null
   readonly attempt: number
 }

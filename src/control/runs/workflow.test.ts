@@ -1,4 +1,7 @@
-/** Crash matrix of the run workflow: every run ends, and leaves neither a VM nor reserved capacity. */
+/**
+ * Crash matrix of the run workflow: after every fault in every phase, the run ends and leaves neither a VM nor
+ * reserved capacity.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -54,8 +57,8 @@ const cases = crashMatrix<Subject>({
   },
 })
 
-describe('crash matrix of a run', () => {
-  it('contains each phase with each fault', () =>
+describe('the crash matrix of the run workflow', () => {
+  it('has a case for each phase with each fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.run.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })

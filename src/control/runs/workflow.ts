@@ -11,11 +11,14 @@ import { setVmWant } from '../vms/index.ts'
 import type { Outcome, Run } from './store.ts'
 import * as store from './store.ts'
 
-/** Interval of polls, for lost pokes; every relevant change pokes the workflow. */
+/**
+ * Interval at which the workflow checks the run even without a poke. Every relevant change pokes the workflow, but a
+ * poke may be lost.
+ */
 const pollMs = seconds(30)
 /** Time limit for finding a host, pulling the image and starting the VM. */
 const startMs = minutes(15)
-/** A run without a command ends when its VM has had no session for this time. */
+/** A run without a command ends after its VM has had no session for this long. */
 const unusedMs = minutes(2)
 const keptLines = 1000
 const keptChars = 64 * 1024
@@ -75,8 +78,8 @@ export const runWorkflow = (deps: RunDeps) =>
   })
 
 /**
- * Records the result of the last session for a run without a command. A client such as `mote run` removes the run after
- * its session has ended, which must not count as cancelling it.
+ * Records the result of the last session for a run without a command. A client such as `mote run` cancels the run
+ * after its session has ended, to remove the VM. The run then counts as finished, not as cancelled.
  */
 async function decideBySession(tx: Parameters<typeof store.started>[0], run: Run): Promise<void> {
   const { open, lastCode } = run.sessions
@@ -113,8 +116,8 @@ async function end(deps: RunDeps, run: Run, outcome: Outcome, reason: string | n
 }
 
 /**
- * Returns the last lines of output; null when the host does not respond, because the result of a run must not depend on
- * its log.
+ * Returns the last lines of the run's output; null if the host does not respond, because a missing log must not delay
+ * the run's result.
  */
 export async function lastLines({ bus, log }: Pick<RunDeps, 'bus' | 'log'>, run: Pick<Run, 'command' | 'vm'>) {
   if (run.command === null || !run.vm?.hostId) return null

@@ -1,4 +1,4 @@
-/** The autoscaler sweep reads the load that hosts report and writes the desired number of replicas. */
+/** Tests that the autoscaler sweep reads the load that hosts report and writes the desired number of replicas. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { createLiveStats } from '../hosts/index.ts'
@@ -8,7 +8,10 @@ const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
 const host = await world.addHost()
 
-/** Runs the sweep every five seconds of a simulated clock. The load on the app equals that of `load` fully used VMs. */
+/**
+ * Runs the sweep every five seconds of a simulated clock. The total load of the app equals that of `load` fully used
+ * VMs.
+ */
 async function live(appId: string, deploymentId: string, load: number, seconds: number, from: { ms: number }) {
   const clock = { now: () => new Date(from.ms) }
   const stats = createLiveStats(clock)
@@ -30,7 +33,7 @@ async function live(appId: string, deploymentId: string, load: number, seconds: 
       )
       return good.length === (await desired(appId))
     })
-    // Replaces the time of the last scaling with that of the simulated clock.
+    // Sets the time of the last scaling to that of the simulated clock, because the database uses the real time.
     await world.rows(
       `UPDATE app SET scaled_at = to_timestamp($2) WHERE id = $1 AND scaled_at > now() - interval '1 minute' RETURNING id`,
       appId,
@@ -41,7 +44,7 @@ async function live(appId: string, deploymentId: string, load: number, seconds: 
 const desired = async (appId: string) =>
   (await world.rows<{ n: number }>(`SELECT desired_replicas AS n FROM app WHERE id = $1`, appId))[0]?.n ?? 0
 
-it('the autoscaler follows the load up to the maximum, and down again', async () => {
+it("the autoscaler adds replicas with rising load up to the app's maximum, and removes them with falling load", async () => {
   const app = await world.app()
   await world.rows(
     `UPDATE app SET autoscaling_enabled = true, min_replicas = 1, max_replicas = 4 WHERE id = $1 RETURNING id`,
@@ -51,7 +54,7 @@ it('the autoscaler follows the load up to the maximum, and down again', async ()
   await world.until(
     async () => (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, id)).length === 1,
   )
-  // A time far in the past, so that no change in the database counts as recent.
+  // A time of the last scaling far in the past, so that no scaling counts as recent.
   const at = { ms: 1_000_000_000_000 }
   await live(app.id, id, 3, 200, at)
   expect(await desired(app.id)).toBe(4)
@@ -59,7 +62,7 @@ it('the autoscaler follows the load up to the maximum, and down again', async ()
   expect(await desired(app.id)).toBe(1)
 }, 120_000)
 
-it('the autoscaler does not exceed the limits of the plan', async () => {
+it("the autoscaler does not add replicas beyond the limits of the project's plan", async () => {
   await world.rows(`UPDATE project SET plan = 'free' RETURNING id`)
   const app = await world.app()
   await world.rows(
@@ -71,6 +74,6 @@ it('the autoscaler does not exceed the limits of the plan', async () => {
     async () => (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, id)).length === 1,
   )
   await live(app.id, id, 9, 300, { ms: 1_000_000_000_000 })
-  // The plan has four vCPUs in total, one of which the other app uses.
+  // The plan allows four vCPUs in total, one of which the other app uses.
   expect(await desired(app.id)).toBe(3)
 }, 120_000)

@@ -1,4 +1,4 @@
-/** Runs the autoscaler on the load that hosts report, and writes its decisions. */
+/** Runs the autoscaler on the load that hosts report, and writes the desired numbers of replicas to the database. */
 import { pokeMany } from '../../engine/runner.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -65,8 +65,8 @@ function remember(
 }
 
 /**
- * Writes the desired number of replicas. Returns false when the plan does not allow it, or the number was changed in
- * the meantime.
+ * Writes the desired number of replicas. Returns false if the project's plan does not allow that many, or if the
+ * number was changed since it was read.
  */
 const apply = (deps: AutoscalerDeps, app: store.ScaledApp, wanted: number): Promise<boolean> =>
   deps.db.tx(async tx => {

@@ -6,7 +6,7 @@ const limits = { min: 1, max: 10, cpuThreshold: 80, memThreshold: 80 }
 const stepMs = 5000
 
 /**
- * Runs an app under a total load that changes over time, in units of one fully used VM. Returns the number of replicas
+ * Simulates an app with a total load that changes over time (1 = one fully used VM). Returns the number of replicas
  * after each step.
  */
 function simulate(
@@ -35,7 +35,7 @@ describe('the autoscaler', () => {
   it('changes nothing while the load is below the threshold', () => {
     expect(new Set(simulate(() => 1.5, 1200, 2))).toEqual(new Set([2]))
   })
-  it('follows a sudden increase within two minutes', () => {
+  it('adds enough replicas for a sudden increase of the load within two minutes', () => {
     const replicas = simulate(second => (second < 60 ? 0.5 : 4), 300)
     expect(replicas[((60 + 120) * 1000) / stepMs]).toBeGreaterThanOrEqual(4)
     expect(replicas.at(-1)).toBeLessThanOrEqual(6)
@@ -54,14 +54,14 @@ describe('the autoscaler', () => {
     for (const [at, n] of replicas.entries()) if (at > 0) expect((replicas[at - 1] ?? n) - n).toBeLessThanOrEqual(1)
     expect(replicas[60_000 / stepMs]).toBe(5)
   })
-  it('ignores a short spike', () => {
+  it('changes nothing after a short spike of the load', () => {
     expect(changes(simulate(second => (second > 300 && second < 308 ? 3 : 1.4), 900, 2))).toBe(0)
   })
   it('does not flap when the load oscillates around the threshold', () => {
     expect(changes(simulate(second => 1.6 + 0.3 * Math.sin(second / 7), 3600, 2))).toBeLessThanOrEqual(2)
   })
-  it('follows the load of a day with its peak at noon, and scales down at night', () => {
-    // Load of a web shop by hour, as a number of fully used VMs. Interpolated linearly between the hours.
+  it("keeps enough replicas for a day's load with a peak at noon, and removes replicas at night", () => {
+    // Load of a web shop at each hour of a day, as a number of fully used VMs; interpolated linearly between the hours.
     const hours = [
       1, 0.8, 0.6, 0.5, 0.5, 0.8, 1.5, 2.8, 4, 4.8, 5.4, 5.8, 6, 5.6, 5.2, 4.9, 4.6, 4.8, 5, 4.4, 3.4, 2.5, 1.8, 1.3,
     ]
@@ -92,7 +92,7 @@ describe('the autoscaler', () => {
     ).toBe(3)
     expect(autoscale({ ...limits, nowMs: 50_000, samples: [], desired: 3, lastChangeMs: undefined })).toBe(3)
   })
-  it('never goes below the minimum or above the maximum', () => {
+  it('never chooses fewer replicas than the minimum or more than the maximum', () => {
     fc.assert(
       fc.property(
         fc.record({

@@ -5,7 +5,7 @@
  */
 export interface LoadSample {
   readonly atMs: number
-  /** Mean over the VMs, in percent (0 to 100). */
+  /** Mean CPU usage of the app's VMs, in percent (0 to 100). */
   readonly cpu: number
   readonly memory: number
   /** Mean number of open requests per replica; absent if unknown. */
@@ -14,15 +14,15 @@ export interface LoadSample {
 
 export interface AutoscaleInput {
   readonly nowMs: number
-  /** Oldest first; samples older than `keepMs` are not needed. */
+  /** Samples of the load, oldest first; samples older than `keepMs` are not needed. */
   readonly samples: readonly LoadSample[]
   readonly desired: number
   readonly min: number
   readonly max: number
-  /** Threshold in percent; 0 disables it. */
+  /** CPU usage in percent above which replicas are added; 0 disables this threshold. */
   readonly cpuThreshold: number
   readonly memThreshold: number
-  /** Threshold of open requests per replica; absent or 0 disables it. */
+  /** Number of open requests per replica above which replicas are added; absent or 0 disables this threshold. */
   readonly requestsPerReplica?: number
   readonly lastChangeMs: number | undefined
 }
@@ -31,9 +31,9 @@ const upWindowMs = 30_000
 const downWindowMs = 120_000
 const upPauseMs = 30_000
 const downPauseMs = 60_000
-/** Share by which the load may exceed the threshold without a change. */
+/** The load may exceed a threshold by this share of the threshold before replicas are added. */
 const tolerance = 0.1
-/** A replica is removed only if the load would then stay below this share of the threshold. */
+/** A replica is removed only if the load of the remaining ones would stay below this share of the threshold. */
 const downShare = 0.8
 const fewestSamples = 3
 
@@ -56,12 +56,15 @@ export function autoscale(input: AutoscaleInput): number {
   return afterwards < downShare ? input.desired - 1 : input.desired
 }
 
-/** Returns the load of each sample in the window, as a share of the threshold that it is closest to. */
+/**
+ * Returns for each sample in the window its highest load (CPU, memory or requests) as a share of the respective
+ * threshold.
+ */
 function ratios(
   { nowMs, samples, cpuThreshold, memThreshold, requestsPerReplica = 0, lastChangeMs }: AutoscaleInput,
   windowMs: number,
 ): number[] {
-  // Excludes samples that were measured with another number of replicas.
+  // Exclude samples from before the last scaling, because they were measured with another number of replicas.
   const fromMs = Math.max(nowMs - windowMs, lastChangeMs ?? 0)
   const share = (load: number, threshold: number) => (threshold > 0 ? load / threshold : 0)
   return samples

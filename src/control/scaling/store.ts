@@ -3,12 +3,12 @@ import type { Bed } from '../deployments/index.ts'
 
 export interface Traffic {
   readonly appId: string
-  /** Time since the app's last request, in ms. */
+  /** Milliseconds since the app's last request. */
   readonly ageMs: number
 }
 
-// A request in the state "idle" keeps the app awake. Rows are locked in id order (docs/engine.md), because the plan of
-// an UPDATE may use another order.
+// A request to an app in the state "idle" keeps the app awake. A separate SELECT locks the rows in id order
+// (docs/engine.md), because PostgreSQL may execute an UPDATE in another order.
 const recordTraffic = statement<{ id: string; idle: boolean }>(
   'fleet.recordTraffic',
   `WITH held AS (
@@ -51,8 +51,8 @@ const holdActive = statement<{ id: string }>(
   'fleet.holdActive',
   `SELECT d.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id WHERE a.id = $1 FOR NO KEY UPDATE OF d`,
 )
-// $2: seconds of silence after which a host is not used. Runs as a separate statement after the one that locks: a
-// statement that waits for a lock reads other rows as they were before the wait.
+// $2: seconds without a heartbeat after which a host is not used. This is a separate statement after `holdActive`,
+// because a statement that waits for a lock reads all other rows as they were before the wait.
 const bedOfApp = statement<Bed>(
   'fleet.bed',
   `SELECT d.project_id AS "projectId", d.app_id AS "appId", d.id AS "deploymentId", d.vcpus, d.memory_mib AS "memoryMib",
@@ -110,11 +110,11 @@ export const recordRequests = async (tx: Tx, traffic: readonly Traffic[]) =>
 /** Marks apps without recent requests as idle and returns them in id order. */
 export const idle = async (tx: Tx, idleSeconds: number) =>
   (await tx.rows(fallIdle, [idleSeconds])).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-/** Wakes the app. Returns undefined when it is not asleep. */
+/** Wakes the app. Returns undefined if the app is not asleep or its project's budget is used up. */
 export const wakeUp = (tx: Tx, appId: string) => tx.maybe(wake, [appId])
 /**
- * Wakes the app, locks its deployment, and returns the snapshot from which a VM can start at once (`bed`). Without one,
- * the workflows start the VM.
+ * Wakes the app, locks its deployment, and returns the snapshot from which a VM can start at once (`bed`). If there is
+ * no such snapshot, the workflows start the VM.
  */
 export async function wakeUpWithBed(
   tx: Tx,
@@ -130,6 +130,6 @@ export async function wakeUpWithBed(
   return woken && { ...woken, bed }
 }
 export const scaled = (sql: Sql | Db) => sql.rows(scaledApps)
-/** Sets the desired number of replicas. Returns false when it was changed in the meantime. */
+/** Sets the desired number of replicas. Returns false if the number is no longer `from`. */
 export const scale = async (tx: Tx, appId: string, from: number, to: number) =>
   (await tx.run(setDesired, [appId, from, to])) === 1

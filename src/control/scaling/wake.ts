@@ -14,22 +14,22 @@ import { refreshRoute } from '../routing/index.ts'
 import { type PlacedVm, desiredVms } from '../vms/index.ts'
 import * as store from './store.ts'
 
-/** Wakes a sleeping app. Idempotent: of many concurrent calls only one changes something. */
+/** Wakes a sleeping app. Idempotent: only one of many concurrent calls changes the app. */
 export async function wakeApp(tx: Tx, appId: string): Promise<void> {
   const woken = await store.wakeUp(tx, appId)
   if (woken) await follow(tx, appId, woken)
 }
 
 async function follow(tx: Tx, appId: string, { deploymentId, state }: store.Woken): Promise<void> {
-  // A warming-up app has no VM yet, so its route remains that of a sleeping app.
+  // Keep the route of the sleeping app while the app is warming up, because it has no VM yet.
   if (state === 'active') await refreshRoute(tx, appId)
   if (deploymentId) await poke(tx, 'deployment', deploymentId)
 }
 
 /**
- * Wakes an app for a waiting request. If the host of its sleep snapshot is usable, this transaction does everything
- * that the workflows would otherwise do one after another. It must be a transaction of its own, because it locks a host
- * and a VM after the app.
+ * Wakes an app for a request that a gateway holds. If the host of the app's sleep snapshot is usable, one transaction
+ * makes all changes that the workflows would otherwise make one after another. The transaction must contain no other
+ * work: it locks a host and a VM after the app, so locks taken before could cause a deadlock.
  * @param afterMs delay before the workflows run; in the meantime the caller contacts the host
  * @returns the VM to start
  */
@@ -45,11 +45,11 @@ export async function wakeAppNow(
   return vm
 }
 
-/** Delay before the workflows continue a wake-up that the caller has begun. */
+/** Delay before the workflows continue a wake-up whose first steps `wakeAppNow` has made. */
 const workflowsAfterMs = seconds(1)
 const reportTimeoutMs = seconds(5)
 
-/** Records requests. Apps that were about to scale to zero stay awake. */
+/** Records the times of requests. An app that was about to scale to zero stays awake if it got a request. */
 export async function recordTraffic(tx: Tx, traffic: readonly store.Traffic[]): Promise<void> {
   for (const appId of await store.recordRequests(tx, traffic)) await wakeApp(tx, appId)
 }
@@ -60,7 +60,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
   const { hostTimeoutSeconds } = deps.config
   const desiredStates = desiredVms(deps)
   const stopping = new AbortController()
-  /** Sends the VM to its host. If that fails, the VM's workflow does it a moment later. */
+  /** Sends the VM's desired state to its host. If that fails, the VM's workflow sends it a moment later. */
   const notify = (vm: PlacedVm) =>
     desiredStates
       .put(vm, AbortSignal.any([stopping.signal, AbortSignal.timeout(reportTimeoutMs)]))
@@ -80,7 +80,8 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
     gatewaySubjects.traffic,
     async message => {
       const { atMs, apps, leaving = [] } = Value.Parse(TrafficReport, message.data)
-      // Converts times to ages, so that the gateway's clock does not matter. An app with open requests has the age 0.
+      // Converts the gateway's times of requests to ages, so that its clock need not agree with ours. An app with open
+      // requests has the age 0.
       const asked = apps
         .filter(app => isUuid(app.appId) && (app.requests > 0 || app.open > 0))
         .map(app => ({ appId: app.appId, ageMs: app.open > 0 ? 0 : Math.max(0, atMs - app.lastRequestAtMs) }))
@@ -90,7 +91,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
     },
     { group: 'control' },
   )
-  // Every control plane keeps the live metrics of all gateways.
+  // Every control plane receives the reports of all gateways and keeps their live metrics.
   const numbers = await deps.bus.subscribe(gatewaySubjects.traffic, message => {
     const report = Value.Parse(TrafficReport, message.data)
     const nowMs = deps.clock.now().getTime()

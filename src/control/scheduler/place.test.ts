@@ -28,7 +28,7 @@ const request = (change: Partial<PlacementRequest> = {}): PlacementRequest => ({
 })
 
 describe('place', () => {
-  it('spreads VMs by default, and packs them on request', () => {
+  it('spreads VMs over hosts by default, and fills one host after another with the strategy bin-pack', () => {
     const hosts = [host('a', { usedMemoryMib: 8192 }), host('b')]
     expect(place(hosts, request()).host?.id).toBe('b')
     expect(place(hosts, request(), 'bin-pack').host?.id).toBe('a')
@@ -52,11 +52,11 @@ describe('place', () => {
     expect(place([host('d', { databaseImages: null })], request({ databaseImage })).host?.id).toBe('d')
     const nowhere = place(hosts.slice(0, 2), request({ databaseImage }))
     expect(explain(nowhere)).toContain('2 hosts: lacks the database image')
-    // The image may still be built on these hosts later.
+    // These hosts may still build the database image later.
     expect(nowhere.couldFit).toBe(true)
   })
 
-  it('places a VM with an image that is in no registry on the host that built it', () => {
+  it('places a VM on the host that built its image if the image is in no registry', () => {
     const hosts = [host('a'), host('b', { usedVcpus: 15 })]
     expect(place(hosts, request({ builtOn: 'b' })).host?.id).toBe('b')
     const nowhere = place(hosts, request({ builtOn: 'gone' }))
@@ -87,7 +87,7 @@ describe('place', () => {
     expect(explain(result)).toContain('1 host: cordoned')
   })
 
-  it('reports requests that would not fit even on empty hosts', () => {
+  it('reports that a VM would not fit even on empty hosts', () => {
     expect(place([host('a')], request({ memoryMib: 20_000 })).couldFit).toBe(false)
     expect(place([host('a')], request({ hypervisor: 'firecracker' })).couldFit).toBe(false)
     expect(place([], request()).couldFit).toBe(false)
@@ -103,7 +103,7 @@ describe('place', () => {
     expect(place([starting], request({ hypervisor: 'firecracker' })).couldFit).toBe(false)
   })
 
-  it('prefers firecracker, then cloud-hypervisor, then qemu, and fake last', () => {
+  it('prefers Firecracker, then Cloud Hypervisor, then QEMU; the simulated hypervisor is last', () => {
     const offers = (names: readonly ('firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake')[]) =>
       place([host('a', { hypervisors: names.map(name => ({ name, available: true })) })], request()).host?.hypervisor
     expect(offers(['fake', 'qemu', 'cloud-hypervisor', 'firecracker'])).toBe('firecracker')
@@ -131,7 +131,7 @@ describe('place', () => {
     expect(explainNever(never, request({ hypervisor: 'vm' }))).toContain('No host offers virtual machines')
   })
 
-  it('waits for a host that has just started, if it may offer something faster than emulation', () => {
+  it('waits for a host that has just started if it may still report a faster hypervisor than emulated QEMU', () => {
     const hypervisors = [
       { name: 'qemu', available: true, emulated: true },
       { name: 'gvisor', available: false, probing: true },
@@ -148,7 +148,7 @@ describe('place', () => {
     expect(place([probed], request()).host?.hypervisor).toBe('qemu')
   })
 
-  it('chooses a hypervisor with the needed features, and reports hosts without one', () => {
+  it('chooses a hypervisor with the needed features, and rejects hosts that have no such hypervisor', () => {
     const offer = (name: 'firecracker' | 'qemu', features: HypervisorFeature[]) => ({ name, available: true, features })
     const both = host('a', {
       hypervisors: [offer('firecracker', ['volumes']), offer('qemu', ['volumes', 'raw-drives', 'encrypted-volumes'])],
@@ -160,15 +160,15 @@ describe('place', () => {
     expect(build.rejected).toMatchObject([{ id: 'b', reason: 'hypervisor lacks a needed feature' }])
     const never = place([small], request({ needs: ['raw-drives'] }))
     expect(never).toMatchObject({ host: undefined, couldFit: false })
-    // The volumes would be encrypted on host b only.
+    // The VM's volumes would be encrypted on host b only, whose hypervisor cannot open encrypted volumes.
     const secret = place([both, small], request({ needs: ['volumes'], encryptedOn: new Set(['b']) }))
     expect([secret.host?.id, secret.rejected[0]?.id]).toEqual(['a', 'b'])
     expect(place([both], request({ needs: ['volumes'], encryptedOn: new Set(['a']) })).host?.hypervisor).toBe('qemu')
-    // An agent that does not report features counts as having all of them.
+    // A hypervisor counts as having all features if the agent does not report features.
     expect(place([host('c')], request({ needs: ['raw-drives'] })).host?.id).toBe('c')
   })
 
-  it('chooses a host without private networks only if there is no other', () => {
+  it('chooses a host without private networks only if no other host has capacity', () => {
     const closed = host('a', { hypervisors: [{ name: 'qemu', available: true, features: ['volumes'] }] })
     expect(place([closed, host('b', { usedVcpus: 15 })], request()).host?.id).toBe('b')
     expect(place([closed, host('b', { usedVcpus: 16 })], request()).host?.id).toBe('a')
@@ -195,7 +195,7 @@ describe('place', () => {
     )
   })
 
-  it('chooses the best host in any order of hosts, and gives a reason for each rejected one', () => {
+  it('chooses a host with the best score whatever the order of the hosts, and gives a reason for each rejected host', () => {
     const arbitraryHost = fc.record({
       used: fc.nat(18),
       cordoned: fc.boolean(),
@@ -213,7 +213,8 @@ describe('place', () => {
           }),
         )
         const siblings = new Set(list.flatMap((h, i) => (h.sibling ? [String(i)] : [])))
-        // Another replica on the host costs more than a missing private network, which costs more than any load.
+        // Another replica of the deployment makes a host worse than missing private networks do, and these make it
+        // worse than any load.
         const cost = (at: number) => {
           const { used = 0, sibling = false, closed = false } = list[at] ?? {}
           return (sibling ? 10_000 : 0) + (closed ? 5000 : 0) + used

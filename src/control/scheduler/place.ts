@@ -1,6 +1,6 @@
 /**
  * Chooses a host for a VM: filters, then scores. Pure. The result is only a proposal: the reservation (a conditional
- * UPDATE) decides, so outdated numbers can never oversell a host.
+ * UPDATE) checks the host's capacity again, so a placement from outdated numbers cannot exceed it.
  */
 import type { HypervisorFeature, HypervisorName } from '../../contract/agent.ts'
 import { labelsText } from '../../lib/labels.ts'
@@ -11,7 +11,7 @@ interface Offered {
   readonly available: boolean
   readonly probing?: boolean
   readonly emulated?: boolean
-  /** Absent if the agent does not report features; then all features are assumed. */
+  /** Features of the hypervisor. Absent if the agent does not report features; then all are assumed. */
   readonly features?: readonly string[]
 }
 
@@ -32,7 +32,7 @@ export interface HostView extends Labeled {
    */
   readonly databaseImages?: readonly string[] | null
   readonly cordoned: boolean
-  /** False if the host has been silent for too long. */
+  /** False if the host has not sent a heartbeat for too long. */
   readonly up: boolean
 }
 
@@ -58,7 +58,7 @@ export interface PlacementRequest {
   readonly encryptedOn?: ReadonlySet<string>
   /** Host labels that the app requires or prefers. */
   readonly wishes?: HostWishes | undefined
-  /** If set, only this host is possible, because a volume is stored there or a migration names it. */
+  /** If set, only this host is possible, because it stores a volume of the VM or is the target of a migration. */
   readonly pinnedTo?: string
 }
 
@@ -85,11 +85,16 @@ export interface Placement {
   readonly rejected: readonly { readonly id: string; readonly name: string; readonly reason: Rejection }[]
   /** Labels that the app requires, as text; empty if it requires none. */
   readonly required: string
-  /** True if a host could take the VM once others leave. False if the VM would not fit even on empty hosts. */
+  /**
+   * True if a host could run the VM after other VMs have left it. False if the VM would not fit even on empty hosts.
+   */
   readonly couldFit: boolean
 }
 
-/** Hypervisors, best first. `fake` is chosen only if nothing else is offered or if it is requested. */
+/**
+ * Hypervisors, best first. `fake`, the simulated one, is chosen only if a host offers no other or the request names
+ * it.
+ */
 const preference = [
   'firecracker',
   'cloud-hypervisor',
@@ -99,8 +104,8 @@ const preference = [
 ] as const satisfies readonly HypervisorName[]
 
 /**
- * A hypervisor that a request may name. `vm` stands for any that runs each guest with a kernel of its own, which gVisor
- * does not.
+ * A hypervisor that a request may name. `vm` stands for any hypervisor except gVisor, whose guests have no Linux
+ * kernel of their own.
  */
 export type WantedHypervisor = HypervisorName | 'vm'
 
@@ -139,7 +144,7 @@ function mayGetFaster(host: HostView, { hypervisor }: PlacementRequest): boolean
   return first?.probing === true && usable.find(one => one.available)?.emulated === true
 }
 
-/** Reasons that do not go away when other VMs leave. */
+/** Reasons for rejecting a host that remain even if other VMs leave the host. */
 const permanent: ReadonlySet<Rejection> = new Set([
   ...([
     'volume elsewhere',
@@ -151,7 +156,7 @@ const permanent: ReadonlySet<Rejection> = new Set([
   ] as const),
 ])
 
-/** Returns the chosen host, and the reason why each other one was rejected. */
+/** Returns the chosen host, and for each unsuitable host the reason why it was rejected. */
 export function place(hosts: readonly HostView[], request: PlacementRequest, policy: Policy = 'spread'): Placement {
   const host = pick(hosts, request, policy)
   const rejected: { id: string; name: string; reason: Rejection }[] = []
@@ -166,8 +171,8 @@ export function place(hosts: readonly HostView[], request: PlacementRequest, pol
 }
 
 /**
- * Returns only the chosen host. Faster than `place`: of a thousand hosts, nearly all have no better score than an
- * earlier one and need no further checks.
+ * Returns only the chosen host. Faster than `place`, because it checks a host only if its score is better than that of
+ * the best suitable host so far: of a thousand hosts, nearly all need no further checks.
  */
 export function pick(
   hosts: readonly HostView[],
@@ -183,7 +188,7 @@ export function pick(
     if (!isBetter(host, most)) continue
     const hypervisor = reject(host, request) ? undefined : offered(host, request)
     if (!hypervisor) continue
-    // A host without private networks is chosen only if there is no other.
+    // Lower the score of a host without private networks, so that it is chosen only if no other host is suitable.
     const score = most - (offered(host, open) ? 0 : 5)
     if (isBetter(host, score)) best = { host, hypervisor, score }
   }
@@ -221,7 +226,8 @@ export function fitsEmpty(host: HostView, request: PlacementRequest): boolean {
 
 /**
  * Returns the score of a host; higher is better. A preferred label counts more than another replica on the host, which
- * counts more than any load. The rest is the share of the host that is used after the placement.
+ * counts more than any load. The rest of the score is the host's free share after the placement, or its used share
+ * with the policy `bin-pack`.
  */
 function rate(host: HostView, request: PlacementRequest, policy: Policy): number {
   const share = Math.max(

@@ -1,10 +1,10 @@
-/** Decides which host can store which volumes. Pure, as `place.ts` is. */
+/** Decides which host can store which volumes. Pure functions, like those of `place.ts`. */
 
 /** A storage pool of a host, and the space that it can still assign. */
 export interface PoolView {
   readonly hostId: string
   readonly name: string
-  /** True if all hosts with a pool of this name reach the same volumes. */
+  /** True if all hosts with a pool of this name can access the same volumes. */
   readonly shared: boolean
   readonly encrypted: boolean
   readonly roomMib: number
@@ -15,7 +15,7 @@ export interface VolumeNeed {
   /** Name of the required pool; empty: any pool. */
   readonly poolName: string
   readonly sizeMib: number
-  /** Host that stores the volume; null: none yet. */
+  /** Host that stores the volume; null: no host stores it yet. */
   readonly hostId: string | null
   readonly bound: boolean
 }
@@ -57,8 +57,8 @@ export function poolObstacle(pools: readonly PoolView[], hostId: string, volume:
 
 /**
  * Returns the target pool on another host for each volume that is copied there: a pool of the same name if possible,
- * otherwise the one with the most free space; encrypted if the old pool is. Undefined when one of the volumes does not
- * fit.
+ * otherwise the one with the most free space; encrypted exactly if the old pool is. Undefined when one of the volumes
+ * does not fit.
  */
 export function fitMoved(
   pools: readonly PoolView[],
@@ -80,7 +80,7 @@ export function fitMoved(
   return found
 }
 
-/** Returns the named pool. Without a name: the default pool, then the others by free space. */
+/** Returns the named pool. Without a name, returns all pools: the default pool first, then the others by free space. */
 function candidates(here: readonly PoolView[], name: string): readonly PoolView[] {
   if (name !== '') return here.filter(pool => pool.name === name)
   return here.toSorted(

@@ -25,12 +25,12 @@ const request: PlacementRequest = {
   siblings: new Set(),
 }
 
-it('counts the VMs that fit now and those that would fit on empty hosts', () => {
+it('the capacity is counted as the VMs that fit now, and as the VMs that would fit on empty hosts', () => {
   const hosts = [host('a', { usedMemoryMib: 5000 }), host('b', { cordoned: true }), host('c', { vcpus: 2 })]
   expect(roomFor(hosts, request)).toMatchObject({ now: 3 + 2, ever: 8 + 8 + 2 })
 })
 
-it('ignores hosts that can never take the VM', () => {
+it('the capacity excludes hosts that can never run the VM', () => {
   const hosts = [
     host('a'),
     host('b', { hypervisors: [{ name: 'fake', available: true }] }),
@@ -40,11 +40,11 @@ it('ignores hosts that can never take the VM', () => {
   expect(roomFor(hosts, { ...request, pinnedTo: 'c' })).toMatchObject({ now: 0, ever: 0 })
 })
 
-it('sets no limit while no host has joined', () => {
+it('the capacity has no upper limit while no host has joined', () => {
   expect(roomFor([], request)).toMatchObject({ now: 0, ever: Number.POSITIVE_INFINITY })
 })
 
-it('explains what to change when the VM can never run', () => {
+it('the limit says what to change if no host can ever run the VM', () => {
   const never = roomFor([host('a'), host('b')], { ...request, hypervisor: 'firecracker' })
   expect(never).toMatchObject({
     ever: 0,

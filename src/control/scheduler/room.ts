@@ -1,4 +1,7 @@
-/** Computes how many VMs of one size the hosts can run. Pure, and only a proposal, as in `place`. */
+/**
+ * Computes how many VMs of one size the hosts can run. Pure. The numbers may be outdated; only a reservation ensures
+ * capacity.
+ */
 import { explainNever, fitsEmpty, type HostView, type Placement, type PlacementRequest, place } from './place.ts'
 
 export interface Room {
@@ -7,10 +10,11 @@ export interface Room {
   /** Number of VMs that fit in addition to the running ones. */
   readonly now: number
   /**
-   * Number of VMs that would fit on empty hosts. Infinite without hosts, because a host that joins may have any size.
+   * Number of VMs that would fit on empty hosts. Infinite while there are no hosts, because a host that joins later
+   * may have any size.
    */
   readonly ever: number
-  /** Explains to users why there cannot be more VMs than `ever`. */
+  /** Sentence for users that explains why there cannot be more VMs than `ever`. */
   readonly limit: string
 }
 

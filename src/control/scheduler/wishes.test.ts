@@ -39,7 +39,7 @@ describe('a VM whose app requires labels', () => {
     expect(pick(hosts, request({ region: 'eu' }))?.id).toBe('b')
   })
 
-  it('is refused with the names of the labels when no host has them', () => {
+  it("is refused with the labels' names and values if no host has them", () => {
     const room = roomFor(hosts, request({ region: 'mars' }))
     expect(room.ever).toBe(0)
     expect(room.limit).toBe('No host has region=mars. Labels that hosts have: region (eu, us)')
@@ -48,7 +48,7 @@ describe('a VM whose app requires labels', () => {
     )
   })
 
-  it('waits for room on the hosts that have them', () => {
+  it('waits for capacity if the hosts that have them are full', () => {
     const full = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 8 } : one))
     const placement = place(full, request({ region: 'eu' }))
     expect(placement.host).toBeUndefined()
@@ -56,7 +56,7 @@ describe('a VM whose app requires labels', () => {
     expect(roomFor(full, request({ region: 'eu' })).ever).toBe(8)
   })
 
-  it('never matches a label that apps may not use, and the values of that label are not shown', () => {
+  it("matches no host if apps may not use the label, and the error does not show the label's values", () => {
     const room = roomFor(hosts, request({ disk: 'nvme' }))
     expect(room.placement.host).toBeUndefined()
     expect(room.limit).toContain('No host has disk=nvme')
@@ -65,7 +65,7 @@ describe('a VM whose app requires labels', () => {
     expect(none.limit.replace('no-such-value', 'nvme')).toBe(room.limit)
   })
 
-  it('does not match property names that objects inherit', () => {
+  it('matches no host if a required label has the name of a property that all JavaScript objects inherit', () => {
     const odd = wishesOf({ require: { constructor: 'x' }, prefer: {} }, ['constructor'])
     expect(pick(hosts, { ...request({}), wishes: odd })).toBeUndefined()
     expect(visibleLabels({}, ['constructor', 'region'])).toEqual({})
@@ -73,17 +73,17 @@ describe('a VM whose app requires labels', () => {
 })
 
 describe('a VM whose app prefers labels', () => {
-  it('is placed on a host that has them despite load and another replica there', () => {
+  it('is placed on a host that has them even if that host is busy and runs another replica', () => {
     const busy = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 7 } : one))
     expect(pick(busy, request({}, { region: 'eu' }, ['b']))?.id).toBe('b')
   })
 
-  it('is placed on another host when the hosts that have them are full', () => {
+  it('is placed on a host without them if the hosts that have them are full', () => {
     const full = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 8 } : one))
     expect(pick(full, request({}, { region: 'eu' }))?.id).toMatch(/[ac]/)
   })
 
-  it('is placed as without them if apps may not use these labels', () => {
+  it('is placed as if it preferred no labels if apps may not use these labels', () => {
     expect(pick(hosts, request({}, { disk: 'nvme' }))?.id).toBe(pick(hosts, request({}))?.id)
   })
 })

@@ -1,11 +1,11 @@
 /** Host labels that an app requires or prefers. Pure. */
 import { type Labels, labelsText } from '../../lib/labels.ts'
 
-/** The app's requirements for hosts, in the form in which the database and the API have them. */
+/** An app's required and preferred host labels, as they are stored in the database and sent in the API. */
 export interface HostSettings {
   /** A host must have all of these labels. */
   readonly require: Labels
-  /** Hosts with more of these labels are preferred, as long as they have room. */
+  /** Hosts with more of these labels are preferred, as long as they have capacity. */
   readonly prefer: Labels
 }
 
@@ -25,7 +25,7 @@ export interface Labeled {
 export const wishesOf = (settings: HostSettings | null, visible: readonly string[]): HostWishes | undefined =>
   settings === null ? undefined : { ...settings, visible }
 
-/** Returns the labels of a host that apps may see. */
+/** Returns those labels of a host that apps may use. */
 export function visibleLabels({ labels = {} }: Labeled, visible: readonly string[]): Labels {
   return Object.fromEntries(visible.flatMap(name => (Object.hasOwn(labels, name) ? [[name, labels[name] ?? '']] : [])))
 }
@@ -43,7 +43,7 @@ export function liking(host: Labeled, wishes: HostWishes | undefined): number {
   return wanted.filter(pair => has(host, pair, wishes.visible)).length / wanted.length
 }
 
-/** Explains to users that no host has the required labels, and lists those that hosts have. */
+/** Explains to users that no host has the required labels, and lists the labels that hosts have. */
 export function unfulfilled(hosts: readonly Labeled[], { require, visible }: HostWishes): string {
   const values = new Map<string, Set<string>>()
   for (const host of hosts)

@@ -1,6 +1,6 @@
 /**
- * Applies webhook events of git hosts. The newest event by the host's clock wins, so neither the order of deliveries
- * nor repetitions matter.
+ * Applies webhook events of git hosts. The newest event by the git host's clock wins, so the result does not depend on
+ * the order of deliveries or on repetitions.
  */
 import type { Tx } from '../../db/db.ts'
 import { prepareApp, startDeletingApp } from '../apps/index.ts'
@@ -20,8 +20,8 @@ import * as store from './store.ts'
 export type ApplyDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault' | 'log'>
 
 /**
- * Effect of a delivery. `ignored`: irrelevant, or older than the stored state. `refused`: the plan or the state of an
- * app does not allow it.
+ * Effect of a delivery. `ignored`: the event is irrelevant, or older than the stored state. `refused`: the project's
+ * plan or an app's state does not allow the deployment.
  */
 export type Effect = 'applied' | 'ignored' | 'refused'
 
@@ -64,7 +64,7 @@ export async function applyEvent(deps: ApplyDeps, tx: Tx, event: ScmEvent, deliv
   }
 }
 
-/** Applies an event that was signed with one app's secret. */
+/** Applies an event that was signed with one app's webhook secret, only to this app. */
 export async function applyToApp(
   deps: ApplyDeps,
   tx: Tx,
@@ -76,7 +76,7 @@ export async function applyToApp(
   return app ? toOneApp(deps, tx, app, event, delivery) : 'ignored'
 }
 
-/** Applies the event to the repository's apps, in id order so that two deliveries cannot deadlock. */
+/** Applies the event to the repository's apps, in the order of their ids, so that two deliveries cannot deadlock. */
 async function eachApp(
   deps: ApplyDeps,
   tx: Tx,
@@ -86,7 +86,8 @@ async function eachApp(
   const effects: Effect[] = []
   for (const id of event.repoId === null ? [] : await store.appsWith(tx, event.repoId)) {
     const app = await store.lock(tx, id)
-    // Without this check, an app could name another tenant's repository and build it.
+    // Check that the app's project may use the installation. Otherwise, an app could name another tenant's repository
+    // and build it.
     if (!app || app.scmInstallationId === null || !(await store.allowed(tx, app.projectId, app.scmInstallationId)))
       continue
     effects.push(await toOneApp(deps, tx, app, event, delivery))
@@ -124,9 +125,9 @@ async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Outcome>): Pr
 }
 
 /**
- * Starts a deployment for a push to the app's branch. If the host reports the time of the push, exactly its commit is
- * built, and the newest push wins. Otherwise, and for two pushes within one second, the build takes the branch's newest
- * commit when it starts.
+ * Starts a deployment for a push to the app's branch. If the git host reports the time of the push, the pushed commit
+ * is built, and the newest push wins. If it reports no time, or two pushes have the same second, the build uses the
+ * commit that is the branch's newest when the build starts.
  */
 async function applyPush(
   deps: ApplyDeps,
@@ -178,7 +179,10 @@ async function applyPullRequest(
   return applied
 }
 
-/** Creates the preview as a separate app with its own name, hostname and a copy of the original's environment. */
+/**
+ * Creates the preview of a pull request as a separate app with its own name and hostname, and with a copy of the
+ * original app's environment.
+ */
 async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: number, branch: string): Promise<string> {
   const create = prepareApp(
     deps,

@@ -5,13 +5,13 @@ import { sealedCredential } from './credential-store.ts'
 import type { SourceHost } from './provider.ts'
 import * as store from './store.ts'
 
-/** How long a token is reused: half of its lifetime, so that its receiver has time to use it. */
+/** How long a cached token is given out: half of its lifetime, so that its receiver has time to use it. */
 const reuseMs = minutes(30)
 
 /**
  * Returns a function that chooses the credential for a repository: the app's own one, otherwise a token that can read
- * only this repository, if the app's project may use the installation. Tokens are sent only to the source host.
- * Builders get one every few seconds, so each is reused for half an hour; tokens are never stored.
+ * only this repository, if the app's project may use the installation. Tokens are sent only to the source host. They
+ * are kept in memory for half an hour, because builders request one every few seconds, and are never stored.
  */
 export function sourceAuth(deps: Pick<Deps, 'db' | 'clock' | 'vault'>, host: SourceHost | undefined): SourceAuth {
   const tokens = new Map<string, { readonly token: Promise<string>; readonly untilMs: number }>()
@@ -35,7 +35,9 @@ export function sourceAuth(deps: Pick<Deps, 'db' | 'clock' | 'vault'>, host: Sou
   }
 }
 
-/** Returns the app's own credential, if it was created for the repository's host and transport. */
+/**
+ * Returns the app's own credential, if it was created for the host and the protocol (SSH or HTTPS) of the repository.
+ */
 async function ownCredential(
   { db, vault }: Pick<Deps, 'db' | 'vault'>,
   appId: string,

@@ -12,9 +12,9 @@ const isSecure = (publicUrl: string) => publicUrl.startsWith('https:')
 const nameOf = (publicUrl: string) => (isSecure(publicUrl) ? '__Secure-mote-install' : 'mote-install')
 
 export interface BrowserMark {
-  /** `Set-Cookie` header; the cookie is sent only to the callback. */
+  /** `Set-Cookie` header; the browser sends the cookie only to the callback of the installation. */
   readonly cookie: string
-  /** Hash of the cookie's value, which is part of the signed state. */
+  /** Hash of the cookie's value. The signed state contains this hash. */
   readonly hash: string
 }
 
@@ -26,7 +26,7 @@ export function markBrowser(publicUrl: string): BrowserMark {
 /** `Set-Cookie` header that removes the cookie. */
 export const forgetBrowser = (publicUrl: string) => cookieText(publicUrl, '', 0)
 
-/** Returns whether the request has the cookie with this hash. */
+/** Returns whether the request has a cookie whose value has this hash. */
 export function isBrowser(publicUrl: string, { cookie }: Headers, hash: string): boolean {
   const wanted = `${nameOf(publicUrl)}=`
   const pairs = typeof cookie === 'string' ? cookie.split(';').map(pair => pair.trim()) : []
@@ -36,7 +36,7 @@ export function isBrowser(publicUrl: string, { cookie }: Headers, hash: string):
 const hashOf = (value: string) => createHash('sha256').update(value).digest('base64url')
 const equal = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
 
-// `Lax`, because the callback is a navigation from the source host's site.
+// `SameSite=Lax`, because the browser reaches the callback by a navigation from the source host's site.
 const cookieText = (publicUrl: string, value: string, maxAgeSeconds: number) =>
   [
     ...[`${nameOf(publicUrl)}=${value}`, `Path=${path}`, `Max-Age=${maxAgeSeconds}`, 'HttpOnly', 'SameSite=Lax'],

@@ -1,4 +1,4 @@
-/** Credentials of single apps, for repositories to which the integration has no access. */
+/** Git credentials of single apps, for repositories to which the GitHub integration has no access. */
 import type { Static } from 'typebox'
 import { gitPlace } from '../builds/index.ts'
 import type { Deps } from '../base/deps.ts'
@@ -47,7 +47,10 @@ export const credentialHandlers = (deps: Pick<Deps, 'db' | 'vault' | 'config'>):
   },
 })
 
-/** Validates and encrypts the credential. Returns a function that completes it once the app's `git_url` is known. */
+/**
+ * Validates and encrypts the credential of a request. Returns a function that, given the app's `git_url`, returns the
+ * credential with the host of that URL.
+ */
 function prepared({ vault, config }: Pick<Deps, 'vault' | 'config'>, body: PutGitCredential, comment: string) {
   if (body.kind === 'token') {
     if (!body.token) throw invalidField('token', 'is required: the token or password that reads the repository')

@@ -42,8 +42,8 @@ export const putCredential = (
   appId: string,
   c: Omit<StoredCredential, 'updatedAt'> & { readonly secret: Buffer },
 ) => tx.run(putOne, [appId, c.kind, c.host, c.username, c.publicKey, c.knownHosts, c.secret])
-/** Returns false if the app had no credential. */
+/** Removes the app's credential. Returns false if the app had none. */
 export const removeCredential = async (tx: Tx, appId: string) => (await tx.run(removeOne, [appId])) === 1
-/** Copies the credential to the preview app. */
+/** Copies the app's credential to a preview app. */
 export const copyCredential = (tx: Tx, from: string, to: string) => tx.run(copyOne, [from, to])
 export const appNamed = (sql: Sql, projectId: string, name: string) => sql.maybe(appOfName, [projectId, name])

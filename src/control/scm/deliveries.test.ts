@@ -1,4 +1,4 @@
-/** Tests the effects of webhook deliveries: once, and only on the apps that they concern. */
+/** Tests that a webhook delivery takes effect once, and only on the apps of its repository. */
 import { createHmac } from 'node:crypto'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
@@ -19,7 +19,10 @@ import {
   type Sent,
 } from '../../../test/support/control/scm.ts'
 
-/** Webhook payloads recorded from GitHub. Loosely typed, because they deviate from the types of their package. */
+/**
+ * Webhook payloads recorded from GitHub. Their type is loose, because the payloads deviate from the types of the
+ * package that contains them.
+ */
 const examples: ReadonlyArray<{ readonly name: string; readonly examples: readonly unknown[] }> = createRequire(
   import.meta.url,
 )('@octokit/webhooks-examples')
@@ -34,7 +37,7 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
-describe('deliveries', () => {
+describe('webhook deliveries', () => {
   it('an invalid signature changes nothing and is not recorded', async () => {
     const sent: Sent = { id: newId(), event: 'push', payload: push(1, commitOf(1), 1) }
     expect((await deliver(api, sent, 'guessed')).status).toBe(401)
@@ -42,7 +45,7 @@ describe('deliveries', () => {
     expect(await api.deps.db.one(kept, [sent.id])).toEqual({ n: 0 })
   })
 
-  it('a push builds and deploys every app of the repository, once', async () => {
+  it('a push builds and deploys every app of the repository, only once even if it is delivered again', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     const sent: Sent = { id: newId(), event: 'push', payload: push(app.repoId, commitOf(7), 1_800_000_000) }
@@ -84,7 +87,7 @@ describe('deliveries', () => {
     expect(await world.deploymentsOf(thief, app.name)).toEqual([])
   })
 
-  it('every recorded delivery of GitHub is processed or ignored, but never refused', async () => {
+  it('recorded deliveries of GitHub, of every kind, are applied or ignored, but never refused', async () => {
     for (const { name, examples: all } of examples)
       for (const payload of all) {
         const answer = await deliver(api, { id: newId(), event: name, payload })
@@ -143,7 +146,7 @@ describe('the webhook of an app', () => {
     return { secret: String(body['scm_webhook_secret']), address: url.pathname.split('/').at(-1) ?? '' }
   }
 
-  it('has the id of the app in its URL, which another app cannot take over by using it as a name', async () => {
+  it("has the app's id in its URL, and another app with this id as its name does not get the deliveries", async () => {
     const [person, stranger] = [await owner(api), await owner(api)]
     const app = await world.appFor(person, null, 'https://git.example/team/app.git')
     const { secret, address } = await webhookOf(person, app.name)
@@ -156,7 +159,7 @@ describe('the webhook of an app', () => {
     expect((await deliverToApp(api, address, raw, signed(secret, raw))).body).toEqual({ status: 'applied' })
   })
 
-  it('verifies deliveries for an app without a repository, and reports why they are ignored', async () => {
+  it('verifies deliveries even if the app has no repository, and reports why it ignores them', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, null, '')
     const { secret, address } = await webhookOf(person, app.name)
@@ -167,7 +170,7 @@ describe('the webhook of an app', () => {
     expect(body[0]).toMatchObject({ status: 'ignored', reason: 'The app has no git_url.' })
   })
 
-  it('can be addressed by name even if a few accounts have hundreds of older apps with that name', async () => {
+  it("can be addressed with the app's name even if a few accounts have hundreds of older apps with that name", async () => {
     const name = `web-${newId().slice(-8)}`
     const named = async (person: Owner) => {
       const body = { name, git_url: 'https://git.example/team/app.git' }
@@ -182,12 +185,12 @@ describe('the webhook of an app', () => {
     await named(person)
     const { secret } = await webhookOf(person, name)
     const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined, `refs/heads/${'x'.repeat(1000)}`)))
-    // With a body this large, only a few candidate secrets are tried.
+    // With a body this large, the secrets of at most 64 apps with the name are tried.
     const large = Buffer.concat([raw, Buffer.alloc((1 << 20) - raw.length, ' ')])
     expect((await deliverToApp(api, name, large, signed(secret, large))).body).toEqual({ status: 'ignored' })
   })
 
-  it('accepts at most 1 MiB', async () => {
+  it('rejects a body of more than 1 MiB', async () => {
     const raw = Buffer.alloc((1 << 20) + 1, ' ')
     expect((await deliverToApp(api, 'web', raw, signed('x', raw))).status).toBe(413)
   })
@@ -226,7 +229,7 @@ describe('a pull request', () => {
       one => one.name,
     )
 
-  it('gets a preview app while it is open, unless it comes from another repository', async () => {
+  it('has a preview app while it is open, unless its commits are in another repository', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     const hosts = { require: {}, prefer: { region: 'eu' } }
@@ -249,7 +252,7 @@ describe('a pull request', () => {
     expect(await appsOf(person)).toEqual([app.name])
   })
 
-  it('has a preview name that is a DNS label', () => {
+  it('gets a preview app whose name is a DNS label', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z0-9](?:-?[a-z0-9]){0,19}(?:[a-z0-9]{0,20})$/),

@@ -1,6 +1,6 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** The effect of a delivery on one app. */
+/** The effect of a webhook delivery on one app. */
 export interface StoredEffect {
   readonly deliveryId: string
   readonly event: string

@@ -1,6 +1,6 @@
 /**
- * Parses webhook events of git hosts into one format. Unknown events become `other` and are accepted, because the host
- * would repeat refused ones.
+ * Parses webhook events of git hosts into one format. Unknown events become `other` and are accepted, because a git
+ * host sends refused events again.
  */
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -98,7 +98,7 @@ const branchOf = (ref: string) => (ref.startsWith('refs/heads/') ? ref.slice('re
 const nameOf = (name: string | undefined) => (name ?? '').slice(0, 200)
 const isNothing = (commit: string) => /^0+$/.test(commit)
 
-/** Parses a time in ISO 8601, or in seconds since 1970. */
+/** Parses a time that is a text in ISO 8601, or a number of seconds since 1970. */
 const instant = (value: string | number) => new Date(typeof value === 'number' ? value * 1000 : value)
 const Instant = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT' })])
 

@@ -26,19 +26,19 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
       const { installation_id: id, state: text, code } = call.query
       const now = deps.clock.now()
       const state = text === undefined ? undefined : readState(deps.vault, text, now)
-      // When an organization owner approves a member's request, the browser returns without a state. That installation
-      // is reported by webhook instead.
+      // When an owner of a GitHub organization approves a member's request to install the integration, the browser
+      // returns without a state. Webhooks report that installation instead.
       if (!state) throw invalidField('state', 'is missing, expired or invalid; start again with GET /v1/scm/install')
       if (!state.confirms && !isBrowser(deps.config.publicUrl, call.headers, state.browser))
         throw invalidField('state', 'was started in another browser; start again in this browser, in the dashboard')
       const source = needed(host)
       // Installation ids are guessable, so the source host must confirm that the user in the browser controls this one.
-      // A missing installation and another account's get the same response.
+      // The response for an installation that does not exist is the same as for one of another account.
       if (code === undefined || !(await source.isControlledBy(code, id))) throw notInstaller()
       const found = await source.installation(id)
       if (!found) throw invalidField('installation_id', 'is not an installation of this integration')
-      // The link may have been sent to another person, so the installation is bound only when the user who started it
-      // enters the confirmation.
+      // The user who started the installation may have sent the link to another person, so bind the installation to the
+      // project only when the user who started it enters the confirmation.
       if (state.confirms)
         return async () => ({
           status: 'confirm' as const,

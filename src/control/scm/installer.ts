@@ -1,7 +1,8 @@
 /**
- * Verifies that the user in the browser controls an installation. Installation ids are small, guessable numbers, so the
- * source host must confirm who installed it: with "Request user authorization (OAuth) during installation" it redirects
- * the browser back with a `code`, which only the integration can exchange for a token of that user.
+ * Verifies that the user in the browser controls an installation. Installation ids are small, guessable numbers, so
+ * the source host must confirm who installed the integration: with "Request user authorization (OAuth) during
+ * installation" it redirects the browser back with a `code`, which only the integration can exchange for a token of
+ * that user.
  */
 import type { Octokit } from '@octokit/core'
 import { Type } from 'typebox'
@@ -29,9 +30,9 @@ export async function listsInstallation(person: Octokit, installationId: number)
 }
 
 /**
- * Returns whether the user can read every repository that the installation can read. `GET /user/installations` includes
- * installations in which the user collaborates on a single repository; a project must not read more than the user who
- * binds it.
+ * Returns whether the user can read every repository that the installation can read. `GET /user/installations`
+ * includes installations in which the user collaborates on a single repository; a project must not read more than the
+ * user who binds the installation to it.
  */
 export async function readsAllOf(person: Octokit, installation: Octokit, installationId: number): Promise<boolean> {
   const count = (data: unknown) => Value.Parse(Repositories, data).total_count

@@ -1,4 +1,7 @@
-/** Tests installing the integration, and which repositories it may read afterwards. */
+/**
+ * Tests the installation of the GitHub integration for a project, and which repositories the project may read
+ * afterwards.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
@@ -33,7 +36,7 @@ const begin = async (token: string) => {
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
 describe('installing the integration', () => {
-  it('binds the installation to the project that started it, and lists its repositories', async () => {
+  it('binds the installation to the project that started it, which can then list the repositories', async () => {
     const person = await owner(api)
     const id = await world.install(person)
     host.repositories.push({
@@ -96,7 +99,7 @@ describe('installing the integration', () => {
     expect((await api.call('GET', `/v1/scm/callback?${query}`, { headers: { cookie } })).status).toBe(200)
   })
 
-  it('accepts only a signed state, once, and an installation that the source host confirms', async () => {
+  it('accepts a state only if it is signed and not yet used, and an installation only if the source host confirms it', async () => {
     const person = await owner(api)
     const begun = await api.call('GET', '/v1/scm/install', { token: person.token })
     const url = new URL(begun.body['url'])
@@ -123,7 +126,7 @@ describe('installing the integration', () => {
     expect((await back(id, old.searchParams.get('state') ?? '', cookieOf(late))).status).toBe(400)
   })
 
-  it('binds nothing if the link is opened in another browser', async () => {
+  it('binds nothing if the link is opened in another browser than the one that started the installation', async () => {
     const attacker = await owner(api)
     const victim = await owner(api)
     const [theirs, own] = [await begin(attacker.token), await begin(victim.token)]
@@ -148,7 +151,7 @@ describe('installing the integration', () => {
     expect((await back(`other=1; ${theirs.cookie}`)).status).toBe(200)
   })
 
-  it('works for a program without a browser through a confirmation, which is valid once and only for the project that started it', async () => {
+  it('needs a confirmation if a program without a browser started it; the confirmation is valid once and only for the project that started it', async () => {
     const [person, stranger] = [await owner(api), await owner(api)]
     const begun = await api.call('GET', '/v1/scm/install?confirm=true', { token: person.token })
     expect(begun.headers['set-cookie']).toBeUndefined()
@@ -179,7 +182,7 @@ describe('installing the integration', () => {
     expect((await confirm(person.token, confirmation)).status, 'it is good once').toBe(400)
   })
 
-  it('allows the project to read single repositories with tokens that are sent only to the source host', async () => {
+  it("lets the project's builds read each repository with a token for only this repository, which is sent only to the source host", async () => {
     const person = await owner(api)
     const id = await world.install(person)
     const auth = sourceAuth(api.deps, createSourceHost(api.deps))
@@ -205,7 +208,7 @@ describe('installing the integration', () => {
     expect(await api.deps.db.one(stored)).toEqual({ found: 0 })
   })
 
-  it('responds 503 while the source host is down, and deployments still work', async () => {
+  it('responds with 503 while the source host is down; deployments still work', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     host.isDown = true

@@ -1,5 +1,8 @@
 // Not repeated on the distribution's PostgreSQL: tests the API, not the database.
-/** Tests that order and repetition of deliveries do not matter, and that commit statuses are reported. */
+/**
+ * Tests that the result does not depend on the order and repetition of webhook deliveries, and that commit statuses
+ * are reported.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
@@ -27,7 +30,7 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
-describe('500 deliveries, sent twice and shuffled', () => {
+describe('500 webhook deliveries, sent twice and in random order', () => {
   const state = {
     pushes: sql('pushes', `SELECT branch, commit_hash FROM scm_push WHERE app_id = $1`),
     installation: sql('installation', `SELECT login, state FROM scm_installation WHERE id = $1`),
@@ -39,7 +42,7 @@ describe('500 deliveries, sent twice and shuffled', () => {
     ),
   }
 
-  /** Returns pushes, renames, suspensions and pull requests, one second apart. */
+  /** Returns deliveries of pushes, renames, suspensions and pull requests, whose times are one second apart. */
   function story(repoId: number, installationId: number, count: number): Sent[] {
     const at = (second: number) => 1_700_000_000 + second
     return Array.from({ length: count }, (_, n): Sent => {
@@ -111,7 +114,7 @@ describe('500 deliveries, sent twice and shuffled', () => {
     }
   }
 
-  it('have the same result as sent once and in order', async () => {
+  it('have the same result as if they were sent once and in order', async () => {
     const inOrder = await outcome(all => all, 1)
     const shuffled = await outcome(all => {
       const [seed = 0] = [20_261_121]
@@ -130,7 +133,7 @@ describe('500 deliveries, sent twice and shuffled', () => {
   }, 180_000)
 })
 
-it('the source host gets the deployment status of a commit, and reports are retried after an outage', async () => {
+it('the source host gets the deployment status of each commit, even after an outage of the source host', async () => {
   const person = await owner(api)
   const app = await world.appFor(person, await world.install(person))
   await deliver(api, { id: newId(), event: 'push', payload: push(app.repoId, commitOf(77), 1_900_000_000) })

@@ -17,15 +17,16 @@ export interface SourceHost {
   /** Returns the installation; undefined if none has that id. @throws ApiError 503 */
   installation(id: number): Promise<(Installation & { readonly changedAt: Date }) | undefined>
   /**
-   * Returns whether the user to whom the host issued this code controls the installation; false for an invalid code.
+   * Returns whether the user to whom the source host issued this code controls the installation; false for an invalid
+   * code.
    * @throws ApiError 503
    */
   isControlledBy(code: string, installationId: number): Promise<boolean>
-  /** @throws ApiError 503 */
+  /** Lists the repositories of the installation. @throws ApiError 503 */
   repositories(installationId: number): Promise<readonly HostRepository[]>
   /** Returns a token that can read one repository, valid for an hour at most. @throws ApiError 503 */
   readToken(installationId: number, fullName: string): Promise<string>
-  /** @throws ApiError 503 */
+  /** Sets the status of a commit. @throws ApiError 503 */
   report(installationId: number, status: CommitStatus): Promise<void>
   /** Returns whether the repository is on this host. */
   owns(gitUrl: string): boolean
@@ -155,7 +156,10 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
   }
 }
 
-/** Aborts requests after five seconds. `createGuard` would only stop waiting, and leave the request running. */
+/**
+ * Abort requests to the source host after five seconds. A time limit of `createGuard` would only stop waiting for the
+ * response, and leave the request running.
+ */
 const limitedFetch: typeof fetch = (input, init) =>
   fetch(input, {
     ...init,

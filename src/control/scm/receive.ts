@@ -14,7 +14,7 @@ import * as store from './store.ts'
 
 export type Received = Effect | 'duplicate' | 'pong'
 
-/** Verifies and parses a delivery. @returns the rest of the work, for one transaction @throws ApiError 401 */
+/** Verifies and parses a delivery. @returns a function that applies the event in a transaction @throws ApiError 401 */
 export type Receive = (raw: Buffer, headers: Headers, traceparent: string) => Promise<(tx: Tx) => Promise<Received>>
 
 const refused = () => unauthenticated('The signature is missing or invalid.')
@@ -38,9 +38,9 @@ export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): 
 }
 
 /**
- * Receives deliveries for one app from any git host. The webhook URL contains the app's id. A name is accepted, too:
- * then the app is the one with that name whose secret signed the delivery. An unknown app and a wrong secret get the
- * same response.
+ * Receives deliveries for one app from any git host. The webhook URL contains the app's id; a name instead of the id
+ * is accepted, too. With a name, the app is the one with that name whose secret signed the delivery. The response for
+ * an unknown app is the same as for a wrong signature.
  */
 export function receiveForApps(
   deps: ApplyDeps,
@@ -75,15 +75,16 @@ export function receiveForApps(
 }
 
 /**
- * Maximum number of deliveries by name whose signatures are checked at once; leaves threads of the pool to other work.
+ * Maximum number of concurrent checks of deliveries that address the app by name. It is low, so that other work gets
+ * threads of the pool.
  */
 const namedAtOnce = 2
-/** Maximum number of bytes hashed per delivery by name: about 50 ms of one thread. */
+/** Maximum number of bytes to hash for a delivery that addresses the app by name: about 50 ms of one thread. */
 const mostHashedBytes = 64 << 20
 
 /**
- * Returns how many apps of a name are tried for a body of this size. The query orders them so that one account cannot
- * displace those of others.
+ * Returns how many apps with the name are tried for a body of this size. The query alternates between accounts, so
+ * that one account with many such apps cannot exclude those of others.
  */
 export const mostCandidates = (bodyBytes: number) =>
   Math.min(1000, Math.floor(mostHashedBytes / Math.max(1, bodyBytes)))

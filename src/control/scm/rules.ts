@@ -2,15 +2,18 @@ import { invalidField } from '../http/errors.ts'
 
 const longest = 40
 
-/** Returns the name of a preview app, which must be a DNS label. A long app name is shortened, the number is not. */
+/**
+ * Returns the name of a preview app, which must be a DNS label. A long app name is shortened; the number of the pull
+ * request is not.
+ */
 export function previewName(app: string, number: number): string {
   const suffix = `-pr-${number}`
   return app.slice(0, longest - suffix.length).replace(/(?<!-)-+$/, '') + suffix
 }
 
 /**
- * Validates host keys in the format of known_hosts (sshd(8)). They are required, because a build cannot ask a user to
- * confirm a host.
+ * Validates host keys in the format of known_hosts (sshd(8)). Host keys are required, because a build cannot ask a
+ * user to confirm them.
  */
 export function checkKnownHosts(text: string): string {
   const lines = text.split(/\r?\n/).map(line => line.trim())

@@ -77,7 +77,7 @@ export const scmOperations = operations({
     tag: 'Source host',
     auth: 'none',
     proof:
-      'signed state, used once, in the browser that began or with a confirmation; code of the source host for a person who controls the installation',
+      'signed `state`, valid once, in the browser that requested it or with a confirmation code; and a `code` from the source host, for a user who controls the installation',
     scope: 'write',
     project: 'none',
     query: Type.Object({

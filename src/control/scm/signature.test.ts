@@ -1,4 +1,4 @@
-/** Tests signatures of git hosts, and attempts to forge them. */
+/** Tests the verification of webhook signatures of git hosts, also of forged ones. */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
@@ -30,7 +30,7 @@ describe('webhook signatures', () => {
   /** Example from docs.github.com, "Testing the webhook payload validation". */
   const official = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'
 
-  it("GitHub's own example is accepted by GitHub's library and by app webhooks", async () => {
+  it("the example of GitHub's documentation is accepted by GitHub's library and by the webhooks of apps", async () => {
     const raw = Buffer.from('Hello, World!')
     expect(await githubLike.isSigned(raw, official)).toBe(true)
     expect(await githubLike.isSigned(raw, official.replace('7571', '7572'))).toBe(false)
@@ -45,17 +45,23 @@ describe('webhook signatures', () => {
     ['Gitea', (hex: string) => ({ 'x-gitea-signature': hex, 'x-gitea-event': 'push' }), 'push'],
     ['Forgejo', (hex: string) => ({ 'x-forgejo-signature': hex, 'x-forgejo-event': 'push' }), 'push'],
     ['GitLab', () => ({ 'x-gitlab-token': 'secret', 'x-gitlab-event': 'Push Hook' }), 'Push Hook'],
-  ] as const)('a delivery signed as %s does is accepted only with the right secret', async (_, headersOf, event) => {
-    const raw = Buffer.from('{"a":1}')
-    const sign = (secret: string) => headersOf(createHmac('sha256', secret).update(raw).digest('hex'))
-    expect(await signs('secret', raw, sign('secret'))).toBe(true)
-    expect(await signs('other', raw, sign('secret'))).toBe(false)
-    expect(await signs('secret', Buffer.from('{"a":2}'), sign('secret'))).toBe('x-gitlab-token' in sign('secret'))
-    expect(await signs('secret', raw, {})).toBe(false)
-    expect(describeDelivery(raw, sign('secret'))).toMatchObject({ event, id: expect.stringMatching(/^[0-9a-f]{64}$/) })
-  })
+  ] as const)(
+    'a delivery signed in the way of %s is accepted only with the right secret',
+    async (_, headersOf, event) => {
+      const raw = Buffer.from('{"a":1}')
+      const sign = (secret: string) => headersOf(createHmac('sha256', secret).update(raw).digest('hex'))
+      expect(await signs('secret', raw, sign('secret'))).toBe(true)
+      expect(await signs('other', raw, sign('secret'))).toBe(false)
+      expect(await signs('secret', Buffer.from('{"a":2}'), sign('secret'))).toBe('x-gitlab-token' in sign('secret'))
+      expect(await signs('secret', raw, {})).toBe(false)
+      expect(describeDelivery(raw, sign('secret'))).toMatchObject({
+        event,
+        id: expect.stringMatching(/^[0-9a-f]{64}$/),
+      })
+    },
+  )
 
-  it('only signatures with the right secret are accepted, for any body', async () => {
+  it('a signature of any body is accepted only with the right secret', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 200 }),
@@ -82,5 +88,5 @@ describe('webhook signatures', () => {
     ['a digest that is not hexadecimal', { 'x-gitea-signature': 'z'.repeat(64) }],
     ['a malformed header and a valid second one', { 'x-hub-signature-256': 'x', 'x-gitea-signature': hex }],
     ['an overlong secret', { 'x-gitlab-token': 'x'.repeat(1025) }],
-  ])('a delivery with %s is refused before hashing', (_, headers) => expect(proofOf(headers)).toBeUndefined())
+  ])('a delivery with %s is refused without computing a hash', (_, headers) => expect(proofOf(headers)).toBeUndefined())
 })

@@ -4,9 +4,9 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface Delivery {
-  /** Id of the delivery; the same when it is repeated. */
+  /** Id of the delivery. The git host sends a repeated delivery with the same id. */
   readonly id: string
-  /** The host's name of the event, such as `push` or `Push Hook`. */
+  /** Name of the event in the git host's headers, such as `push` or `Push Hook`. */
   readonly event: string
   readonly style: 'github' | 'gitlab'
 }
@@ -23,9 +23,10 @@ export type Proof =
 
 /**
  * Extracts the proof from the headers. GitHub signs `X-Hub-Signature-256: sha256=<hex>` (docs.github.com, validating
- * webhook deliveries). Gitea and Forgejo send that header, too, and another one with the digest alone. GitLab sends the
- * secret itself as `X-Gitlab-Token`.
- * @returns undefined without a well-formed header, so that nothing is looked up or hashed
+ * webhook deliveries). Gitea and Forgejo send this header, too, and another header that contains only the digest.
+ * GitLab sends the secret itself as `X-Gitlab-Token`.
+ * @returns the proof; undefined if there is no well-formed header, so that the caller neither looks up an app nor
+ * hashes the body
  */
 export function proofOf(headers: Headers): Proof | undefined {
   const hub = text(headers, 'x-hub-signature-256')
@@ -40,20 +41,20 @@ const digestProof = (hex: string): Proof | undefined =>
   /^[0-9a-f]{64}$/.test(hex) ? { kind: 'digest', digest: Buffer.from(hex, 'hex') } : undefined
 
 /**
- * Verifies the proof. Hashing runs in the thread pool: a body of 1 MiB takes milliseconds, which would delay other
- * requests.
+ * Verifies the proof. Hashes the body in the thread pool, because a body of 1 MiB takes milliseconds, during which the
+ * event loop would handle no other requests.
  */
 export async function isSigned(secret: string, raw: Buffer, proof: Proof): Promise<boolean> {
-  // Anyone can sign with an empty key.
+  // Refuse an empty secret, because anyone can sign with it.
   if (secret === '') return false
   if (proof.kind === 'secret') return equal(proof.secret, secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', Buffer.from(secret), algorithm, false, ['verify'])
-  // Copied, because a Buffer's type allows shared memory, which `verify` does not accept.
+  // Copy the body, because a Buffer's type allows shared memory, which `verify` does not accept.
   return crypto.subtle.verify('HMAC', key, new Uint8Array(proof.digest), new Uint8Array(raw))
 }
 
-/** Compares in constant time, by comparing hashes. */
+/** Compares two secrets in constant time, by comparing their hashes. */
 function equal(given: string, wanted: string): boolean {
   const hash = (value: string) => createHash('sha256').update(value).digest()
   return timingSafeEqual(hash(given), hash(wanted))
@@ -73,7 +74,7 @@ export function describeDelivery(raw: Buffer, headers: Headers): Delivery | unde
     'x-gitlab-event-uuid',
   ]
   const id = names.map(name => text(headers, name)).find(value => value !== undefined)
-  // A host without delivery ids repeats the same bytes, so their hash is the id.
+  // A git host that sends no delivery id repeats a delivery with the same bytes, so the hash of the body is the id.
   const known = id ?? createHash('sha256').update(`${event}\n`).update(raw).digest('hex')
   return { id: known.slice(0, 200), event, style: hub === undefined ? 'gitlab' : 'github' }
 }

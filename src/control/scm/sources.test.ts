@@ -31,7 +31,7 @@ const credentialFor = ({ id }: { id: string }, gitUrl: string) =>
   sourceAuth(api.deps, undefined)({ appId: id, projectId: person.projectId, gitUrl, scmInstallationId: null })
 
 describe('the git credential of an app', () => {
-  it('can be a token for one host, which is encrypted, never returned, and removed on deletion', async () => {
+  it('can be a token for one host, which is stored encrypted, never returned, and can be deleted', async () => {
     const url = 'https://git.example/team/app.git'
     const app = await appWith(url)
     expect((await call('GET', `${app.path}/git-credential`)).status).toBe(404)
@@ -54,7 +54,7 @@ describe('the git credential of an app', () => {
     expect((await call('DELETE', `${app.path}/git-credential`)).status).toBe(404)
   })
 
-  it('can be a generated SSH key, without which a repository with an ssh address is not built', async () => {
+  it('can be a generated SSH key; without it, an app with an SSH repository cannot be deployed', async () => {
     const url = 'git@git.example:team/app.git'
     const app = await appWith(url)
     const early = await call('POST', `${app.path}/deploy`, {})
@@ -81,7 +81,7 @@ describe('the git credential of an app', () => {
     expect((await call('PUT', `${app.path}/git-credential`, body)).status).toBe(status)
   })
 
-  it('cannot be accessed by another project', async () => {
+  it('cannot be read or deleted by another project', async () => {
     const app = await appWith('https://git.example/a.git')
     await call('PUT', `${app.path}/git-credential`, { kind: 'token', token: 'x' })
     const stranger = await owner(api)
@@ -101,7 +101,7 @@ describe('the git branch of an app', () => {
     return { id, reply: (await deliverToApp(api, name, raw, headers)).body }
   }
 
-  it('is followed instead of the default branch, and deliveries for other branches list the reason', async () => {
+  it('is deployed instead of the default branch; the list of deliveries says why pushes to other branches were ignored', async () => {
     const app = await appWith('https://git.example/a.git', { git_branch: 'production' })
     const main = await signed(app.name, 'main', commitOf(1))
     expect(main.reply).toEqual({ status: 'ignored' })
@@ -127,7 +127,7 @@ describe('the git branch of an app', () => {
     ])
   })
 
-  it('is built by a manual deploy, too', async () => {
+  it('is also used by a manual deploy', async () => {
     const app = await appWith('https://git.example/a.git', { git_branch: 'release/2.0', git_submodules: true })
     await call('POST', `${app.path}/deploy`, {})
     const build = statement<object>(
@@ -140,7 +140,7 @@ describe('the git branch of an app', () => {
   })
 
   test.each(['-x', 'a..b', 'a b', '/a', 'a/', 'a.lock', 'a~1', '@', '.a', 'a:b', 'a\\b'])(
-    '"%s" is not a valid branch',
+    'cannot be set to the invalid name "%s"',
     async name => {
       const body = { name: `app-${newId().slice(-8)}`, git_url: '', git_branch: name }
       const refused = await call('POST', '/v1/apps', body)
@@ -148,7 +148,7 @@ describe('the git branch of an app', () => {
     },
   )
 
-  it('deliveries of the integration are listed only for the affected apps', async () => {
+  it('deliveries of the GitHub integration are listed only for the apps of their repository', async () => {
     const installation = await world.install(person)
     const app = await world.appFor(person, installation)
     const stranger = await owner(api)

@@ -21,7 +21,10 @@ export interface InstallState {
   readonly confirms: boolean
 }
 
-/** Validity of the state: long enough to choose repositories and to ask an owner. */
+/**
+ * Validity of the state: long enough to choose repositories on the source host, and to ask an organization owner for
+ * approval.
+ */
 const goodForMs = minutes(30)
 const purpose = 'scm.install-state'
 type Purpose = typeof purpose | typeof confirmationPurpose

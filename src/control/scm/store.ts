@@ -39,9 +39,9 @@ const secretOfApp = statement<AppSecret>(
   `SELECT id, scm_webhook_secret AS secret FROM app WHERE id = $1 AND want = 'live'`,
 )
 /**
- * Finds apps by name for deliveries by name. Names are unique only within a project, so the caller tries each app's
- * secret. Each account's first app comes first, then each one's second, so that an account with many projects cannot
- * displace the others.
+ * Finds the apps with a name, for deliveries that address an app by name. Names are unique only within a project, so
+ * the caller tries each app's secret. The first apps of all accounts come before the second apps of all accounts, so
+ * that an account with many projects cannot exclude the others.
  */
 const secretsOfName = statement<AppSecret>(
   'scm.secretsOfName',
@@ -64,7 +64,7 @@ const lastPush = statement<{ pushedAt: Date; commit: string }>(
   'scm.lastPush',
   `SELECT pushed_at AS "pushedAt", commit_hash AS commit FROM scm_push WHERE app_id = $1 AND branch = $2`,
 )
-/** A deleted installation stays deleted, because the host does not reuse ids. */
+/** A later event does not restore a deleted installation, because the source host does not reuse ids. */
 const putInstallation = statement(
   'scm.putInstallation',
   `INSERT INTO scm_installation AS i (id, login, account_type, avatar_url, state, changed_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -159,7 +159,7 @@ export const appsWith = async (sql: Sql, repoId: number) =>
 export const secretOf = (sql: Sql, appId: string) => sql.maybe(secretOfApp, [appId])
 export const secrets = (sql: Sql, appName: string, limit: number) => sql.rows(secretsOfName, [appName, limit])
 export const pushOf = (tx: Tx, appId: string, branch: string) => tx.maybe(lastPush, [appId, branch])
-/** Records the push. Returns false if a newer push to the branch is recorded. */
+/** Records the push. Returns false if a newer push to the branch has already been recorded. */
 export const recordPush = async (tx: Tx, appId: string, branch: string, at: Date, commit: string) =>
   (await tx.run(putPush, [appId, branch, at, commit])) === 1
 export const recordInstallation = async (
@@ -186,5 +186,5 @@ export const bindTo = async (tx: Tx, installationId: number, projectId: string) 
 export const installations = (sql: Sql, projectId: string) => sql.rows(installationsOf, [projectId])
 export const allowed = async (sql: Sql, projectId: string, installationId: number) =>
   (await sql.one(mayUse, [projectId, installationId])).ok
-/** Marks a state or confirmation as used. Returns false if it already was. */
+/** Marks a state or confirmation as used. Returns false if it was already used. */
 export const spend = async (tx: Tx, stateId: string) => (await tx.run(useState, [stateId])) === 1

@@ -9,8 +9,8 @@ import { forgetEffectsBefore } from './effect-store.ts'
 import * as store from './store.ts'
 
 /**
- * Deletes delivery records after 30 days (hosts repeat deliveries for some days at most), and previews whose pull
- * request is closed or whose app is deleted.
+ * The sweep that deletes records of deliveries after 30 days (git hosts repeat deliveries for some days at most), and
+ * previews whose pull request is closed or whose original app is deleted.
  */
 export const scmUpkeep = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'scm-upkeep',
@@ -37,7 +37,7 @@ interface DueReport {
 }
 
 const mostTries = 10
-// Deployments whose status differs from the last reported one (`told`).
+// Deployments whose status differs from the last status (`told`) that the source host got.
 const dueReports = statement<DueReport>(
   'scm.dueReports',
   `SELECT * FROM (
@@ -79,7 +79,7 @@ export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: Sour
       } catch (err) {
         const later = new Date(now.getTime() + backoffMs(tries, Math.random(), { baseMs: seconds(5), capMs: hours(1) }))
         await deps.db.run(noteReport, [due.deploymentId, null, tries, later])
-        // Only the message: the library's error object contains the whole request.
+        // Log only the message, because the library's error object contains the whole request.
         const reason = err instanceof Error ? err.message : String(err)
         deps.log.warn({ reason, deploymentId: due.deploymentId, tries }, 'could not report a status to the source host')
         failed += 1
@@ -103,7 +103,7 @@ function statusOf(due: DueReport, publicUrl: string): CommitStatus {
     commit,
     state,
     context: `mote/${appName}`,
-    // GitHub accepts at most 140 characters.
+    // GitHub accepts descriptions of at most 140 characters.
     description: (due.error?.split('\n')[0] ?? said[state]).slice(0, 140),
     url: `${publicUrl}/apps/${appName}/deployments/${jobId}`,
   }

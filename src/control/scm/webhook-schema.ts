@@ -30,7 +30,7 @@ export const scmWebhookOperations = operations({
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
-    // Also the response for an unknown app, so that it looks like an invalid signature.
+    // 401 is also the response for an unknown app, so that the caller cannot find out which apps exist.
     fails: [401],
   },
   receiveScmWebhook: {
@@ -41,7 +41,7 @@ export const scmWebhookOperations = operations({
     summary: 'Receive an event of the GitHub App',
     description:
       'Receives an event of the GitHub App, at most 5 MiB, for every app that is connected to the repository: pushes, pull requests, and changes of repositories and installations. Responds with 404 if this installation of Mote has no GitHub App.',
-    // The largest push that GitHub documents (2,048 commits) takes about 3 MB.
+    // Maximum size of the body: the largest push that GitHub documents (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,
     fails: [401, 404],
   },

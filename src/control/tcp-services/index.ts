@@ -23,7 +23,7 @@ export const tcpServiceFeature = (deps: Pick<Deps, 'db' | 'config'>) =>
         return async tx => {
           const app = await store.lock(tx, project.id, params.app_name)
           if (!app) throw notFound()
-          if (app.kind === 'worker') throw invalidState('A worker listens on no port, so it has no services.')
+          if (app.kind === 'worker') throw invalidState('A worker listens on no port, so it cannot have TCP services.')
           const wanted = { appId: app.id, name: params.service_name, port: body.port }
           const service = await put(tx, deps.config, wanted, body.tls ?? undefined)
           await apply(tx, app.id)
@@ -48,7 +48,10 @@ export const tcpServiceFeature = (deps: Pick<Deps, 'db' | 'config'>) =>
     },
   })
 
-/** Applies a change of the app's services: hosts allow gateways to reach the ports, and gateways listen on them. */
+/**
+ * Applies a change of the app's TCP services: the hosts' firewalls let gateways reach the app's ports, and gateways
+ * listen on the public ports.
+ */
 async function apply(tx: Parameters<typeof refreshRoute>[0], appId: string): Promise<void> {
   await changeFirewall(tx, appId)
   await refreshRoute(tx, appId)
@@ -56,7 +59,7 @@ async function apply(tx: Parameters<typeof refreshRoute>[0], appId: string): Pro
 
 type Ports = Pick<Deps['config'], 'tcpPorts' | 'tcpTlsPort'>
 
-/** Creates or changes a service. The caller must hold the lock on the app. @throws ApiError */
+/** Creates or changes a TCP service. The caller must hold the lock on the app. @throws ApiError */
 async function put(
   tx: Parameters<typeof refreshRoute>[0],
   { tcpPorts, tcpTlsPort }: Ports,
@@ -69,7 +72,8 @@ async function put(
   const kind = tls ?? known?.tls ?? 'none'
   if (!known && all.length >= mostServices)
     throw invalidState(`An app has at most ${mostServices} services. Delete one first.`)
-  // Services with and without TLS are in different tables.
+  // If the service changes between with and without TLS, delete it first, because the two kinds are in different
+  // tables.
   if (known && known.tls !== kind) await store.remove(tx, appId, name)
   if (kind === 'sni') {
     if (known?.tls !== 'sni' && tcpTlsPort === undefined)

@@ -39,7 +39,7 @@ const putTls = statement<TcpServiceRow>(
   `INSERT INTO tls_service AS s (app_id, name, port) VALUES ($1, $2, $3)
    ON CONFLICT (app_id) DO UPDATE SET port = excluded.port WHERE s.name = excluded.name RETURNING ${tlsColumns}`,
 )
-// Chooses a port at random, so that a released port is rarely the next one to be used.
+// Chooses a port at random, so that another app rarely gets a port that was just released.
 const insertOne = statement<TcpServiceRow>(
   'tcpServices.insert',
   `INSERT INTO tcp_service (app_id, name, port, public_port)
@@ -51,7 +51,7 @@ const removeOne = statement('tcpServices.remove', `DELETE FROM tcp_service WHERE
 const removeTls = statement('tcpServices.removeTls', `DELETE FROM tls_service WHERE app_id = $1 AND name = $2`)
 
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
-/** Locks the app, which serializes changes of its services. */
+/** Locks the app, so that changes of its services are made one after another. */
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
 export const ofApp = (sql: Sql, appId: string) => sql.rows(allOfApp, [appId])
 export const change = (tx: Tx, appId: string, name: string, port: number) => tx.maybe(changePort, [appId, name, port])
@@ -62,10 +62,13 @@ export interface NewTcpService {
   readonly port: number
 }
 
-/** Number of attempts to find a port, because another transaction may take the chosen one first. */
+/**
+ * Number of attempts to find a port. More than one is needed, because a concurrent transaction may take the same port
+ * first.
+ */
 const tries = 5
 
-/** Creates a service on a free public port. Returns undefined if no port of the range is free. */
+/** Creates a service on a free public port. Returns undefined if no port of the installation's range is free. */
 export async function insert(
   tx: Tx,
   { appId, name, port }: NewTcpService,
@@ -77,7 +80,10 @@ export async function insert(
   }
   return undefined
 }
-/** Creates or changes the app's service with TLS. Returns undefined if the app already has one with another name. */
+/**
+ * Creates or changes the app's service with TLS. Returns undefined if the app already has a service with TLS that has
+ * another name.
+ */
 export const putWithTls = (tx: Tx, { appId, name, port }: NewTcpService) => tx.maybe(putTls, [appId, name, port])
 /** Deletes a service. Returns false if there was none. */
 export const remove = async (tx: Tx, appId: string, name: string) => {

@@ -1,4 +1,4 @@
-/** TCP services through the control plane, a gateway and simulated VMs. */
+/** Tests TCP services with a control plane, a gateway and simulated VMs. */
 import { globSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -13,7 +13,7 @@ import { statement } from '../../db/db.ts'
 let system: TestSystem
 let ann: TestUser
 let bob: TestUser
-/** The only port in the range of public ports. */
+/** The only port in the installation's range of public ports. */
 let only: number
 beforeAll(async () => {
   only = await freePort()
@@ -38,7 +38,7 @@ const routes = (port: number) =>
   )
 
 describe('a TCP service', { timeout: 60_000 }, () => {
-  it('gets a free public port, keeps it when it is changed, and releases it when it is deleted', async () => {
+  it("gets a free public port, keeps it when the app's port changes, and releases it when the service is deleted", async () => {
     const made = await put(ann, 'mqtt', 1883)
     expect(made.body).toEqual({
       name: 'mqtt',
@@ -60,7 +60,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
     await ann.delete('/v1/apps/web/services/other')
   })
 
-  it('is hidden from other projects, and refused for a worker', async () => {
+  it('cannot be accessed by other projects, and cannot be created for a worker', async () => {
     await put(ann, 'mqtt', 1883)
     for (const answer of [
       await bob.get('/v1/apps/web/services'),
@@ -74,7 +74,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
     expect((await put(ann, 'mqtt', 1, 'worker')).status).toBe(409)
   })
 
-  it("forwards to the VMs of its app: for the app's own port to the endpoint that the host reports, else to the given port", async () => {
+  it("forwards connections to its app's VMs: those for the app's own port to the endpoint that the host reports, others to the service's port in the VM", async () => {
     await until(async () => (await ann.post('/v1/apps/web/deploy', { image: 'example.com/a:1' })).status === 200, {
       what: 'a host',
     })
@@ -84,7 +84,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
     const { port } = (await ann.get('/v1/apps/web')).body
     await put(ann, 'mqtt', port)
     const [{ ports = [] } = {}] = await routes(only)
-    // The simulated VM serves the app's port at another port of the host.
+    // A simulated VM serves the app's port at a different port of its host.
     expect(ports).not.toEqual([port])
     // The VM's firewall on the host must allow gateways to reach the port.
     const isOpen = () =>
@@ -112,7 +112,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
     expect(await routes(only)).toEqual([{ state: 'down', ports: [] }])
   })
 
-  it('can be set, listed and deleted on the command line and with mote.toml', async () => {
+  it('can be created, listed and deleted with the command line and with mote.toml', async () => {
     const env = { MOTE_URL: system.control.url, MOTE_TOKEN: bob.token ?? '' }
     const mote = cli({ home: join(system.dir, 'home'), env })
     const set = await mote.run(['services', 'set', 'mqtt', '8883', '--app', 'taker'])
@@ -121,7 +121,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
     expect((await mote.run(['services', 'delete', 'mqtt', '--app', 'taker'])).code).toBe(0)
     expect((await mote.run(['services', 'list', '--app', 'taker'])).out).toContain('No services')
 
-    // The same operations with mote.toml.
+    // Repeat these operations with mote.toml.
     const file = 'app = "taker"\n[build]\nimage = "example.com/a:1"\n'
     const cwd = join(system.dir, 'folder')
     await mkdir(cwd)
@@ -140,7 +140,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
   })
 })
 
-it('a TCP service is refused if the installation has no range of public ports', async () => {
+it('a TCP service cannot be created if the installation has no range of public ports', async () => {
   await using plain = await testSystem({ agents: 0 })
   const user = await plain.user()
   await user.post('/v1/apps', { name: 'web', git_url: '' })

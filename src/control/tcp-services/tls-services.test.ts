@@ -1,4 +1,4 @@
-/** TCP services that clients select by TLS server name, through the control plane, a gateway and simulated VMs. */
+/** Tests TCP services that clients select by TLS server name, with a control plane, a gateway and simulated VMs. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ const names = async (hostname: string) => {
   )
   return rows.map(row => row.hostname)
 }
-/** Sends an HTTP request over TLS and returns the response; empty if there is no connection. */
+/** Sends an HTTP request over TLS and returns the response; an empty text if the connection fails. */
 const asks = (servername: string) =>
   new Promise<string>(resolve => {
     let all = ''
@@ -62,7 +62,7 @@ const asks = (servername: string) =>
     socket.on('error', () => undefined).write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   })
 
-it("a service with TLS has the app's hostname on the shared port as its address, and a route for each hostname", async () => {
+it("a service with TLS has the app's hostname and the shared port as its address, and a route for each hostname of the app", async () => {
   const hostname = await hostnameOf(ann, 'web')
   const made = await put(ann, 'mqtt', { port: 1883, tls: 'sni' })
   expect(made.body).toMatchObject({ tls: 'sni', public_port: shared, address: `${hostname}:${shared}` })
@@ -75,7 +75,7 @@ it("a service with TLS has the app's hostname on the shared port as its address,
     ),
     [hostname],
   )
-  // Without `tls` in the request, the service keeps its kind.
+  // A request without `tls` does not change whether the service uses TLS.
   expect((await put(ann, 'mqtt', { port: 1884 })).body).toMatchObject({ port: 1884, tls: 'sni' })
   expect(await names(hostname)).toEqual(
     [`tls/${hostname}`, 'tls/mqtt.example.com', hostname, 'mqtt.example.com'].sort(),
@@ -92,7 +92,7 @@ it('an app has at most one service with TLS, and a service can change between wi
   expect((await put(ann, 'other', { port: 1, tls: 'sni' })).status).toBe(200)
   const full = await put(ann, 'mqtt', { port: 1, tls: 'sni' })
   expect(full.status).toBe(409)
-  // A refused change has no effect.
+  // A change that the API refuses has no effect.
   expect((await ann.get('/v1/apps/web/services')).body).toMatchObject([
     { name: 'mqtt', port: 1883, tls: 'none' },
     { name: 'other', port: 1, tls: 'sni' },
@@ -102,7 +102,7 @@ it('an app has at most one service with TLS, and a service can change between wi
   expect((await put(ann, 'mqtt', { port: 1, tls: 'yes' })).status).toBe(400)
 })
 
-it("a service with TLS is reached by its own app's names only, not by those of another tenant", async () => {
+it('a service with TLS is reached only through hostnames of its own app, not through those of another tenant', async () => {
   await until(async () => (await ann.post('/v1/apps/web/deploy', { image: 'example.com/a:1' })).status === 200, {
     what: 'a host',
   })
@@ -124,7 +124,7 @@ it("a service with TLS is reached by its own app's names only, not by those of a
   await until(async () => (await asks(mine)) === '', { what: 'the service to be closed' })
 })
 
-it('a service with TLS can be set on the command line and with mote.toml, which may also rename it', async () => {
+it('a service with TLS can be created with the command line and with mote.toml, and renamed with mote.toml', async () => {
   const env = { MOTE_URL: system.control.url, MOTE_TOKEN: bob.token ?? '' }
   const mote = cli({ home: join(system.dir, 'home'), env })
   const cwd = join(system.dir, 'folder')
@@ -149,7 +149,7 @@ it('a service with TLS can be set on the command line and with mote.toml, which 
   expect(await deploy('[services.mqtts]\nport = 1883\n')).toEqual([['mqtts', 1883, 'none']])
 }, 60_000)
 
-it('a service with TLS is refused if the installation has no shared port for TLS', async () => {
+it('a service with TLS cannot be created if the installation has no shared port for TLS', async () => {
   await using plain = await testSystem({ agents: 0 })
   const user = await plain.user()
   await user.post('/v1/apps', { name: 'web', git_url: '' })

@@ -1,4 +1,4 @@
-/** Many concurrent requests compete for what is left of a plan's limits. Together they never exceed the limit. */
+/** Tests that many concurrent requests together never exceed a limit of a plan. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -39,7 +39,7 @@ it('of 99 concurrent requests to enlarge one of three volumes, exactly one volum
   expect(count(statuses, 403)).toBeGreaterThanOrEqual(66)
 }, 120_000)
 
-it('of a thousand concurrent deploys for the last free vCPU, either one image or builds of one app get it', async () => {
+it('of a thousand concurrent deploys for the last free vCPU of a plan, either one deploy of an image or the builds of one app get the vCPU', async () => {
   const { token, projectId } = await owner(api)
   for (const [name, git_url] of [
     ['image', ''],

@@ -5,7 +5,7 @@ import { type BudgetState, budgetState, costCents, estimateCents, gbMonths, mont
 const prices = { vcpuHour: 2, gibHour: 1, storageGbMonth: 10, egressGb: 5 }
 
 describe('prices', () => {
-  it('apply per vCPU hour, GiB hour of memory, GB month of storage, and GB of egress', () => {
+  it('are charged per vCPU hour, GiB hour of memory, GB month of storage, and GB of egress', () => {
     const nothing = { vcpuSeconds: 0, memoryMibSeconds: 0, storageMibSeconds: 0, egressBytes: 0 }
     expect(costCents({ ...nothing, vcpuSeconds: 3600 * 3 }, prices)).toBeCloseTo(6)
     expect(costCents({ ...nothing, memoryMibSeconds: 512 * 7200 }, prices)).toBeCloseTo(1)
@@ -19,19 +19,19 @@ describe('prices', () => {
 test.each([
   ['2026-12-31T23:59:59Z', undefined, '2026-12-01', '2027-01-01'],
   ['2026-12-31T23:59:59Z', '2024-02', '2024-02-01', '2024-03-01'],
-])('the current month at %s (requested: %s)', (now, text, from, to) => {
+])('at %s, a request for the month %s covers %s to %s', (now, text, from, to) => {
   const month = monthOf(new Date(now), text)
   expect([month.from, month.to].map(one => one.toISOString().slice(0, 10))).toEqual([from, to])
 })
 
-test('the estimate extrapolates the cost of the month so far, except in its first hour', () => {
+test("the estimated cost of a month extrapolates the cost so far, except in the month's first hour", () => {
   const month = monthOf(new Date('2026-06-11T00:00:00Z'))
   expect(estimateCents(100, month, new Date('2026-06-11T00:00:00Z'))).toBeCloseTo(300)
   expect(estimateCents(5, month, new Date('2026-06-01T00:30:00Z'))).toBe(5)
   expect(estimateCents(100, month, new Date('2026-08-01T00:00:00Z'))).toBeCloseTo(100)
 })
 
-describe('a budget of 100 cents', () => {
+describe('a budget', () => {
   const at = new Date('2026-06-11T00:00:00Z')
   const graceMs = 3_600_000
   const next = (cost: number, state: BudgetState, sinceMs = 0) =>
@@ -47,15 +47,16 @@ describe('a budget of 100 cents', () => {
     [500, 'capped', 0, 'capped'],
     [50, 'capped', 0, 'fine'],
     [90, 'capped', 0, 'warned'],
-  ] as const)('with a cost of %s, in the state %s for %s ms, changes to the state %s', (cost, state, since, wanted) =>
-    expect(next(cost, state, since)).toBe(wanted),
+  ] as const)(
+    'of 100 cents, with a cost of %s cents and in the state %s for %s ms, gets the state %s',
+    (cost, state, since, wanted) => expect(next(cost, state, since)).toBe(wanted),
   )
 
-  it('of zero instead caps at once if there is no grace period', () => {
+  it('of zero caps the project at once if there is no grace period', () => {
     expect(budgetState({ costCents: 0, budgetCents: 0, state: 'fine', changedAt: at }, at, 0)).toBe('capped')
   })
 
-  it('is never capped before the grace period has passed', () => {
+  it('never caps the project before the grace period has passed', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 1, max: 7_200_000 })), { maxLength: 30 }),

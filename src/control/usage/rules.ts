@@ -1,4 +1,4 @@
-/** Computes the cost of usage and the state of budgets. Pure. */
+/** Computes the cost of usage and the state of budgets. The functions are pure. */
 import { hours } from '../../lib/duration.ts'
 
 export interface Amounts {
@@ -8,7 +8,7 @@ export interface Amounts {
   readonly egressBytes: number
 }
 
-/** Prices in cents. */
+/** Prices in cents per unit. */
 export interface Prices {
   readonly vcpuHour: number
   readonly gibHour: number
@@ -20,7 +20,7 @@ export const monthSeconds = 30 * 86_400
 const mib = 2 ** 20
 const gb = 1e9
 
-/** Converts to GB months: 10^9 bytes stored for 30 days. */
+/** Converts MiB seconds of storage to GB months. A GB month is 10^9 bytes stored for 30 days. */
 export const gbMonths = (mibSeconds: number) => (mibSeconds * mib) / gb / monthSeconds
 
 export const costCents = (used: Amounts, price: Prices): number =>
@@ -34,7 +34,7 @@ export interface Month {
   readonly to: Date
 }
 
-/** Returns the month of `text` (YYYY-MM) in UTC; without a text the current one. */
+/** Returns the start and end of the month `text` (YYYY-MM) in UTC; without `text`, those of the current month. */
 export function monthOf(now: Date, text?: string): Month {
   const [year, month] =
     text === undefined
@@ -43,7 +43,7 @@ export function monthOf(now: Date, text?: string): Month {
   return { from: new Date(Date.UTC(year, month)), to: new Date(Date.UTC(year, month + 1)) }
 }
 
-/** Extrapolates the cost to the whole month. In the month's first hour, returns the cost so far. */
+/** Extrapolates the month's cost so far to the whole month. In the month's first hour, returns the cost so far. */
 export function estimateCents(costSoFar: number, { from, to }: Month, now: Date): number {
   const passedMs = Math.min(now.getTime(), to.getTime()) - from.getTime()
   if (passedMs < hours(1)) return costSoFar
@@ -63,8 +63,8 @@ export interface BudgetFacts {
 const warnShare = 0.8
 
 /**
- * Returns the next state of a budget. The cost of a month only grows, so the state improves only with a higher budget
- * or a new month; grace is granted once per month.
+ * Returns the next state of a budget. The cost of a month only grows, so the state can improve only if the budget is
+ * raised or a new month begins. The grace period is granted once per month.
  */
 export function budgetState(
   { costCents: cost, budgetCents: budget, state, changedAt }: BudgetFacts,

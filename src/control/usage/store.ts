@@ -17,7 +17,8 @@ const lockMark = statement<{ countedUntil: Date }>(
   'usage.lockMark',
   `SELECT counted_until AS "countedUntil" FROM usage_mark FOR UPDATE`,
 )
-// Both changes are made in one statement, so that no time span is counted twice or missed.
+// One statement adds the storage and moves the time up to which storage is counted, so that no time span is counted
+// twice or missed.
 const countStorage = statement(
   'usage.countStorage',
   `WITH held AS (
@@ -32,7 +33,7 @@ const countStorage = statement(
    UPDATE usage_mark SET counted_until = $2`,
 )
 const runningVms = statement<{ id: string }>('usage.runningVms', `SELECT id FROM vm WHERE host_id IS NOT NULL`)
-// A counter that is lower than before has restarted from zero.
+// A VM whose counter is lower than the last counted value has restarted, and its counter has started again from zero.
 const countEgress = statement(
   'usage.countEgress',
   `WITH news AS (
@@ -93,7 +94,10 @@ const holdApps = statement<{ id: string }>(
   'usage.holdApps',
   `SELECT id FROM app WHERE project_id = $1 AND want = 'live' ORDER BY id FOR NO KEY UPDATE`,
 )
-/** Apps that sleep because of the budget: with `min_replicas` above 0 they never sleep for any other reason. */
+/**
+ * Apps that sleep because of the budget. Only apps with `min_replicas` above 0 count, because they never sleep for
+ * another reason.
+ */
 const sleepers = statement<{ id: string }>(
   'usage.sleepers',
   `SELECT id FROM app WHERE project_id = $1 AND want = 'live' AND min_replicas > 0 AND scale_state IN ('idle', 'scaled_to_zero') ORDER BY id`,
@@ -127,7 +131,7 @@ export const setBudget = (tx: Tx, projectId: string, cents: number | null) =>
   cents === null ? tx.run(dropBudget, [projectId]) : tx.run(putBudget, [projectId, cents])
 export const move = (tx: Tx, projectId: string, state: BudgetState, month: Date) =>
   tx.run(moveBudget, [projectId, state, month])
-/** Marks the project as capped or not. Returns true if that changed anything. */
+/** Marks the project as capped (its budget is used up) or not. Returns false if it already was. */
 export const cap = async (tx: Tx, projectId: string, isCapped: boolean) =>
   (await tx.run(setCap, [projectId, isCapped])) === 1
 export const sleep = (tx: Tx, projectId: string) => tx.rows(putToSleep, [projectId])

@@ -29,7 +29,7 @@ export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStat
       if (stats) bytes.set(id, stats.txBytes)
     }
     await deps.db.tx(async tx => {
-      // The lock serializes concurrent runs; a second one finds nothing left to count.
+      // The lock serializes concurrent runs of the sweep; a second run finds nothing left to count.
       let from = await store.mark(tx)
       while (from < now) {
         const { from: month, to } = monthOf(from)
@@ -96,8 +96,8 @@ export async function keepBudget(
 const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
 
 /**
- * Puts the project's apps to sleep. Repeated in each run, because deployments that were rolling out may have become
- * active since.
+ * Puts the project's apps to sleep. Every run of the sweep repeats this, because an app whose deployment was being
+ * rolled out may have become active since.
  */
 async function capAll(tx: Tx, projectId: string): Promise<void> {
   await store.cap(tx, projectId, true)

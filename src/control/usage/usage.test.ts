@@ -1,6 +1,6 @@
 /**
- * Metering on a real database: nothing is counted twice or missed, and a used-up budget puts apps to sleep until it is
- * raised.
+ * Tests metering with a real database: nothing is counted twice or missed, and a used-up budget puts apps to sleep
+ * until it is raised.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -31,7 +31,7 @@ const serving = async () => {
 const usedAt = async (now: Date, month = monthOf(now)) => store.used(db, projectId, month, now)
 
 describe('metered vCPU and memory seconds', () => {
-  it("run from the commit that reserves a VM's capacity to the commit that releases it", async () => {
+  it("count from the commit that reserves a VM's capacity to the commit that releases it", async () => {
     const { app } = await serving()
     const spans = () =>
       world.rows<{ open: boolean; s: number }>(
@@ -49,7 +49,7 @@ describe('metered vCPU and memory seconds', () => {
     await world.rows(`DELETE FROM usage_span`)
   })
 
-  it('count in both months if they span the end of a month', async () => {
+  it('are split between two months if a VM runs across the end of a month', async () => {
     await world.rows(
       `INSERT INTO usage_span VALUES (gen_random_uuid(), $1, 2, 512, '2025-01-31T23:59:00Z', '2025-02-01T00:00:30Z')`,
       projectId,
@@ -72,7 +72,7 @@ describe('metered storage and egress', () => {
       at,
     )
 
-  it('storage is counted exactly once, across months and with concurrent sweeps', async () => {
+  it('storage is counted exactly once, even across the end of a month and by concurrent sweeps', async () => {
     await volume(100, '2025-06-30T23:00:00Z')
     await world.rows(`UPDATE usage_mark SET counted_until = '2025-06-30T22:00:00Z'`)
     const until = new Date('2025-07-01T02:00:00Z')
@@ -83,7 +83,7 @@ describe('metered storage and egress', () => {
     await world.rows(`DELETE FROM volume`)
   })
 
-  it('a failed run counts nothing, and the next run counts everything', async () => {
+  it('a sweep that fails counts nothing, and the next sweep counts the whole time', async () => {
     await volume(10, '2025-08-01T00:00:00Z')
     await world.rows(`UPDATE usage_mark SET counted_until = '2025-08-01T00:00:00Z'`)
     const until = new Date('2025-08-01T01:00:00Z')
@@ -97,7 +97,7 @@ describe('metered storage and egress', () => {
     await world.rows(`DELETE FROM volume`)
   })
 
-  it('egress counts the growth of each counter, even if the counter restarts', async () => {
+  it("egress is the growth of each VM's counter, even if the counter restarts from zero", async () => {
     const { app } = await serving()
     const [vm] = await world.rows<{ id: string }>(`SELECT id FROM vm`)
     const now = new Date()
@@ -122,7 +122,7 @@ describe('a budget that is used up', () => {
     (await world.rows<{ s: string }>(`SELECT scale_state AS s FROM app WHERE id = $1`, id))[0]?.s
   const keep = (now = new Date()) => budgetKeeping(world.deps).run({ ...run, now })
 
-  it('causes a warning, a grace period and sleeping apps, which wake when the budget is raised', async () => {
+  it('causes a warning and a grace period, then puts the apps to sleep; the apps wake when the budget is raised', async () => {
     const { app } = await serving()
     await db.tx(tx => store.setBudget(tx, projectId, 1000))
     // A time in the middle of a month, so that the test does not depend on the current date.
@@ -150,7 +150,7 @@ describe('a budget that is used up', () => {
     await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE healthy`)).length === 1)
   })
 
-  it('does not affect the next month', async () => {
+  it('has no effect in the next month', async () => {
     await world.rows(`UPDATE budget SET state = 'capped', month = '2025-01-01T00:00:00Z', monthly_cents = 1000000000`)
     await world.rows(`UPDATE project SET capped_at = now()`)
     await keep()
@@ -158,7 +158,7 @@ describe('a budget that is used up', () => {
     expect(await world.rows(`SELECT capped_at FROM project`)).toEqual([{ capped_at: null }])
   })
 
-  it("is enforced although enforcing another project's budget fails", async () => {
+  it("is enforced even if an error prevents the enforcement of another project's budget", async () => {
     await world.rows(`INSERT INTO project (id, slug, name, plan, ipv6_prefix)
       VALUES (gen_random_uuid(), 'other', 'other', 'unlimited', 'fd00:1:2:4::/64')`)
     await world.rows(

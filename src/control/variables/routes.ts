@@ -179,8 +179,8 @@ const appHandlers = ({ db }: Pick<Deps, 'db'>): AppHandlers => ({
 })
 
 /**
- * Locks an app that has variables of its own. @throws ApiError 404, or 409 for a worker that uses the variables of
- * another app
+ * Locks the app to change its variables.
+ * @throws ApiError 404, or 409 for a worker that uses the variables of another app
  */
 async function ownEnvironment(tx: Tx, projectId: string, name: string): Promise<store.EnvApp> {
   const app = await store.lockApp(tx, projectId, name)
@@ -202,7 +202,7 @@ async function groupChanged(tx: Tx, { id, appIds }: { id: string; appIds: readon
   if (appIds.length > 0) await store.settingsChanged(tx, appIds)
 }
 
-/** Parses a version number. @throws ApiError 404 for any other text */
+/** Parses the version number of a path. @throws ApiError 404 if the text is not a version number */
 function versionIn(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw notFound()
   return Number(text)

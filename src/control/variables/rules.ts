@@ -1,9 +1,7 @@
 import { invalidField } from '../http/errors.ts'
 
 export const maxEnvNames = 200
-/**
- * Maximum total size of an app's variables. They fit on the disk from which the guest reads them, with room to spare.
- */
+/** Maximum total size of an app's variables. The guest reads them from a disk that has room for more than that. */
 export const maxEnvBytes = 65_536
 export const maxGroups = 50
 export const maxGroupsOfApp = 10

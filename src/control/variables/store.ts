@@ -105,10 +105,14 @@ export async function lock(
 }
 /** Returns the groups with these names, locked against changes until the transaction ends. */
 export const hold = (tx: Tx, projectId: string, names: readonly string[]) => tx.rows(holdGroups, [projectId, names])
-/** Marks the apps as changed since their last deployment. The caller must hold the locks on the apps. */
+/**
+ * Marks the apps as changed since their last deployment, so that users see that they need a new one. The caller must
+ * hold the locks on the apps.
+ */
 export const settingsChanged = (tx: Tx, appIds: readonly string[]) => tx.run(touchApps, [appIds])
 /**
- * Inserts a group. Returns false if the project already has `most` groups. @throws unique violation `env_group_name`
+ * Inserts a group. Returns false if the project already has the maximum number of groups (`most`).
+ * @throws unique violation `env_group_name`
  */
 export const insert = async (tx: Tx, group: { id: string; projectId: string; name: string }, most: number) =>
   (await tx.run(insertGroup, [group.id, group.projectId, group.name, most])) === 1
@@ -120,7 +124,10 @@ export const put = (tx: Tx, groupId: string, name: string, value: { sealed: Buff
 export const removeValue = async (tx: Tx, groupId: string, name: string) =>
   (await tx.run(deleteValue, [groupId, name])) === 1
 export const groupSize = (tx: Tx, groupId: string) => tx.one(sizeOfGroup, [groupId])
-/** Returns number and total size of the variables that deployments of the app get. */
+/**
+ * Returns the number and the total size of the variables that the app's next deployment gets, including those of its
+ * groups.
+ */
 export const appSize = (tx: Tx, appId: string) => tx.one(sizeOfApp, [appId])
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(appByName, [projectId, name])
 export const lockApp = (tx: Tx, projectId: string, name: string) => tx.maybe(lockedApp, [projectId, name])

@@ -1,10 +1,10 @@
-/** Environment groups, the precedence of variables, and versions that can be restored. */
+/** Tests environment groups, the precedence of variables, and the restoring of earlier versions of variables. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { statement } from '../../db/db.ts'
 import { createVault } from '../../lib/vault.ts'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 
-/** Has the same secret as the control plane of `testSystem`. */
+/** A vault with the same secret as the control plane of `testSystem`, so that the test can decrypt values. */
 const vault = createVault(['test-'.repeat(8)])
 let system: TestSystem
 let user: TestUser
@@ -31,7 +31,7 @@ const deployed = async (app: string) => {
 }
 
 describe('environment groups', () => {
-  it('have an order: variables of the app win, then those of the group that was attached last', async () => {
+  it("have an order: if a name occurs several times, the app's own variable wins, then the group that was attached last", async () => {
     for (const name of ['base', 'team']) expect((await user.post('/v1/env-groups', { name })).status).toBe(200)
     await put('/v1/env-groups/base/env/A', 'base')
     await put('/v1/env-groups/base/env/B', 'base')
@@ -63,7 +63,7 @@ describe('environment groups', () => {
     ])
   })
 
-  it('mark only the apps that they are attached to as changed', async () => {
+  it('mark the apps that they are attached to as changed, and no other app', async () => {
     const [web, other] = [await changedAt('web'), await changedAt('other')]
     await put('/v1/env-groups/base/env/D', 'base')
     expect(await changedAt('web')).toBeGreaterThan(web)
@@ -102,7 +102,7 @@ describe('environment groups', () => {
 describe('versions of variables', () => {
   const versions = async (of: string) => (await user.get(of)).body
 
-  it('list names, time and author, but never a value', async () => {
+  it('are listed with the names of the changed variables and the author, but without values', async () => {
     await put('/v1/apps/other/env/A', 'first value')
     await put('/v1/apps/other/env/A', 'second value')
     await put('/v1/apps/other/env/B', 'plain value', false)
@@ -143,7 +143,7 @@ describe('versions of variables', () => {
     expect((await user.post('/v1/apps/other/env-versions/x/restore')).status).toBe(404)
   })
 
-  it('start with the variables that existed before versions were recorded', async () => {
+  it('have a first version with the variables that existed before versions were recorded', async () => {
     await user.post('/v1/apps', { name: 'old', git_url: '' })
     await put('/v1/apps/old/env/A', 'old value')
     await system.database.db.rows({
@@ -159,7 +159,7 @@ describe('versions of variables', () => {
     expect(await deployed('old')).toEqual({ A: 'old value' })
   })
 
-  it('of a group can be restored, which also applies to its apps', async () => {
+  it("of a group can be restored, which also marks the group's apps as changed", async () => {
     await attach('other', ['team'])
     await put('/v1/env-groups/team/env/E', 'one')
     const [{ version }] = await versions('/v1/env-groups/team/versions')
@@ -170,7 +170,7 @@ describe('versions of variables', () => {
     expect(await deployed('other')).toMatchObject({ E: 'one' })
   })
 
-  it('are limited to the newest 50', async () => {
+  it('are deleted except for the newest 50', async () => {
     for (let n = 0; n < 52; n++) await put('/v1/env-groups/team/env/N', String(n))
     const listed = await versions('/v1/env-groups/team/versions?limit=100')
     expect(listed).toHaveLength(50)

@@ -11,7 +11,10 @@ export type OwnerKind = 'app' | 'group'
 export interface EnvVersion {
   readonly version: number
   readonly createdAt: Date
-  /** Name or e-mail address of the account. Null: unknown, or this is the state before the first recorded change. */
+  /**
+   * Name or e-mail address of the account that made the change. Null: the account is unknown, or this version is the
+   * state before the first recorded change.
+   */
   readonly author: string | null
   readonly set: readonly string[]
   readonly removed: readonly string[]
@@ -102,7 +105,7 @@ export async function changeVariables<T extends EnvChange | undefined>(
   const { newest, names } = statements[kind]
   let { version } = await tx.one(newest, [id])
   if (version === 0) {
-    // Records the variables that were set before versions existed.
+    // Record the variables that were set before versions existed as the first version.
     const set = (await tx.rows(names, [id])).map(({ name }) => name)
     if (set.length > 0) await keepVersion(tx, { kind, id, authorId: undefined }, ++version, { set, removed: [] })
   }

@@ -7,7 +7,10 @@ import { jobOf, lockedJob, placedVm, requireCapability } from './job.ts'
 
 type BalloonOperations = Pick<typeof vmOperations, 'getBalloon' | 'setBalloon'>
 
-/** Smallest memory with which a guest can run a kernel and a program. The agent's own minimum is not higher. */
+/**
+ * Smallest memory to which a VM can be reduced: enough for the guest's kernel and a program. The agent's own minimum
+ * is not higher.
+ */
 export const balloonFloorMib = 128
 
 export const balloonHandlers = (

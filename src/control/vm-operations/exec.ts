@@ -19,7 +19,7 @@ export const execHandlers = (deps: Pick<Deps, 'db' | 'bus' | 'config'>): Handler
         .exec(request, call.signal)
         .catch((cause: unknown) => Promise.reject(refusalOf(cause, placed)))
       return async () => {
-        // Omits the arguments, because they may contain secrets.
+        // The audit entry names only the program, because its arguments may contain secrets.
         call.audit({
           action: 'vm.exec',
           resourceType: 'deployment',

@@ -6,8 +6,8 @@ const copyProcess = statement(
    WHERE fork.id = $1 AND d.id = $2`,
 )
 
-// Copies the variables. A variable that the app still has with the same value, readable, is readable in the fork, too.
-// All others become secrets.
+// Copies the deployment's variables to the fork. A variable that the app still has with the same value and as a plain
+// variable stays plain. All others become secrets.
 const copyVariables = statement(
   'forks.copyVariables',
   `INSERT INTO app_env (app_id, name, value, plain_at)

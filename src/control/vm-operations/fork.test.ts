@@ -14,7 +14,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { startFork } from './index.ts'
 import { deleteSnapshot } from './snapshots.ts'
 
-// Each test runs several hundred workflow steps on shared cores.
+// Raise the time limit, because each test runs several hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -43,7 +43,10 @@ const volume = host.storage.volumes.get(volumeId)!
 
 let made = 0
 const find = async (id: string) => (await listSnapshots(db, parent.id)).find(one => one.id === id)
-/** Takes a snapshot of the parent VM while its volume holds `content`; afterwards changes the volume. */
+/**
+ * Takes a snapshot of the parent VM while its volume contains `content`, then changes the volume. Returns the
+ * snapshot's id.
+ */
 async function kept(content: string): Promise<string> {
   const vm = (await vms.byId(db, parentVm))!
   const of = { deploymentId: parent.id, vmId: vm.id, hostId: host.id }
@@ -96,8 +99,8 @@ const vmCases = crashMatrix({
   },
 })
 
-describe("crash matrix of a fork's VM", () => {
-  it('contains each phase with each fault', () =>
+describe("the crash matrix of a fork's VM", () => {
+  it('has a case for each phase with each fault', () =>
     expect(vmCases.length).toBe(Object.keys(world.workflows.vm.phases).length * faults.length))
   it.each(vmCases)('$name', ({ run }) => run())
 })
@@ -123,14 +126,14 @@ const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<R
   },
 })
 
-describe("crash matrix of deleting a snapshot while a fork uses it: the snapshot stays until the fork's volume is complete", () => {
-  it('contains each phase of the deletion with each fault', () =>
+describe("the crash matrix of deleting a snapshot while a fork uses it (the snapshot stays until the fork's volume is complete)", () => {
+  it('has a case for each phase of the deletion with each fault', () =>
     expect(snapshotCases.length).toBe((Object.keys(world.workflows.snapshot.phases).length - 1) * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
 })
 
-describe('a volume that is copied in a VM snapshot', () => {
-  it('moves to another host together with the snapshot', async () => {
+describe('a volume that has a copy in a VM snapshot', () => {
+  it('moves to another host together with that snapshot', async () => {
     const other = await world.addHost()
     const target = (await findHost(db, 3600, other.id))!
     const one = await fork(snapshotId)
@@ -156,13 +159,13 @@ describe('a snapshot that is being forked', () => {
   const drop = async (name: string) => db.tx(tx => deleteSnapshot(tx, parent.id, name))
   const inProgress = { code: 'operation_in_progress' }
 
-  it("is not deleted by a concurrent request that waited for the fork's transaction", async () => {
+  it("is not deleted by a concurrent request that waits for the fork's transaction to end", async () => {
     const id = await kept('for one that is late')
     const name = await named(id)
     const app = await alone()
     const late = await db.tx(async tx => {
       const snapshot = (await lockSnapshot(tx, parent.id, name))!
-      // Returns the promise without awaiting it, because the deletion waits for this transaction to end.
+      // Return the promise of the deletion without awaiting it, because the deletion waits for this transaction to end.
       const deleted = drop(name).then(
         () => 'deleted',
         (error: unknown) => error,
@@ -191,8 +194,8 @@ describe('a snapshot that is being forked', () => {
     expect(await vms.byId(db, forks[0]!.id)).toMatchObject({ hostId: null, want: 'running' })
     const name = await named(id)
     await expect(drop(name)).rejects.toMatchObject(inProgress)
-    // The deletion of a deployment deletes its snapshots with dropSnapshot. It must not remove the snapshot from the
-    // host either while a fork waits.
+    // The deletion of a deployment deletes its snapshots with dropSnapshot. `dropSnapshot` must not remove the snapshot
+    // from the host either while a fork waits to be placed.
     await db.tx(tx => dropSnapshot(tx, second))
     for (let round = 0; round < 3; round++) await world.run('snapshot', 'vm')
     await world.hostsMove()
@@ -205,14 +208,14 @@ describe('a snapshot that is being forked', () => {
   })
 })
 
-describe('a volume in a snapshot, as a host reported it,', () => {
+describe('a volume that a host reports as part of a snapshot', () => {
   it.each([
     [
       'of another project',
       `UPDATE volume SET project_id = (SELECT id FROM project WHERE slug = 'foreign') WHERE id = $1`,
     ],
     ['of the platform', `UPDATE volume SET owner = 'database' WHERE id = $1`],
-  ])('is hidden from a fork, including its name, if it is %s', async (_whose, change) => {
+  ])('cannot be forked, and its name is not shown, if it is %s', async (_whose, change) => {
     const { id } = await db.tx(tx => createVolume(tx, { projectId, name: `secret-${++made}`, sizeMib: 64 }))
     await world.rows(`${change} RETURNING id`, id)
     const snapshot = (await find(snapshotId))!
@@ -224,7 +227,7 @@ describe('a volume in a snapshot, as a host reported it,', () => {
 })
 
 describe('a fork', () => {
-  it("is isolated from other forks and the snapshot, and a replacement of its VM boots with the fork's volume", async () => {
+  it("is isolated from other forks and from the snapshot; a VM that replaces the fork's first VM boots with the fork's volume", async () => {
     const [one, two] = [await fork(snapshotId), await fork(snapshotId)]
     await world.until(async () => (await isHealthy(one.id)) && (await isHealthy(two.id)))
     expect([one, two].map(({ id }) => host.vms.get(id)?.memory)).toEqual([memory, memory])

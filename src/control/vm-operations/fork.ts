@@ -1,6 +1,6 @@
 /**
- * Creates new apps that continue from a VM snapshot, each with volumes of its own.
- * docs/decisions/0048-vm-snapshots-with-volumes.md
+ * Creates forks: new apps whose VMs resume from a VM snapshot, each with copies of its volumes
+ * (docs/decisions/0048-vm-snapshots-with-volumes.md).
  */
 import type { Tx } from '../../db/db.ts'
 import { prepareApp } from '../apps/index.ts'
@@ -73,7 +73,7 @@ export interface ForkRequest {
 
 /**
  * Creates the volumes, the deployment and the VMs of a fork. The fork's app already exists.
- * @param kept volumes of the snapshot, from `lockRetained`
+ * @param kept volumes of the snapshot, as returned by `lockRetained`
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
  */
 export async function startFork(
@@ -105,8 +105,9 @@ export async function startFork(
 }
 
 /**
- * Replicas of one app share its volumes, and only one VM may write to a volume. @throws ApiError 409 `invalid_state`
- * for several replicas of a snapshot with a writable volume
+ * Checks that a fork with several replicas has no writable volume: replicas share the volumes of their app, and only
+ * one VM may write to a volume.
+ * @throws ApiError 409 `invalid_state` for several replicas of a snapshot with a writable volume
  */
 function assertOneWriter({ name, disks }: Snapshot, replicas: number): void {
   const writable = disks.find(disk => !disk.readOnly)

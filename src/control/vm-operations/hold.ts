@@ -6,7 +6,8 @@ import { findSnapshot, lockSnapshot, type Snapshot } from '../vms/index.ts'
 
 /**
  * Locks the snapshot's volumes and then the snapshot, until the transaction ends (docs/engine.md, order of locks). The
- * list of volumes is read before the locks and checked afterwards. Returns undefined when there is no such snapshot.
+ * list of volumes is read before the locks are taken, and compared again afterwards. Returns undefined if the snapshot
+ * does not exist.
  * @throws ApiError 409 `operation_in_progress` when the snapshot was replaced in the meantime
  */
 export async function holdSnapshot(tx: Tx, deploymentId: string, name: string): Promise<Snapshot | undefined> {

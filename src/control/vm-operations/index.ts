@@ -1,4 +1,4 @@
-/** Operations on running VMs: snapshots, volumes, migration, balloon, commands. */
+/** Operations on running VMs: snapshots, volumes, migration, reducing memory (balloon), commands. */
 import type { Deps } from '../base/deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { feature } from '../http/operation.ts'

@@ -22,7 +22,7 @@ export async function jobOf(sql: Sql, { project, params }: JobCall): Promise<Dep
   return d
 }
 
-/** Like `jobOf`, but locks the deployment until the transaction ends. */
+/** Finds the deployment like `jobOf`, and locks it until the transaction ends. */
 export async function lockedJob(tx: Tx, { project, params }: JobCall): Promise<Deployment> {
   const d = await lockDeployment(tx, project.id, params.app_name, params.job_id)
   if (!d) throw notFound()
@@ -40,7 +40,7 @@ export interface Placed {
  * Returns the oldest VM that runs or is paused, with its host. @throws ApiError 409 `invalid_state` when there is none
  */
 export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployment): Promise<Placed> {
-  // A healthy VM counts as running, even if its state has not been reported yet.
+  // A healthy VM counts as running even if its host has not reported the state yet.
   const live = (one: DeploymentVm) => one.healthy || one.observedState === 'running' || one.observedState === 'paused'
   const vm = d.vms.find(one => one.want !== 'absent' && live(one))
   const host = vm?.hostId ? await findHost(sql, deps.config.hostTimeoutSeconds, vm.hostId) : undefined
@@ -89,7 +89,7 @@ function unsupported(hypervisor: string, what: keyof typeof words): ApiError {
   )
 }
 
-/** Converts a host's refusal into an API error; returns any other error unchanged. */
+/** Converts the error of a host that refused a request into an API error; returns any other error unchanged. */
 export function refusalOf(cause: unknown, { vm }: Placed): unknown {
   if (!(cause instanceof BusError)) return cause
   if (cause.remoteCode === 'unsupported_by_hypervisor') return unsupported(vm.hypervisor, 'exec')

@@ -76,10 +76,11 @@ function planOf(placed: Placed, target: HostRow, coMoved: CoMoved): MovePlan {
   throw new ApiError('unsupported_by_hypervisor', choice.why)
 }
 
-/** Checks that the VM can move to the host. @throws ApiError 400 or 409 with the reason */
+/** Checks that the VM can move to the target host. @throws ApiError 400 or 409 with the reason */
 function assertTarget({ host }: Placed, target: HostRow, uri: string): void {
   if (target.id === host.id) throw invalidField('target_host', `the VM is already on ${host.name}`)
-  // The target chooses the address at which it listens. A URI of the caller may only name the target itself.
+  // The target host chooses the address at which it listens for the migration. If the caller gives a URI, it may only
+  // name the target host.
   const named = /^[a-z+-]+:(?:\/\/)?([^/:]+)/.exec(uri)?.[1]
   if (uri !== '' && named !== target.name && named !== target.id)
     throw invalidField('target_uri', 'must be empty, or name the target host itself')

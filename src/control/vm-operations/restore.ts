@@ -1,4 +1,4 @@
-/** Returns a VM and its volumes to the state of a snapshot. docs/decisions/0048-vm-snapshots-with-volumes.md */
+/** Returns a VM and its volumes to the state of a snapshot (docs/decisions/0048-vm-snapshots-with-volumes.md). */
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError, invalidState } from '../http/errors.ts'

@@ -39,7 +39,8 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       if (known.length >= mostSnapshots)
         throw invalidState(`A deployment has at most ${mostSnapshots} snapshots. Delete one first.`)
       const { vm } = placed
-      // Starting a migration locks this row, too, so neither can begin during the other.
+      // The start of a migration locks the VM's row, too, so a snapshot cannot begin during a migration or the other
+      // way round.
       await lockVm(tx, vm.id)
       const moving = await newestMigration(tx, d.id)
       if (moving && !moving.endedAt && moving.vmId === vm.id)
@@ -104,8 +105,8 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
 export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string): Promise<void> {
   const snapshot = await lockSnapshot(tx, deploymentId, name)
   if (!snapshot) throw notFound()
-  // A snapshot that already belongs to its new host may be deleted, although that host has not reported it complete: it
-  // may never do so.
+  // A snapshot that already belongs to its new host may be deleted before that host has reported the copy as complete,
+  // because the host may never report it.
   if (snapshot.movingTo !== null && snapshot.movingTo !== snapshot.hostId) throw movingError(snapshot)
   if (await isBeingForked(tx, snapshot.id))
     throw new ApiError(

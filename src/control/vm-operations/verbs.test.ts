@@ -27,11 +27,11 @@ interface Subject {
   readonly deploymentId: string
   readonly jobId: string
   readonly vmId: string
-  /** The guest's memory at the time of the snapshot `one`. */
+  /** Content of the guest's memory when the snapshot `one` was taken. */
   readonly memory: string
 }
 
-/** Calls a write handler in the way the HTTP server does. */
+/** Calls the handler of a write operation as the HTTP server does. */
 async function ask(operation: SnapshotVerb & keyof typeof vmOperations, s: Subject, body: object = {}) {
   const work = await Object(handlers[operation]).write({
     project: { id: projectId, slug: 'test', name: 'test', memberRole: 'owner' },
@@ -60,7 +60,7 @@ const creating = async () => {
   await ask('createVmSnapshot', s, { snapshot_name: 'one' })
   return s
 }
-/** Creates a VM with a ready snapshot, and lets the guest continue. */
+/** Creates a VM and a complete snapshot of it, after which the guest continues. */
 const ready = async () => {
   const s = await creating()
   await world.until(async () => (await named(s, 'one'))?.state === 'ready')
@@ -133,7 +133,7 @@ const verbs: Readonly<Record<string, Verb>> = {
   'take another snapshot': {
     operation: 'createVmSnapshot',
     body: () => ({ snapshot_name: 'two' }),
-    // The host may refuse this with a reason: the VM is stopped while it is being restored.
+    // The host may refuse this snapshot with a reason, because the VM is stopped while it is being restored.
     hasEffect: async s => {
       const two = await named(s, 'two')
       return two?.state === 'ready' || (two?.state === 'failed' && two.error !== null)
@@ -162,7 +162,7 @@ const apply = ({ operation, body }: Verb, s: Subject): Promise<Outcome> =>
     (refused: unknown) => ({ refused }),
   )
 
-/** Runs the operation between the load and the commit of a step of the snapshot's workflow. */
+/** Runs the operation after a step of the snapshot's workflow has loaded the snapshot, and before the step commits. */
 async function during(verb: Verb, s: Subject): Promise<Outcome> {
   const workflow: AnyWorkflow = world.workflows.snapshot
   const one = await world.rows<{ id: string }>(`SELECT id FROM vm_snapshot WHERE deployment_id = $1`, s.deploymentId)
@@ -197,12 +197,12 @@ async function whileAway(verb: Verb, s: Subject): Promise<Outcome> {
 const moments = { 'before a step': apply, 'during a step': during, 'while its host is unreachable': whileAway }
 const reasons = ['not_found', 'operation_in_progress', 'invalid_state', 'name_taken']
 
-describe.each(Object.entries(states))('operations on a snapshot in the state "%s"', (state, bring) => {
+describe.each(Object.entries(states))('an operation on a snapshot in the state "%s"', (state, bring) => {
   it.each(
     Object.entries(moments).flatMap(([when, how]) =>
       Object.entries(verbs).map(([what, verb]) => ({ when, how, what, verb })),
     ),
-  )('$what $when: takes effect or is refused with a reason', async ({ how, verb }) => {
+  )('takes effect or is refused with a reason: $what, $when', async ({ how, verb }) => {
     const s = await bring()
     const outcome = await how(verb, s)
     if (outcome === 'accepted') await world.until(() => verb.hasEffect(s), 40)
@@ -210,7 +210,7 @@ describe.each(Object.entries(states))('operations on a snapshot in the state "%s
       expect(outcome.refused).toBeInstanceOf(ApiError)
       expect(reasons).toContain(Object(outcome.refused).code)
     }
-    // Operations that were accepted earlier must still take effect.
+    // An operation that was accepted while the snapshot was brought into this state must still take effect.
     if (state.endsWith('restored from it') && verb.operation !== 'restoreVmSnapshot')
       await world.until(() => wentBack(s), 40)
     if (/a fork/.test(state)) await world.until(() => everyForkRuns(s), 40)

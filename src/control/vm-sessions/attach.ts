@@ -1,6 +1,6 @@
 /**
- * Serves the WebSocket of one client until the client disconnects, is replaced by another one, or has received the
- * result.
+ * Serves the WebSocket of one client of a VM session until the client disconnects, another client takes its place, or
+ * it has received the result of the session.
  */
 import { sessionClose } from '../../contract/session-stream.ts'
 import { newId } from '../../lib/ids.ts'
@@ -12,7 +12,7 @@ import { recordEnd } from './end.ts'
 import { type GuestLine, guestLine, patient, SessionGone, Unreachable } from './guest-line.ts'
 import * as store from './store.ts'
 
-/** How often the row's `seen_at` is updated while a client is attached. */
+/** Interval at which the session's `seen_at` is updated while a client is attached. */
 const touchMs = 60_000
 
 type AttachDeps = Pick<Deps, 'db' | 'bus' | 'clock'>
@@ -54,8 +54,8 @@ async function serve(deps: AttachDeps, { row, readerId, line, socket, from }: Se
 }
 
 /**
- * Returns the positions at which the client continues. A separate function, because the caller would otherwise retain
- * the whole session list for as long as the client is attached.
+ * Returns the positions of input and output at which the client continues. It is a separate function, because its
+ * caller runs as long as the client is attached, and would keep the whole session list in memory.
  */
 async function startOf(line: GuestLine, id: string, from: Positions, signal: AbortSignal) {
   const { sessions } = await line.ask({ action: 'list' }, signal)

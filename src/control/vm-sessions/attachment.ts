@@ -1,4 +1,4 @@
-/** One client's WebSocket on one session: sends output to the client, and input to the guest. */
+/** Connects the WebSocket of one client with one VM session: sends output to the client, and input to the guest. */
 import { Compile } from 'typebox/compile'
 import { BusError } from '../../bus/bus.ts'
 import {
@@ -22,7 +22,7 @@ const readWaitMs = 25_000
 /** Maximum number of control messages (resize, signal) in the queue to the guest. */
 const mostControls = 64
 const maxTextBytes = 4096
-/** Input data shorter than this is copied out of the message; see `#takeInput`. */
+/** Input data with fewer bytes than this is copied out of the WebSocket message; see `#takeInput`. */
 const ownBytes = 1 << 15
 
 export interface Positions {
@@ -37,7 +37,7 @@ export interface AttachmentOptions {
   /** Identifies this client to the agent. */
   readonly readerId: string
   readonly from: Positions
-  /** Number of input bytes that the program has already received. */
+  /** Number of input bytes of the session that the program has already received. */
   readonly inputBytes: number
 }
 
@@ -91,7 +91,8 @@ export class Attachment {
       const { parts, end, windowBytes } = await this.#line.read(request, signal)
       let unsent = parts.length
       for (const part of parts) this.#sendPart(part, () => --unsent === 0 && giveBytes(part.data))
-      // Waits for half of the window, not all of it: an acknowledgment reaches the VM only with the next read.
+      // Wait only until the client has acknowledged all but half of the window, not everything: the acknowledgment
+      // reaches the VM with the next read, and the program can write meanwhile.
       await this.#until(() => this.#isWithin(end ? 0 : windowBytes / 2))
       if (!end) continue
       await onEnd(end)
@@ -102,7 +103,7 @@ export class Attachment {
     return false
   }
 
-  /** Returns whether at most `bytes` of each output are sent but not yet acknowledged. */
+  /** Returns whether at most `bytes` of each output stream are sent to the client and not yet acknowledged. */
   #isWithin(bytes: number): boolean {
     const { stdout, stderr } = this.#acked
     return this.#sent.stdout - stdout <= bytes && this.#sent.stderr - stderr <= bytes
@@ -147,7 +148,8 @@ export class Attachment {
     const part = decodeData(message)
     if (part?.stream !== 'stdin') return this.#refuse('a message is not valid')
     if (this.#isDiscarding) return
-    // A small message is a view into a larger receive buffer, which it would keep in memory.
+    // Copy the data of a small message, because it is a view into a larger receive buffer and would keep the whole
+    // buffer in memory.
     const data = part.data.length < ownBytes ? Uint8Array.from(part.data) : part.data
     const fault = this.#input.push(part.position, data)
     if (fault !== undefined) this.#refuse(fault)
@@ -166,7 +168,7 @@ export class Attachment {
       return receivedBytes
     } catch (cause) {
       if (isAhead && isMissingInput(cause)) return offset
-      // The program has ended, or has closed its standard input.
+      // The guest refuses input if the program has ended or has closed its standard input.
       if (isClosedInput(cause)) this.#discardInput()
       else this.#failure.reject(cause)
       throw cause
@@ -190,7 +192,7 @@ export class Attachment {
         next.type === 'resize'
           ? ({ action: 'resize', sessionId, size: { rows: next.rows, columns: next.columns } } as const)
           : ({ action: 'signal', sessionId, number: signalNumbers[next.signal] } as const)
-      // The guest refuses control messages once the program has ended; that is no error of the client.
+      // Ignore that the guest refuses control messages after the program has ended: the client could not know it.
       await this.#line.ask(request, this.#socket.signal).catch(() => undefined)
     }
     this.#isControlling = false
@@ -216,7 +218,7 @@ const isMissingInput = (cause: unknown) =>
 export const isClosedInput = (cause: unknown) =>
   cause instanceof BusError && cause.remoteCode === 'session_refused' && /input is closed|has ended/.test(cause.message)
 
-/** Compiled, because every acknowledgment is checked and they are frequent. */
+/** The validator of acknowledgments is compiled, because clients send many of them. */
 const clientMessage = Compile(SessionClientMessage)
 
 function parseMessage(text: string): SessionClientMessage | undefined {

@@ -4,7 +4,7 @@ import { writeAudit } from '../audit/index.ts'
 import * as store from './store.ts'
 
 /**
- * Records the end of a session; does nothing if it is already recorded.
+ * Records the end of a session; does nothing if the end is already recorded.
  * @param code exit code or signal number; null if unknown
  */
 export async function recordEnd(

@@ -5,7 +5,7 @@ import { ApiError } from '../http/errors.ts'
 import { nameOf, pathOf } from './file-paths.ts'
 import type { VmFile } from './file-resources.ts'
 
-/** Limits of one response, which the event loop serializes in one go. */
+/** Limits of one response. They are low, because the event loop serializes a response without a pause. */
 export const mostEntries = 2_000
 const mostBytes = 1 << 20
 const maxLineBytes = 40_000
@@ -31,8 +31,8 @@ export async function readEntries(
     }
     if (bytes > mostBytes) return { entries, isComplete: false }
     if (rest.length > maxLineBytes) throw unreadable()
-    // Yield to the event loop after each chunk: buffered chunks follow each other without a pause, and 1 MiB of them
-    // blocked it for 90 ms.
+    // Yield to the event loop after each chunk. Buffered chunks would otherwise be parsed without a pause, and 1 MiB of
+    // them blocked the event loop for 90 ms.
     await nextTurn()
   }
   if (rest !== '') throw unreadable()
@@ -56,7 +56,10 @@ function parseEntry(line: string): VmFile {
   }
 }
 
-/** The last day of the year 9999, after which ISO dates need more digits. A guest may report any time. */
+/**
+ * Latest time in a response: the last day of the year 9999, after which ISO dates need more digits. A guest may report
+ * any time.
+ */
 const lastSecond = Date.UTC(9999, 11, 31) / 1000
 const dateOf = (seconds: number) => new Date(Math.max(0, Math.min(lastSecond, seconds)) * 1000).toISOString()
 
@@ -74,7 +77,7 @@ export interface FileHead {
 const headPattern = /^(-1|\d{1,15}) ([\w.-]{1,79}) (-1|\d{1,15}) (\d{1,15})$/
 const maxHeadBytes = 200
 
-/** Reads and parses the first line of the output; `rest` is what followed it in the same chunk. */
+/** Reads and parses the first line of a download; `rest` is the content that followed the line in the same chunk. */
 export async function takeHead(
   output: AsyncGenerator<Buffer, void, undefined>,
 ): Promise<{ readonly head: FileHead; readonly rest: Buffer }> {

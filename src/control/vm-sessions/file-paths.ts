@@ -10,7 +10,7 @@ import { invalidField } from '../http/errors.ts'
 export const maxPathBytes = 4095
 
 export interface VmPath {
-  /** The path as text, with replacement characters where it is not UTF-8. */
+  /** The path as text; bytes that are not UTF-8 are shown as replacement characters. */
   readonly text: string
   readonly encoded: string
   readonly isText: boolean
@@ -18,7 +18,7 @@ export interface VmPath {
 
 /**
  * Parses a path given as text or percent-encoded.
- * @param field name of the text field; the encoded one has the prefix `encoded_`
+ * @param field name of the field with the text; the name of the field with the encoded path has the prefix `encoded_`
  * @throws ApiError 400
  */
 export function vmPath(field: string, text: string | null | undefined, encoded: string | null | undefined): VmPath {
@@ -42,7 +42,7 @@ export const asDirectory = ({ text, encoded, isText }: VmPath): VmPath =>
 
 export const nameOf = ({ text }: VmPath) => basename(text) || '/'
 
-/** A file tool of guest/files.c with its arguments. */
+/** A command that runs a file tool of guest/files.c in the VM, with its arguments. */
 export interface ToolCommand {
   readonly command: readonly string[]
   readonly encodedArguments: boolean
@@ -50,10 +50,10 @@ export interface ToolCommand {
 
 /**
  * Builds the command of a file tool.
- * @param rest further arguments, without percent signs
+ * @param rest arguments after the paths; they must not contain percent signs
  */
 export function toolCommand(action: string, paths: readonly VmPath[], rest: readonly string[] = []): ToolCommand {
-  // Encoded only if necessary, because older agents support only plain text.
+  // Encode paths only if necessary, because older agents support only plain text.
   const encodedArguments = paths.some(({ isText }) => !isText)
   const words = paths.map(path => (encodedArguments ? path.encoded : path.text))
   return { command: [action, ...words, ...rest], encodedArguments }

@@ -17,7 +17,7 @@ import { maxPathBytes } from './file-paths.ts'
 
 const pathText = (description: string, examples: readonly string[]) =>
   rawText({ minLength: 1, maxLength: maxPathBytes, description, examples })
-/** An encoded path has up to three characters for each byte. */
+/** Maximum length of a percent-encoded path: three characters for each byte. */
 const encodedText = (description: string, examples: readonly string[]) =>
   text({ minLength: 1, maxLength: 3 * maxPathBytes, description, examples })
 

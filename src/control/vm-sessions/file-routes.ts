@@ -25,7 +25,7 @@ const readers = (deps: FileDeps): Handlers<Pick<Operations, Reads>> => ({
       const { place, path } = await requested(deps, call, call.query)
       const tool = toolCommand('list', [asDirectory(path)], [String(call.query.depth ?? 1)])
       await using session = await openFileSession(deps, place, tool)
-      // The first entry is the directory itself.
+      // The first entry of the tool's output is the directory itself.
       const { entries, isComplete } = await readEntries(session.output(), mostEntries + 1)
       await auditRead(deps, call, noteOf('vm.files_listed', place, path))
       const sorted = entries.slice(1).sort((a, b) => (a.path < b.path ? -1 : 1))
@@ -47,7 +47,7 @@ const readers = (deps: FileDeps): Handlers<Pick<Operations, Reads>> => ({
     read: async call => {
       const { place, path } = await requested(deps, call, call.query)
       await using session = await openFileSession(deps, place, toolCommand('space', [path]))
-      // Awaited here, because `await using` ends the session when this function returns.
+      // Await the result, because `await using` ends the session when this function returns.
       return await readSpace(session.output())
     },
   },
@@ -57,7 +57,7 @@ const readers = (deps: FileDeps): Handlers<Pick<Operations, Reads>> => ({
       const range = rangeOf(call.headers['range'], call.headers['if-range'])
       const session = await openFileSession(deps, place, toolCommand('get', [path], range))
       const end = () => void session[Symbol.asyncDispose]()
-      // The server aborts the signal after every response; it may have done so already.
+      // The server aborts the signal after every response. End the session also if the signal is already aborted.
       if (place.signal.aborted) end()
       place.signal.addEventListener('abort', end, { once: true })
       const answer = await download(session, path, range !== undefined)
@@ -157,7 +157,7 @@ async function download(session: FileSession, path: VmPath, isPart: boolean): Pr
 }
 
 /**
- * Passes on the content, and fails if its length is not `count`.
+ * Yields the content of a file, and throws an error if its length is not `count`.
  * @param count number of bytes announced to the client; undefined: unknown
  */
 async function* contentOf(output: AsyncIterable<Buffer>, rest: Buffer, count: number | undefined) {
@@ -184,7 +184,7 @@ async function upload(session: FileSession, body: Readable, signal: AbortSignal)
   }
 }
 
-/** Writes the audit entry in a transaction of its own, because reads run without one. */
+/** Writes the audit entry of a read in a transaction of its own, because read operations run without a transaction. */
 const auditRead = ({ db }: FileDeps, call: Call<Operations['getVmFile']>, note: AuditNote) =>
   db.tx(async tx => {
     const { caller, ip, project, requestId } = call

@@ -31,7 +31,7 @@ const shared = {
 /** Options of all read operations. The response comes from the VM and may contain secrets, so it is not stored. */
 const read = { ...shared, method: 'GET', asksOthers: true, secretAnswer: true } as const
 
-/** Maximum upload. VM disks are rarely larger. */
+/** Maximum size of an uploaded file. VM disks are rarely larger. */
 const maxUploadBytes = 64 * 2 ** 30
 
 export const vmFileOperations = operations({

@@ -20,8 +20,8 @@ const ended = (code: number): SessionOutput => ({
 })
 
 /**
- * Simulates a guest that returns these outputs to consecutive reads, and then the last one forever. Each read advances
- * the clock by 20 s.
+ * Simulates a guest that returns these outputs to consecutive reads; further reads get the last one again. Each read
+ * advances the clock by 20 s.
  */
 function sessionWith(answers: readonly SessionOutput[]) {
   let clockMs = 0
@@ -58,7 +58,7 @@ async function* stream(...parts: readonly string[]): AsyncGenerator<Buffer, void
 }
 
 describe('a file session', () => {
-  it('ends with a reason if the guest makes no progress for a minute, and signals the tool', async () => {
+  it('fails with a reason if the guest makes no progress for a minute, and sends a signal to the tool', async () => {
     const { session, requests, released } = sessionWith([part('stdout', 0, 'x'), nothing])
     const read = async () => {
       await using own = session
@@ -70,7 +70,7 @@ describe('a file session', () => {
     expect([requests[6], requests.at(-1)]).toEqual(['signal 1', 'remove'])
   })
 
-  it('reports the error message of a failed tool, on one line and truncated', async () => {
+  it('fails with the error message of a failed tool, on one line and truncated', async () => {
     for (const [said, status, text] of [
       ['/a: No such file or directory\n', 404, '/a: No such file or directory.'],
       ['/a: Is a directory\n', 409, '/a: Is a directory.'],
@@ -84,14 +84,14 @@ describe('a file session', () => {
     }
   })
 
-  it('fails if the guest has dropped output', async () => {
+  it('fails if the guest has dropped part of the output', async () => {
     const { session } = sessionWith([part('stdout', 9, 'x', 9), ended(0)])
     await expect(session.done()).rejects.toThrow('did not retain')
   })
 })
 
-describe('output of the file tools in a guest', () => {
-  it('is rejected unless it has the expected format', async () => {
+describe('the output of the file tools in a guest', () => {
+  it('is rejected if it does not have the expected format', async () => {
     for (const text of ['x', 'q 644 1 1 /a \n', 'f 999 1 1 /a \n', 'f 644 -1 1 /a \n', 'x'.repeat(50_000)])
       await expect(readEntries(stream(text))).rejects.toThrow('invalid directory list')
     for (const text of ['', '1 2', '1 2 3 4\n', `${'9'.repeat(300)}`])
@@ -100,7 +100,7 @@ describe('output of the file tools in a guest', () => {
       await expect(takeHead(stream(text, text))).rejects.toThrow('invalid directory list')
   })
 
-  it('is parsed across chunk boundaries, and times outside the years 1970 to 9999 are clamped', async () => {
+  it('is parsed even if it is split into chunks, and times outside the years 1970 to 9999 are clamped', async () => {
     const { entries } = await readEntries(
       stream('f 644 5 -9999', '99999999 /a%', '20b \nl 777 1 999999999999 /l /a d\n'),
     )
@@ -112,14 +112,14 @@ describe('output of the file tools in a guest', () => {
     expect([head, rest.toString()]).toEqual([{ sizeBytes: 10, version: 'v-1.2', first: 0, count: 10 }, 'abc'])
   })
 
-  it('is truncated at a maximum number of bytes', async () => {
+  it('is truncated after the maximum number of bytes of a response', async () => {
     const line = `f 644 1 1 /${'x'.repeat(4_000)} \n`
     const { entries, isComplete } = await readEntries(stream(...Array.from({ length: 1_000 }, () => line)))
     expect([isComplete, entries.length < 300]).toEqual([false, true])
   })
 })
 
-it('rangeOf accepts a single byte range and ignores everything else', () => {
+it('rangeOf accepts a header with a single byte range and ignores any other header', () => {
   expect(rangeOf('bytes=1-2', undefined)).toEqual(['1', '2', ''])
   expect(rangeOf('bytes=-2', '"a-1.b"')).toEqual(['-2', '', 'a-1.b'])
   expect(rangeOf('bytes=1-', 'Mon, 23 Nov 2026 10:00:00 GMT')).toEqual(['1', '', 'none'])

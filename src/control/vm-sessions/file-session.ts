@@ -15,22 +15,22 @@ import { type GuestLine, guestLine, patient } from './guest-line.ts'
 import { faultForClient, openSession } from './open.ts'
 import * as store from './store.ts'
 
-/** The request fails when the guest makes no progress for this long. */
+/** A file request fails if the guest makes no progress for this many milliseconds. */
 const stallMs = 60_000
 const readWaitMs = 20_000
 /**
- * Idle time-out of the session: if the control plane exits before it has closed the session, the sweep kills the tool
- * after this time.
+ * Idle time-out of the session in seconds: if the control plane exits before it has closed the session, the sweep
+ * kills the tool after this time.
  */
 const idleSeconds = 120
 const touchMs = 40_000
 /**
- * Maximum number of reads for the output that a killed tool left. The pipe and the window of each stream hold at most
- * 2.25 MiB, and a read returns up to 384 KiB of each: at most 6 reads have output.
+ * Maximum number of reads to discard the remaining output of a killed tool. The pipe and the window of each stream
+ * hold at most 2.25 MiB, and a read returns up to 384 KiB of each: at most 6 reads have output.
  */
 const mostLastReads = 12
 const lastWaitMs = 5_000
-/** Limit of the tool's error message: the longest path (4 KiB) and a reason. */
+/** Maximum number of bytes of a tool's error message: enough for the longest path (4 KiB) and a reason. */
 const maxMessageBytes = 8192
 const maxMessageLength = 300
 
@@ -38,9 +38,9 @@ export interface FilePlace {
   readonly deployment: Deployment
   readonly vmId: string
   readonly caller: Pick<Caller, 'userId'>
-  /** Name or number of the user in the VM. Default: the image's. */
+  /** Name or number of the user that runs the tool in the VM. Default: the user of the image. */
   readonly user: string | undefined
-  /** Aborts when the client has disconnected. */
+  /** Signal that aborts when the client has disconnected. */
   readonly signal: AbortSignal
 }
 
@@ -88,9 +88,9 @@ export interface FileSessionOptions {
   readonly line: GuestLine
   readonly now: () => number
   readonly signal: AbortSignal
-  /** Called when the session is no longer in use. */
+  /** Called when the request no longer uses the session. */
   readonly onEnd: () => void
-  /** Called once the guest has removed the session. If that fails, the sweep removes it. */
+  /** Called after the guest has removed the session. If the guest cannot remove it, the sweep does so later. */
   readonly release: () => Promise<void>
   readonly stallMs: number
 }
@@ -121,7 +121,7 @@ export class FileSession implements AsyncDisposable {
       if (!end && now() - progressAt < stallMs) reading = this.#read()
       reading.catch(() => undefined)
       for (const data of content) if (data) yield data
-      // Measured after the yield, so that the consumer's time does not count as a stall.
+      // Take the time after the yield, so that the consumer's time does not count as a stall of the guest.
       if (parts.length > 0) progressAt = now()
       if (end) {
         this.#hasEnded = true
@@ -133,8 +133,8 @@ export class FileSession implements AsyncDisposable {
   }
 
   /**
-   * Accounts for one part of the output. Returns the data of standard output; collects standard error as the error
-   * message.
+   * Updates the positions for one part of the output. Returns the data if the part is standard output; appends
+   * standard error to the error message.
    */
   #take({ stream, offset, lostBytes, data: bytes }: ReadPart): Buffer | undefined {
     if (lostBytes > 0) throw new ApiError('unavailable', 'The VM did not retain all bytes. Try again.')
@@ -155,13 +155,13 @@ export class FileSession implements AsyncDisposable {
   }
 
   /**
-   * Writes the source to the tool's input and closes it. Returns early if the tool stops reading; `done` then throws
-   * the reason. Returns the number of bytes written.
+   * Writes the source to the tool's standard input and closes the input. Returns early if the tool stops reading;
+   * `done` then throws the reason. Returns the number of bytes written.
    */
   async write(source: AsyncIterable<Buffer>): Promise<number> {
     let written = 0
     try {
-      // The stream collects data that arrives while a request is in progress.
+      // The stream buffers data that arrives while a request to the guest is in progress.
       for await (const chunk of Readable.from(source, { objectMode: false, highWaterMark: maxInputBytes }))
         for (const end = written + chunk.length; written < end; ) {
           const from = chunk.length - (end - written)
@@ -178,7 +178,8 @@ export class FileSession implements AsyncDisposable {
   }
 
   /**
-   * Sends SIGHUP to a tool that still runs, which then removes its unfinished files. The client does not wait for this.
+   * Sends SIGHUP to a tool that still runs, which makes it remove its unfinished files. The client's request does not
+   * wait for this.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.onEnd()
@@ -228,9 +229,12 @@ export class FileSession implements AsyncDisposable {
 }
 
 const stalled = () =>
-  new ApiError('unavailable', 'The VM made no progress for a minute, so this was ended. Check the VM, then try again.')
+  new ApiError(
+    'unavailable',
+    'The VM made no progress for a minute, so the request was ended. Check the VM, then try again.',
+  )
 
-/** Hints for error messages of strerror(3). */
+/** Hints for users, by error message of strerror(3). */
 const hints: readonly (readonly [RegExp, string])[] = [
   [/: Permission denied$|: Operation not permitted$/, 'Use a user who may do this, for example root.'],
   [/: No space left on device$/, 'Remove something first.'],

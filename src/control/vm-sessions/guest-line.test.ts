@@ -1,4 +1,4 @@
-/** Tests requests to guests when the agent is upgraded or downgraded in between. */
+/** Tests session requests while the agent is upgraded and downgraded between them. */
 import { expect, it, vi } from 'vitest'
 import { createMemoryBus } from '../../bus/memory.ts'
 import { decodeInput, encodeOutput, type SessionRequest, subjects, type VmSession } from '../../contract/agent.ts'
@@ -9,7 +9,7 @@ vi.mock('../vms/index.ts', () => ({ vmById: async () => ({ want: 'running', host
 const from = { stdout: 0, stderr: 0 }
 const read = { sessionId: 'a', readerId: 'one', from, waitMs: 1 }
 
-it('input is sent as bytes once the agent reports support, and as base64 text to an older agent', async () => {
+it('session input is sent as bytes to an agent that has reported support for them, and as base64 text to an older agent', async () => {
   const bus = createMemoryBus()
   const kinds: string[] = []
   let isNew = true
@@ -54,7 +54,7 @@ it('input is sent as bytes once the agent reports support, and as base64 text to
   await bus.close()
 })
 
-it('an input request in base64 text is limited to what older agents accept, and the position shows how much was written', async () => {
+it('session input in base64 text is limited to the size that older agents accept; the returned position shows how much was written', async () => {
   const bus = createMemoryBus()
   await bus.serve(subjects.hostIn('host-1', 'vm.session'), data => {
     const { request } = data as { request: Extract<SessionRequest, { action: 'input' }> }

@@ -13,12 +13,12 @@ import type { Deps } from '../base/deps.ts'
 import { agentClient, type SessionRead } from '../hosts/index.ts'
 import { vmById } from '../vms/index.ts'
 
-/** The VM, or the session in it, no longer exists. */
+/** Error: the VM, or the session in it, no longer exists. */
 export class SessionGone extends Error {
   override readonly name = 'SessionGone'
 }
 
-/** The VM's host does not respond, or the VM is paused. */
+/** Error: the VM's host does not respond, or the VM is paused. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'
 }
@@ -29,13 +29,16 @@ export interface GuestLine {
     request: Extract<SessionRequest, { action: A }>,
     signal?: AbortSignal,
   ): Promise<Extract<SessionAnswer, { action: A }>>
-  /** Reads output, as bytes instead of base64 text. */
+  /** Reads output of the session, which the agent sends as bytes instead of base64 text if it supports that. */
   read(request: SessionRead, signal?: AbortSignal): Promise<SessionOutput>
-  /** Number of `input` requests that may be in progress at the same time, as far as the agent's features are known. */
+  /**
+   * Number of `input` requests that may be in progress at the same time. It is 1 until the agent is known to support
+   * more.
+   */
   inputsAhead(): number
   /**
-   * Writes consecutive input data, all of it or the first part. Resolves with the input position that the program has
-   * reached.
+   * Writes input data to the session; the agent may accept only the first part. Resolves with the number of input
+   * bytes that the program has received.
    */
   input(at: InputAt, parts: readonly Uint8Array[], signal?: AbortSignal): Promise<number>
 }
@@ -46,7 +49,7 @@ interface Host {
   takesInputAhead: boolean
 }
 
-/** Pipelining depth: two requests on the way while the agent writes a third one. */
+/** Maximum number of concurrent input requests: two are on the way while the agent writes a third one. */
 const mostInputsAhead = 3
 
 export type InputAt = Pick<SessionInput, 'sessionId' | 'offset'>
@@ -64,7 +67,8 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
       const found = (host ??= await locate())
       return await run(agentClient(bus, found.id), found)
     } catch (cause) {
-      // The VM may be on another host by now, or its agent may have been downgraded.
+      // Locate the VM again for the next request: it may be on another host by now, or its agent may have been
+      // downgraded.
       host = undefined
       throw faultOf(cause)
     }
@@ -76,7 +80,7 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
         if (answer.action !== request.action) throw new Unreachable('the host sent an unexpected response')
         if ('takesBytes' in answer && answer.takesBytes) found.takesBytes = true
         if ('takesInputAhead' in answer && answer.takesInputAhead) found.takesInputAhead = true
-        // The response has the same action as the request, which the type system cannot express.
+        // The cast is safe: a response has the same action as its request, which the type system cannot express.
         return answer as never
       }),
     read: (request, signal) =>
@@ -100,18 +104,18 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
 function faultOf(cause: unknown): unknown {
   if (!(cause instanceof BusError) || cause.code === 'aborted') return cause
   if (cause.remoteCode === 'session_missing') return new SessionGone(cause.message)
-  // The guest refused the request, or no host would accept it: a retry would not help.
+  // The guest has refused the request, or every host would refuse it, so a retry would not help.
   if (cause.remoteCode === 'session_refused' || cause.remoteCode === 'invalid_request') return cause
   if (cause.remoteCode === 'unsupported_by_hypervisor') return cause
   return new Unreachable(cause.message, { cause })
 }
 
-/** How long `patient` retries. A live migration, a pause or an agent restart usually takes less. */
+/** How long `patient` retries requests. A live migration, a pause or an agent restart usually takes less time. */
 const patienceMs = 60_000
 
 /**
- * Wraps a line so that it retries requests while the VM's host does not respond. Only for idempotent requests, such as
- * those that state their position.
+ * Wraps a `GuestLine` so that it retries requests while the VM's host does not respond. Only for idempotent requests,
+ * such as those that contain their position in the stream.
  */
 export function patient(line: GuestLine, now: () => number): GuestLine {
   const repeat = async <T>(act: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> => {

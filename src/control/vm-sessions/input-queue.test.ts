@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { InputQueue } from './input-queue.ts'
 
-it('the program gets each byte once and in order, with any number of concurrent and partial writes', async () => {
+it('the program gets each input byte once and in order, even if writes are concurrent and the guest accepts only parts of them', async () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 300_000 }), { minLength: 1, maxLength: 12 })
   const shares = fc.array(fc.double({ min: 0.1, max: 1, noNaN: true }), { minLength: 1, maxLength: 5 })
-  // Bytes that a previous connection of the same client still writes at the same time.
+  // Numbers of bytes that a previous connection of the same client still writes at the same time.
   const earlier = fc.array(fc.integer({ min: 0, max: 900_000 }), { minLength: 1, maxLength: 4 })
   await fc.assert(
     fc.asyncProperty(sizes, shares, fc.integer({ min: 1, max: 3 }), earlier, async (parts, taken, most, more) => {
@@ -15,8 +15,8 @@ it('the program gets each byte once and in order, with any number of concurrent 
       let running = 0
       let writes = 0
       const closed = Promise.withResolvers<number>()
-      // Simulates a guest: refuses data after a gap, may accept only a part, and responds with the total position,
-      // which includes writes of the previous connection.
+      // Simulates a guest: refuses data if earlier data is missing, may accept only a part, and responds with the
+      // position of all input so far, which includes writes of the client's previous connection.
       const write = async (offset: number, data: readonly Uint8Array[] | undefined, isAhead: boolean) => {
         if (!data) {
           closed.resolve(total)
@@ -54,7 +54,7 @@ it('the program gets each byte once and in order, with any number of concurrent 
   )
 })
 
-it('no further writes are started after one has failed', async () => {
+it('the queue starts no further write after a write has failed', async () => {
   let writes = 0
   const write = async () => {
     writes++

@@ -1,13 +1,13 @@
 import { maxInputBytes } from '../../contract/agent/session.ts'
 import { inputWindowBytes } from '../../contract/session-stream.ts'
 
-/** Maximum number of queued messages, which bounds the memory that many small messages take. */
+/** Maximum number of queued messages. It limits the memory of a client that sends many small messages. */
 const mostMessages = 4096
 
 /**
- * Writes consecutive data from position `offset` on, or closes the input if there is none. Resolves with the position
- * that the program has reached. `isAhead`: earlier writes are still in progress. If one of them fails, the guest
- * refuses this one, which then resolves with its own offset.
+ * Writes consecutive input data from position `offset` on, or closes the input if `parts` is undefined. Resolves with
+ * the position up to which the program has received input. `isAhead`: earlier writes are still in progress. If one of
+ * those is not accepted completely, the guest refuses this write, which then resolves with `offset`.
  */
 type Write = (offset: number, parts: readonly Uint8Array[] | undefined, isAhead: boolean) => Promise<number>
 
@@ -33,7 +33,7 @@ export class InputQueue {
   readonly #most: () => number
   /** Position of the first byte in the queue. */
   #written: number
-  /** Position of the first byte that no write has taken yet. */
+  /** Position of the first byte for which no write has been started yet. */
   #started: number
   #next: number
   #parts: Uint8Array[] = []
@@ -77,8 +77,8 @@ export class InputQueue {
   }
 
   /**
-   * Writes queued data until the queue is empty. After a failed write it never runs again, because the connection is
-   * then closed.
+   * Writes queued data until the queue is empty. After a failed write the queue never writes again, because the
+   * connection is then closed.
    */
   async #run(): Promise<void> {
     const running: Running[] = []
@@ -89,7 +89,8 @@ export class InputQueue {
       const written = await first.written
       this.#dropUntil(Math.min(this.#next, written))
       if (written >= first.end) continue
-      // Data was missing, so the guest refuses the writes after it. Wait for them, then send that data again.
+      // The guest accepted only a part of the data, so it refuses the writes after this one. Wait for their responses,
+      // then send the missing data again.
       await Promise.allSettled(running.splice(0).map(one => one.written))
       this.#started = this.#written
     }
@@ -106,7 +107,7 @@ export class InputQueue {
     return { end: this.#started, written }
   }
 
-  /** Returns the first parts that no write has taken, as many as fit into one request. */
+  /** Returns the first queued parts for which no write has been started, as many as fit into one request. */
   #unstarted(): readonly Uint8Array[] {
     let from = 0
     for (let at = this.#written; at < this.#started; from++) at += this.#parts[from]?.length ?? Infinity
@@ -129,7 +130,7 @@ export class InputQueue {
       this.#parts[0] = first.subarray(rest)
       this.#written += rest
     }
-    // A write of the client's previous connection may have advanced the position further.
+    // Skip data that a write of the client's previous connection has already delivered.
     this.#started = Math.max(this.#started, this.#written)
   }
 }

@@ -1,4 +1,4 @@
-/** Finds the deployment that a request path names. */
+/** Finds the deployment that the path of a session request names. */
 import type { Sql } from '../../db/db.ts'
 import { findDeployment, type Deployment } from '../deployments/index.ts'
 import { notFound } from '../http/errors.ts'

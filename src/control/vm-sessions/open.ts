@@ -17,9 +17,9 @@ export interface NewSession {
   readonly accountId: string
   readonly deployment: Deployment
   readonly vmId: string
-  /** Description of the program in session lists and the audit log. */
+  /** Name of the program that is shown in session lists and the audit log. */
   readonly program: string
-  /** The program is killed after this long without a client; null: never. */
+  /** Seconds without a client after which the program is killed; null: never. */
   readonly idleSeconds: number | null
   /** Idempotency key: requests with the same key open only one session. */
   readonly requestKey: Buffer | null
@@ -65,7 +65,7 @@ async function openIn(line: GuestLine, request: OpenRequest): Promise<void> {
   try {
     await ask(line, request)
   } catch (cause) {
-    // An earlier request with the same Idempotency-Key has already opened this session.
+    // The guest already has the session, because an earlier request with the same Idempotency-Key has opened it.
     if (cause instanceof ApiError && cause.message.includes('it exists')) return
     if (!(cause instanceof ApiError) || !cause.message.includes('too many sessions')) throw cause
     const { sessions } = await ask(line, { action: 'list' })
@@ -91,7 +91,7 @@ function vmFor(d: Deployment, asked: string | undefined): Deployment['vms'][numb
   throw invalidState('The deployment has no running VM. Wait until it is running, or activate it.')
 }
 
-/** Like `GuestLine.ask`, with errors for the client. */
+/** Sends a request to the guest like `GuestLine.ask`, and converts its errors to API errors. */
 export async function ask<A extends Parameters<GuestLine['ask']>[0]['action']>(
   line: GuestLine,
   request: Parameters<typeof line.ask<A>>[0],

@@ -6,8 +6,8 @@ async function* parts(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text)
 }
 
-describe('the list of processes', () => {
-  it('is parsed across chunk boundaries, and commands may contain any bytes', async () => {
+describe('the list of processes in a VM', () => {
+  it('is parsed even if it is split into chunks, and commands may contain any bytes', async () => {
     expect(await readProcesses(parts('1 0 0 S 20 10', '24 init\n7 1 1000 R 5 1 a%20%c3%a9%0a\n'))).toEqual([
       { pid: 1, parent_pid: 0, user_id: 0, state: 'S', cpu_ms: 20, memory_kib: 1024, command: 'init' },
       { pid: 7, parent_pid: 1, user_id: 1000, state: 'R', cpu_ms: 5, memory_kib: 1, command: 'a é\n' },
@@ -18,7 +18,7 @@ describe('the list of processes', () => {
     await expect(readProcesses(parts(text))).rejects.toThrow('invalid process list')
   })
 
-  it('is cut at 2,000 processes, and no chunk of output blocks the event loop', async () => {
+  it('is truncated after 2,000 processes, and parsing a chunk of it does not block the event loop', async () => {
     const many = Array.from({ length: 5_000 }, (_, n) => `${n + 1} 1 0 S 1 1 ${'x'.repeat(500)}\n`).join('')
     let longestMs = 0
     // Session output arrives in chunks of at most 64 KiB.

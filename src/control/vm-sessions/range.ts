@@ -2,12 +2,12 @@
 
 type Header = string | readonly string[] | undefined
 
-/** A version that no file has, so that the tool sends the whole file. */
+/** A version that no file has. The tool sends the whole file if its version differs from the requested one. */
 const noVersion = 'none'
 
 /**
- * @returns first byte (negative: counted from the end), last byte and version; undefined, which means the whole file,
- * for several ranges and for an invalid range
+ * @returns first byte (negative: counted from the end), last byte and version; undefined for an invalid range and for
+ * several ranges, which means the whole file
  */
 export function rangeOf(range: Header, ifRange: Header): readonly [string, string, string] | undefined {
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(String(range ?? '').trim()) ?? []

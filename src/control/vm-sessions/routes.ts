@@ -159,7 +159,10 @@ function withoutNul(field: string, value: string): string {
   return value
 }
 
-/** Returns the key of a request with an Idempotency-Key: a repeated request returns the session of the first one. */
+/**
+ * Returns the hash of a request's Idempotency-Key and account; null without the header. A repeated request with the
+ * same key returns the session of the first one.
+ */
 function requestKeyOf({ headers, caller }: Call<Operations['openVmSession']>): Buffer | null {
   const key = headers['idempotency-key']
   return key === undefined
@@ -173,13 +176,13 @@ async function kill(deps: SessionDeps, row: store.SessionRow): Promise<void> {
   const line = guestLine(deps, row.vmId)
   const killed = await ask(line, { action: 'signal', sessionId: row.id, number: signalNumbers.KILL }).catch(
     (cause: unknown) => {
-      // The program has already ended, or the VM is gone.
+      // Ignore the error if the program has already ended or the VM is gone.
       if (cause instanceof ApiError && (cause.code === 'not_found' || cause.message.includes('it has ended')))
         return undefined
       throw cause
     },
   )
-  // The sweep later removes the session in the guest.
+  // Record the end now. The sweep removes the session in the guest later.
   await recordEnd(deps.db, row.id, killed ? { outcome: 'signaled', code: 9 } : { outcome: 'lost', code: null })
 }
 

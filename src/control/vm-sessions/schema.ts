@@ -26,7 +26,7 @@ export const vmSessionOperations = operations({
       'Starts a program in a VM of the deployment, in a terminal or with pipes, and without a time limit. To read its output and write input, connect to the WebSocket of the session. The audit log records the program without its arguments, and how long it ran.',
     params: Type.Object(ofJob),
     body: OpenVmSessionRequest,
-    // The guest accepts 120,000 bytes.
+    // Maximum size of the request body. The guest accepts 120,000 bytes of command and arguments.
     maxBytes: 1 << 17,
     answer: VmSession,
     fails: [409],

@@ -1,4 +1,4 @@
-/** Logins of OpenSSH clients to the VMs of an app. The user name is `<app>` or `<app>.<project>`. */
+/** Checks logins of OpenSSH clients to the VMs of an app. The SSH user name is `<app>` or `<app>.<project>`. */
 import type { TunnelLogin } from '../../contract/gateway.ts'
 import { newId } from '../../lib/ids.ts'
 import { sshFingerprint } from '../auth/index.ts'
@@ -15,7 +15,7 @@ interface Reached {
   readonly app: store.NamedApp
 }
 
-/** Returns a grant for the app that this login may access, or null. */
+/** Returns a grant for the app that this login may access; null if it may access none. */
 export const appLogins = (deps: LoginDeps) => async (login: TunnelLogin) => {
   const { credential } = login
   const [app = '', project] = login.user.split('.', 2)
@@ -42,7 +42,7 @@ interface Named {
 async function byKey({ db }: LoginDeps, publicKey: string, { app, project }: Named): Promise<Reached | undefined> {
   const found = await store.ofKey(db, sshFingerprint(publicKey), app, project)
   const [first] = found
-  // Without a project in the user name, the app name must be unique among the account's projects.
+  // If the SSH user name has no project, the app name must be unique among the account's projects.
   if (!first || found.length > 1) return undefined
   return { app: first, person: { accountId: first.accountId, via: 'key', viaId: first.keyId } }
 }
@@ -56,7 +56,7 @@ async function byToken(
   const accountId = await ownerOf(security, token, ip)
   const reached: Reached[] = []
   for (const candidate of accountId === undefined ? [] : await store.ofAccount(db, accountId, app, project)) {
-    // Checked for each project, because a token may be restricted to one.
+    // Check the token for each project, because it may be restricted to one.
     const person = await personOfToken(security, token, { projectId: candidate.projectId, scope: 'exec', ip })
     if (person) reached.push({ person, app: candidate })
   }

@@ -1,4 +1,4 @@
-/** Apps that a login to a bastion can name. */
+/** Statements that find the app which an SSH user name refers to. */
 import { type Sql, statement } from '../../db/db.ts'
 
 export interface NamedApp {

@@ -1,4 +1,7 @@
-/** Tests OpenSSH's own clients through a real bastion with real processes: the simulated host uses the guest's init. */
+/**
+ * Tests the OpenSSH clients with a real bastion and real programs: the simulated host runs the guest's init as a
+ * process.
+ */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises'
@@ -95,7 +98,7 @@ const token = async (by: TestUser, more: object = {}): Promise<string> =>
   (await by.post('/v1/auth/tokens', { name: 'ssh', ...more })).body.token
 
 describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () => {
-  it('ssh runs commands with input, both outputs, and the exit code or signal', async () => {
+  it('ssh runs commands with standard input, standard output and error, and the exit code or signal', async () => {
     expect(await ssh(['cat; echo error >&2; exit 7'], 'input')).toEqual({ out: 'input', err: 'error\n', code: 7 })
     expect(await ssh(['kill -TERM $$'])).toMatchObject({ out: '', err: '', code: 255 })
     // The SSH protocol has no name for SIGBUS, so the signal is reported as an exit code.
@@ -105,7 +108,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     expect((await ssh(['head -c 3000000 /dev/zero | tr "\\0" x'])).out).toBe('x'.repeat(3_000_000))
   })
 
-  it('the API returns the SSH address and host key, and `mote ssh --config` prints them for ssh_config', async () => {
+  it('the API returns the SSH address and host key, and `mote ssh --config` prints them in the format of ssh_config', async () => {
     const isKnown = async () => (await ann.get('/v1/apps/web/ssh')).body.ssh_host_keys.length > 0
     await until(isKnown, { what: 'the host key' })
     const { body } = await ann.get('/v1/apps/web/ssh')
@@ -116,13 +119,13 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     const { out, code } = await mote('ssh', '--config', '--app', 'web')
     expect([code, out]).toEqual([0, expect.stringContaining('Host mote-web\n')])
     await writeFile(at('config'), out.replace('7022', `${bastion.port}`).replace('localhost', '127.0.0.1'))
-    // The connection succeeds only if the pinned key is the bastion's.
+    // The connection succeeds only if the host key in the printed configuration is the bastion's.
     const args = ['-F', at('config'), '-i', at('id'), '-o', 'BatchMode=yes', 'mote-web', 'echo hello']
     expect(await run('ssh', args)).toBe('hello\n')
     expect((await mote('ssh-keys', 'list')).out).toContain('laptop')
   })
 
-  it('the audit log records who ran a program and when it ended, and the key is marked as used', async () => {
+  it('the audit log records who ran a program and when it ended, and the SSH key shows when it was last used', async () => {
     await ssh(['echo secret-argument'])
     const { items } = (await ann.get('/v1/audit-logs?action=vm.session_opened')).body
     expect(items[0].details).toMatchObject({ program: 'ssh: sh', by: expect.stringMatching(/^ssh key /) })
@@ -133,7 +136,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     expect((await ann.get('/v1/auth/ssh-keys')).body[0].last_used_at).not.toBeNull()
   })
 
-  it('a terminal has the TERM and window size of the client, follows resizes, and passes Ctrl-C', async () => {
+  it('a terminal has the TERM and window size of the client, adopts a new window size, and passes Ctrl-C to the program', async () => {
     const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
     const window = { rows: 30, cols: 100, term: 'xterm-256color' }
     const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
@@ -164,7 +167,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     client.end()
   })
 
-  it('scp and sftp copy trees in both directions with modes, links and equal bytes', async () => {
+  it('scp and sftp copy directory trees in both directions, and preserve modes, links and content', async () => {
     const content = randomBytes(5_000_000)
     await mkdir(at('site/empty'), { recursive: true })
     await writeFile(at('site/data'), content, { mode: 0o750 })
@@ -197,7 +200,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     expect(session.out).toMatch(/drwx.* with space/)
   })
 
-  it('invalid SFTP packets are answered with an error or end the transfer, and the next transfer works', async () => {
+  it('an invalid SFTP packet gets an error or ends the transfer, and the next transfer works', async () => {
     const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
     const packet = (...parts: Buffer[]) => {
       const body = Buffer.concat(parts)
@@ -268,7 +271,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     await until(async () => (await readdir(dir.path)).includes('hung-up'), { what: 'SIGHUP' })
   })
 
-  it('tokens with the scope `exec` and registered keys can log in; other credentials cannot', async () => {
+  it('tokens with the scope `exec` and registered SSH keys can log in; other credentials cannot', async () => {
     const works = async (user: string, password: string) => {
       const client = await connectAs(user, { password })
       client.end()
@@ -304,7 +307,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     client.end()
   })
 
-  it('editors, monitors and REPLs of this host work in a terminal', async () => {
+  it('vim, top and python3 work in an SSH terminal, as far as they are installed', async () => {
     const client = await connectAs(`web.${ann.project}`, { privateKey: await readFile(at('id'), 'utf8') })
     const terminal = async (command: string, steps: readonly (readonly [RegExp, string])[]) => {
       const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) => {
@@ -336,12 +339,12 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     if ('vim' in found) expect(await readFile(file, 'utf8')).toBe('written in vim\n')
   })
 
-  it('an editor starts its server over ssh -T, and reaches it through a forwarded port and a SOCKS proxy', async () => {
+  it('an editor can start its server over ssh -T, and reach it through a forwarded port and a SOCKS proxy', async () => {
     const user = `web.${ann.project}@127.0.0.1`
     await mkdir(at('editor'))
     await symlink(process.execPath, at('node'))
-    // As editors such as VS Code start their servers: a script on standard input starts an uploaded program, which
-    // listens on 127.0.0.1.
+    // Editors such as VS Code start their servers in this way: a script on standard input starts an uploaded program,
+    // which listens on 127.0.0.1.
     await writeFile(
       at('server.js'),
       "const s = require('http').createServer((q, r) => r.end('editor ' + q.url)).listen(0, '127.0.0.1', () => console.log('port=' + s.address().port))",
@@ -379,7 +382,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     }
   })
 
-  it('if two projects have an app of the same name, the user name must include the project', async () => {
+  it('if two projects of an account have an app with the same name, the SSH user name must include the project', async () => {
     const made = await ann.post('/v1/projects', { name: 'second' })
     const slug = made.body.tenant_id
     const image = 'docker.io/library/nginx:1.27'
@@ -389,8 +392,8 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     client.end()
   })
 
-  // With MOTE_SSH_MIB=100, prints how long the copies take.
-  it('scp and sftp copy files unchanged in both directions, also with a control plane that supports only base64', async () => {
+  // With MOTE_SSH_MIB=100, the test copies 100 MiB and prints how long the copies take.
+  it('scp copies files unchanged in both directions, even with a control plane that supports only base64 text', async () => {
     const bytes = Number(process.env.MOTE_SSH_MIB ?? 3) << 20
     const sent = randomBytes(bytes)
     await writeFile(at('large'), sent)
@@ -436,7 +439,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     }
   })
 
-  it('a session continues across a restart of the control plane', async () => {
+  it('an SSH session continues after a restart of the control plane', async () => {
     const client = await connectAs(`web.${ann.project}`, { privateKey: await readFile(at('id'), 'utf8') })
     const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
       client.exec('while read -r line; do echo "got $line"; done', (error, opened) =>
@@ -454,7 +457,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
   })
 })
 
-/** Sends bytes to an SFTP subsystem, and returns its output. */
+/** Opens an SFTP subsystem, sends the bytes to it, and returns its output. */
 async function subsystem(client: ssh2.Client, sent: Buffer): Promise<Buffer> {
   const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
     client.subsys('sftp', (error, opened) => (error ? reject(error) : resolve(opened))),

@@ -25,9 +25,9 @@ import { openSession, vmIdFor } from './open.ts'
 import * as shellStore from './shell-store.ts'
 import * as store from './store.ts'
 
-/** Idle time-out of a session whose bastion is gone. */
+/** Time after which a session ends if its bastion is gone. */
 const idleSeconds = 300
-/** How often the person's permissions are checked and the session's `seen_at` is updated. */
+/** Interval at which the user's permissions are checked and the session's `seen_at` is updated. */
 const checkMs = seconds(10)
 const mostKnown = 10_000
 
@@ -76,7 +76,8 @@ export async function startShellReceiver(deps: ShellDeps): Promise<Subscription>
 }
 
 /**
- * A request of a bastion about its session. Input that arrived in binary form stays binary instead of becoming base64.
+ * A request of a bastion about its session. Input that the bastion sent as bytes is forwarded as bytes, without a
+ * conversion to base64 text.
  */
 type Request = SessionRequest | ByteInput
 type ByteInput = Omit<ShellInput, 'ticket'>
@@ -168,7 +169,8 @@ async function pass(
   const entry = known.get(sessionId) ?? { line: guestLine(deps, vmId), checkedMs: -Infinity }
   known.set(sessionId, entry)
   const nowMs = deps.clock.monotonicMs()
-  // Without permission the session is no longer touched, so its idle time-out ends it.
+  // Check the user's permission now and then. A session without permission is not touched any more, so its idle
+  // time-out ends it.
   if (nowMs - entry.checkedMs > checkMs) {
     if (!(await isGranted(deps.db, ticket))) return { reason: 'Log in again.' }
     entry.checkedMs = nowMs

@@ -1,4 +1,4 @@
-/** Database rows of sessions. */
+/** Database rows of VM sessions. */
 import { type Db, type Sql, statement } from '../../db/db.ts'
 
 export type Outcome = 'exited' | 'signaled' | 'lost'
@@ -66,8 +66,8 @@ export type NewSession = Pick<
 > & { readonly requestKey: Buffer | null }
 
 /**
- * Inserts a session, or returns the one of an earlier request with the same key. The row is undefined if the project
- * already has `most` open sessions.
+ * Inserts a session, or returns the session of an earlier request with the same key. The row is undefined if the
+ * project already has the maximum number of open sessions (`most`).
  */
 export async function insert(
   db: Db,
@@ -92,14 +92,17 @@ export async function insert(
 
 export const byId = (sql: Sql, id: string) => sql.maybe(sessionById, [id])
 export const ofDeployment = (sql: Sql, deploymentId: string) => sql.rows(sessionsOfDeployment, [deploymentId])
-/** Sessions that may still exist in a guest, ordered by VM. Excludes the newest ones, which may still be opening. */
+/**
+ * Sessions that may still exist in a guest, ordered by VM. Excludes sessions opened after `openedBefore`, because
+ * these may not have reached the guest yet.
+ */
 export const inGuests = (sql: Sql, openedBefore: Date) => sql.rows(sessionsInGuests, [openedBefore])
 export const remove = (sql: Sql, id: string) => sql.run(deleteSession, [id])
 export const removeOld = (sql: Sql, endedBefore: Date) => sql.run(deleteOld, [endedBefore])
 export const attach = (sql: Sql, id: string, attachment: string) => sql.run(setAttachment, [id, attachment])
 export const touch = (sql: Sql, id: string) => sql.run(touchSession, [id])
 export const currentAttachment = async (sql: Sql, id: string) => (await sql.maybe(attachmentOf, [id]))?.attachment
-/** Records the end of a session. Returns undefined if it was already recorded. */
+/** Records the end of a session. Returns undefined if the end was already recorded. */
 export const end = (sql: Sql, id: string, outcome: Outcome, code: number | null) =>
   sql.maybe(endSession, [id, outcome, code])
 export const setRemoved = (sql: Sql, id: string) => sql.run(markRemoved, [id])

@@ -1,4 +1,7 @@
-/** Ends idle sessions, records the end of sessions that ended without a client, and removes them from the guests. */
+/**
+ * Ends idle sessions, records the end of sessions that ended while no client was attached, and removes ended sessions
+ * from the guests.
+ */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { signalNumbers } from '../../contract/session-stream.ts'
@@ -8,11 +11,14 @@ import { type GuestLine, guestLine, SessionGone } from './guest-line.ts'
 import * as store from './store.ts'
 
 /**
- * How long an ended session stays in the guest: a client that lost its connection just before the end can still read
- * the rest of the output and the result.
+ * How long an ended session stays in the guest, so that a client that lost its connection just before the end can
+ * still read the rest of the output and the result.
  */
 const retainedMs = minutes(10)
-/** Time between SIGHUP and SIGKILL; also the minimum age of a session, because younger ones may still be opening. */
+/**
+ * Time between SIGHUP and SIGKILL. It is also the age below which the sweep ignores a session, because the guest may
+ * not have it yet.
+ */
 const graceMs = seconds(60)
 const historyMs = hours(24)
 

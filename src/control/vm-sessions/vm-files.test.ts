@@ -72,7 +72,7 @@ const addViewer = {
 }
 
 describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 }, () => {
-  it('a file of several MiB survives an upload and a download, which is sent as an attachment with its file name', async () => {
+  it("a file of several MiB is unchanged after an upload and a download; the download is an attachment with the file's name", async () => {
     const content = randomBytes(5 << 20)
     const path = at('new/directory/größe "1".bin')
     const uploaded = await put({ path, mode: '640' }, content)
@@ -97,7 +97,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect((await ann.get(`${world.deployment}/sessions`)).body).toEqual([])
   })
 
-  it('a range request returns only the range, or the whole file if the file has changed since', async () => {
+  it('a range request returns only the range, or the whole file if it has changed since the version in If-Range', async () => {
     const content = randomBytes(300_000)
     await writeFile(at('file'), content)
     const path = at('file')
@@ -158,7 +158,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     await until(async () => (await openSessions()) === 0, { what: 'the session to end', timeoutMs: 20_000 })
   })
 
-  it('directories are made, listed, moved without replacing, and removed', async () => {
+  it('directories can be made, listed, moved and removed; a move replaces an existing file only on request', async () => {
     expect((await ann.post(`${base}/directories`, { path: at('a/b') })).body).toEqual({ status: 'created' })
     await writeFile(at('a/one'), '1')
     await writeFile(at('a/two'), '22')
@@ -192,7 +192,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect((await auditOf('vm.file_moved', at('a/one'))).details).toMatchObject({ to: at('a/two') })
   })
 
-  it('a truncated directory list has `complete: false`', async () => {
+  it('the list of a directory with too many entries is truncated, and has `complete: false`', async () => {
     await mkdir(at('many'))
     await Promise.all(Array.from({ length: 2_001 }, (_, n) => writeFile(at(`many/${n}`), '')))
     const { body } = await ann.get(`${base}${query({ path: at('many') })}`)
@@ -250,7 +250,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     expect([denied.status, await errorOf(denied)]).toEqual([409, expect.stringMatching(/Permission denied\. .*root/)])
   })
 
-  it('another tenant, a viewer, and tokens without the scope `exec` have no access', async () => {
+  it('another tenant, a viewer, and tokens without the scope `exec` cannot access files', async () => {
     await writeFile(at('file'), 'x')
     const bob = await system.user()
     const viewer = await system.user()
@@ -292,7 +292,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     const answer = await fetch(url, { headers: { authorization: `Bearer ${ann.token}` } })
     expect(answer.status).toBe(200)
     const { processes } = (await answer.json()) as { processes: VmProcess[] }
-    // The guest in this test lists the processes of the test host.
+    // The guest's init runs on the test host, so it lists the processes of the test host.
     const mine = processes.find(({ pid }) => pid === process.pid)
     expect(mine).toMatchObject({ user_id: 0, parent_pid: process.ppid, command: expect.stringMatching(/node|vitest/) })
     expect(mine?.cpu_ms).toBeGreaterThan(100)

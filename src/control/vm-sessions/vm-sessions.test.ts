@@ -87,7 +87,7 @@ const auditOf = async (action: string, id: string) =>
     { what: `the audit row ${action}` },
   )
 
-/** Runs the sweep with the clock advanced by this many seconds. */
+/** Runs the sweep with a time that is this many seconds in the future. */
 const sweep = (seconds: number) =>
   sessionUpkeep({ db: system.database.db, bus: system.bus }).run({
     now: new Date(Date.now() + seconds * 1000),
@@ -111,7 +111,7 @@ async function rawSocket(id: string, token = ann.token) {
 }
 
 describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () => {
-  it('a program has input, two outputs and an exit code; the audit log records program, result and duration, but no arguments', async () => {
+  it('a program has standard input, output, error and an exit code; the audit log records its name, result and duration, but not its arguments', async () => {
     const session = await run({
       command: ['sh', '-c', 'cat; echo "$SECRET" >&2; exit 7'],
       env: { SECRET: 'shown' },
@@ -142,7 +142,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     }
   })
 
-  it('closeInput takes effect after all earlier writes, even if these were not awaited', async () => {
+  it('closeInput of the client takes effect after all earlier writes, even if these were not awaited', async () => {
     const data = randomBytes(1 << 20)
     const session = await run({ command: ['cat'], stdin: true })
     void session.connection.write(data)
@@ -151,7 +151,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(digest(session.stdout())).toBe(digest(data))
   })
 
-  it('a terminal has the size of the client, follows resizes, and passes keys', async () => {
+  it('a terminal has the window size of the client, adopts a new size, and passes keys to the program', async () => {
     const script = `trap 'stty size' WINCH; stty size; while read -r line; do echo "got $line"; done`
     const session = await run({ command: ['bash', '-c', script], tty: { rows: 24, columns: 80 } })
     const printed = (text: string) => until(() => session.stdout().includes(text), { what: text })
@@ -184,7 +184,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(proxy.connections()).toBeGreaterThan(5)
   })
 
-  it('output in transit when the program ends is still delivered, however often reconnecting fails', async () => {
+  it('output that is in transit when the program ends still reaches the client, even if several attempts to reconnect fail', async () => {
     let [refused, isBroken] = [0, false]
     await using proxy = await flakyProxy(() => (isBroken && refused++ < 5 ? 1 : system.control.port))
     const id = await open({ command: ['sh', '-c', 'head -c 50000 /dev/zero; sleep 0.3; head -c 50000 /dev/zero'] })
@@ -192,7 +192,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
       port: proxy.port,
       onOutput: async () => {
         if (isBroken) return
-        // Break the connection after this first part, so that all later output has to be sent again.
+        // Break the connection after the first part of the output, so that all later output has to be sent again.
         isBroken = true
         proxy.breakAll()
         const isEnded = async () => {
@@ -207,7 +207,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(refused).toBeGreaterThan(5)
   })
 
-  it('a program keeps running while its client is disconnected, and the next client gets the retained output', async () => {
+  it('a program keeps running while no client is connected, and the next client gets the retained output', async () => {
     const session = await run({ command: ['sh', '-c', 'read -r a; echo "$a"; read -r b; echo "$b"'], stdin: true })
     await session.connection.write(Buffer.from('first\n'))
     await until(() => session.stdout().includes('first'), { what: 'output' })
@@ -219,7 +219,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(next.stdout().toString()).toBe('first\nsecond\n')
   })
 
-  it('mote cp copies trees and files in both directions, and mote files lists and removes them', async () => {
+  it('mote cp copies directory trees and files in both directions, and mote files lists and removes them', async () => {
     await using dir = await testDir()
     const at = (name: string) => join(dir.path, name)
     const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
@@ -254,7 +254,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(audit).toContain(`file:unpack ${dir.path}`)
   })
 
-  it('mote files watch prints changes until the path is gone', async () => {
+  it('mote files watch prints changes of a path until the path no longer exists', async () => {
     await using dir = await testDir()
     const at = (name: string) => join(dir.path, name)
     const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
@@ -284,7 +284,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     await until(async () => (await watches()).length === 0, { what: 'the end of the session' })
   })
 
-  it('a new client replaces the attached one', async () => {
+  it('a new client of a session replaces the attached client', async () => {
     const id = await open({ command: ['cat'], stdin: true })
     const first = connect(id)
     await first.connection.write(Buffer.from('one'))
@@ -297,7 +297,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(await second.connection.ended).toEqual({ reason: 'exited', code: 0 })
   })
 
-  it('a client that does not read blocks the program instead of filling memory', async () => {
+  it('a client that does not read output blocks the program, and the output does not accumulate in memory', async () => {
     const id = await open({ command: ['sh', '-c', 'head -c 20000000 /dev/zero; echo done >&2'] })
     await using proxy = await flakyProxy(() => system.control.port)
     const blocked = Promise.withResolvers<void>()
@@ -326,7 +326,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(ended.details).toMatchObject({ outcome: 'exited', code: 3 })
   })
 
-  it('the sweep ends a session that had no client for its idle time-out', async () => {
+  it('the sweep ends a session that had no client for longer than its idle time-out', async () => {
     const id = await open({ command: ['sleep', '1000'], idle_timeout_seconds: 60 })
     const never = await open({ command: ['sleep', '1001'], idle_timeout_seconds: 0 })
     await until(
@@ -343,7 +343,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().get(`${base}/${never}`)).body).toMatchObject({ status: 'signaled', signal: 9 })
   })
 
-  it('repeated requests with one Idempotency-Key open one session', async () => {
+  it('repeated requests with the same Idempotency-Key open only one session', async () => {
     const key = { 'idempotency-key': randomBytes(8).toString('hex') }
     const body = { command: ['sleep', '1000'] }
     const [one, two] = [await me().post(base, body, key), await me().post(base, body, key)]
@@ -351,7 +351,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().delete(`${base}/${one.body.id}`)).status).toBe(200)
   })
 
-  it('a refused request states the reason', async () => {
+  it('a request to open a session that is refused states the reason', async () => {
     const refused = async (body: object) => (await me().post(base, { command: ['true'], ...body })).body
     expect(await refused({ user: 'no-such-user' })).toMatchObject({ code: 'invalid_state', error: /no such user/ })
     expect(await refused({ command: undefined })).toMatchObject({ code: 'invalid_request', error: /command/ })
@@ -364,7 +364,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(plain).toMatchObject({ status: 400, body: { error: expect.stringContaining(sessionSubprotocol) } })
   })
 
-  it('another tenant, a viewer, and tokens without the scope `exec` cannot attach', async () => {
+  it('another tenant, a viewer, and tokens without the scope `exec` cannot attach to a session', async () => {
     const id = await open({ command: ['sleep', '1000'] })
     const bob = await system.user()
     const viewer = await system.user()
@@ -392,7 +392,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     await me().delete(`${base}/${id}`)
   })
 
-  it('an open connection ends when its token is revoked', async () => {
+  it('an open WebSocket is closed when its token is revoked', async () => {
     const id = await open({ command: ['sleep', '1000'] })
     const made = (await me().post('/v1/auth/tokens', { name: 'short', scopes: ['exec'] })).body
     const { closed } = await rawSocket(id, made.token)
@@ -468,7 +468,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().delete(`${base}/${id}`)).status).toBe(200)
   })
 
-  it('a message above the size limit and invalid frames close the connection', async () => {
+  it('a message above the size limit and invalid frames close the WebSocket', async () => {
     const id = await open({ command: ['sleep', '1000'], stdin: true })
     const large = await rawSocket(id)
     large.socket.send(Buffer.alloc(100_000))

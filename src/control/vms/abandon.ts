@@ -4,8 +4,8 @@ import { refreshRoute } from '../routing/index.ts'
 import * as store from './store.ts'
 
 /**
- * Fences every VM of a lost host, in the transaction that abandons the host: the VMs leave their routes, later reports
- * about them are ignored, and their deployments create replacements elsewhere. Returns the number of VMs.
+ * Fences every VM of a lost host, in the transaction that marks the host as lost: the VMs leave their routes, later
+ * reports about them are ignored, and their deployments create replacements on other hosts. Returns the number of VMs.
  */
 export async function abandonVmsOf(tx: Tx, hostId: string): Promise<number> {
   const vms = await store.abandonOnHost(tx, hostId)

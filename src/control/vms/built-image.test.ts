@@ -16,7 +16,7 @@ it.each([
   [`registry-1.docker.io/team/${app}:x`, 'team'],
   [`own.example:7050/mote.builds/${app}@sha256:${hex}`, ''],
   [`own.example:7050/mote.builds/${app}@sha256:${hex}`, 'registry.example'],
-])('builtFor recognizes %s as built for the app if the registry is "%s"', (image, registry) => {
+])('builtFor returns the id of the app for the image %s if MOTE_REGISTRY is "%s"', (image, registry) => {
   expect(builtFor(image, { registry, registryUrl: 'http://own.example:7050' })).toBe(app)
 })
 
@@ -29,7 +29,7 @@ it.each([
   [`registry.example/apps/${app}`, ''],
   [`own.example:7050/acme/${app}`, ''],
   [`own.example/mote.builds/${app}`, ''],
-])('builtFor does not recognize %s as a built image if the registry is "%s"', (image, registry) => {
+])('builtFor returns undefined for the image %s if MOTE_REGISTRY is "%s"', (image, registry) => {
   expect(builtFor(image, { registry, registryUrl: 'http://own.example:7050' })).toBeUndefined()
   expect(builtFor(image, { registry, registryUrl: '' })).toBeUndefined()
 })
@@ -43,13 +43,13 @@ it.each([
   ['', '', 2, null],
   ['registry.example/apps', 'http://own.example:7050', 1, `registry.example/apps/${app}`],
 ])(
-  'with MOTE_REGISTRY "%s", own registry "%s" and %i hosts, builds are pushed to %s',
+  'with MOTE_REGISTRY "%s", the own registry of the installation at "%s" and %i hosts, builds are pushed to the repository %s',
   (registry, registryUrl, hosts, to) => {
     expect(builtRepository({ registry, registryUrl }, app, hosts)).toBe(to)
   },
 )
 
-it('an image is pulled with the credentials of the operator only if it is in the registry of the operator', () => {
+it("inRegistry returns the app's id only for an image in the operator's registry, from which hosts pull with the operator's credentials", () => {
   expect(inRegistry(`oci:app-${app}`, 'registry.example')).toBeUndefined()
   expect(inRegistry(`registry.example/${app}`, 'registry.example')).toBe(app)
 })

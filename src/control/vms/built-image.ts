@@ -1,6 +1,6 @@
 /**
- * Recognizes images that were built by the platform. Their names contain the id of the app that they were built for, so
- * that the caller can check that app's project before it uses an image.
+ * Recognizes images that were built by the platform. The name of a built image contains the id of the app that it was
+ * built for, so that a caller can check the app's project before it uses the image.
  */
 import { isUuid } from '../../lib/ids.ts'
 import { registryHost } from '../../lib/registry-host.ts'
@@ -21,15 +21,18 @@ export const builtPath = 'mote.builds'
 export const ownRegistryHost = ({ registryUrl }: Pick<ControlConfig, 'registryUrl'>): string | undefined =>
   registryUrl === '' ? undefined : registryHost(new URL(registryUrl).host)
 
-/** Returns whether other hosts can reach the installation's own registry, judging by its address. */
+/**
+ * Returns whether other hosts can reach the installation's own registry, that is, whether its address is not a
+ * loopback address.
+ */
 function isOwnRegistryShared({ registryUrl }: Pick<ControlConfig, 'registryUrl'>): boolean {
   const { hostname } = URL.parse(registryUrl) ?? { hostname: 'localhost' }
   return hostname !== 'localhost' && hostname !== '[::1]' && !hostname.startsWith('127.')
 }
 
 /**
- * Returns the repository to which builds of an app are pushed. Without a registry of the operator, an installation with
- * several hosts uses its own registry.
+ * Returns the repository to which builds of an app are pushed. If the operator has not configured a registry, an
+ * installation with several hosts uses its own.
  * @returns null: builds stay on their host as an OCI layout
  */
 export function builtRepository(config: BuiltRegistries, appId: string, hosts: number): string | null {
@@ -58,7 +61,10 @@ export function inRegistry(image: string, registry: string): string | undefined 
   return isUuid(app) ? app : undefined
 }
 
-/** Returns the registry of an image in the form that credentials use; undefined for an OCI layout. */
+/**
+ * Returns the host of an image's registry, normalized like the hosts of stored credentials; undefined for an OCI
+ * layout.
+ */
 export function registryOf(image: string): string | undefined {
   if (image.startsWith('oci:')) return undefined
   return registryHost(canonical(image).split('/')[0] ?? '')

@@ -7,14 +7,14 @@ import type { Vm } from './store.ts'
 import * as store from './store.ts'
 
 export interface OnlyHere extends Pick<VmSpec, 'incoming'> {
-  /** Adjusts the specification of a volume for this host. */
+  /** Changes the specification of each volume for the host that the desired state is sent to. */
   readonly disk?: (disk: DiskSpec) => DiskSpec
 }
 
 export interface DesiredVms {
   /**
-   * Sends the VM's full desired state to its host, and returns the host's observation. `more` adds fields for this host
-   * only.
+   * Sends the VM's full desired state to its host, and returns the host's observation. `more` adds fields that only
+   * this host gets.
    */
   put(vm: Vm & { readonly hostId: string }, signal: AbortSignal, more?: OnlyHere): Promise<VmObserved>
 }

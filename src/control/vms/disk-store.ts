@@ -10,7 +10,7 @@ export interface NeededDisk {
   /** Storage pool; empty: any pool. */
   readonly poolName: string
   readonly hostId: string | null
-  /** Whether only `hostId` can reach the volume; false in a shared pool. */
+  /** True if only the host `hostId` can access the volume; false for a volume in a shared pool. */
   readonly bound: boolean
   readonly usable: boolean
   readonly readOnly: boolean
@@ -29,13 +29,13 @@ export interface DesiredDisk {
   /** Encryption key, sealed with purpose `volume.key`; set only in encrypted pools. */
   readonly key: Buffer | null
   /**
-   * Set if the VM starts from a VM snapshot and this volume was cloned from the snapshot's copy: the volume that the
-   * copy was taken of.
+   * If the VM starts from a VM snapshot and this volume is a clone of the volume copy in that snapshot: the id of the
+   * volume that was copied. Else null.
    */
   readonly cloneOf: string | null
 }
 
-/** A volume that a VM holds, which may be being detached. */
+/** A volume that is assigned to a VM. It may be in the process of being detached. */
 export interface HeldDisk {
   readonly volumeId: string
   readonly volumeName: string
@@ -69,8 +69,9 @@ const appDisks = statement<NeededDisk>(
    FROM volume_attachment t JOIN volume o ON o.id = t.volume_id
    WHERE t.app_id = $1 AND t.deployment_id IS NULL AND t.want = 'attached' ORDER BY o.id`,
 )
-// Takes a volume for a VM. The volume's row is the lock, as for attach, restore, snapshot and delete. A writer raises
-// the attach generation in the same transaction; readers share the current one.
+// Takes a volume for a VM. Locks the volume's row, as attaching, restoring, snapshotting and deleting a volume do. A VM
+// that writes raises the volume's attach generation in the same transaction; VMs that only read share the current
+// generation.
 const takeVolume = statement<{ generation: number }>(
   'vms.takeVolume',
   `UPDATE volume SET attach_generation = attach_generation + CASE WHEN $2 THEN 0 ELSE 1 END,
@@ -137,15 +138,18 @@ export const neededByApp = (sql: Sql, appId: string) => sql.rows(appDisks, [appI
 /** Returns the volumes that each of the VMs needs before it starts, in the order in which volumes are locked. */
 export const needed = (sql: Sql, vmIds: readonly string[]) => sql.rows(neededDisks, [vmIds])
 /**
- * Takes the volume for a VM. Returns the attach generation; undefined when the volume is unavailable or that host
- * cannot reach it.
+ * Takes the volume for a VM. Returns the attach generation; undefined if the volume is unavailable or the VM's host
+ * cannot access it.
  */
 export const take = async (
   tx: Tx,
   disk: { readonly volumeId: string; readonly readOnly: boolean },
   place: { readonly hostId: string; readonly pool: string; readonly bound: boolean },
 ) => (await tx.maybe(takeVolume, [disk.volumeId, disk.readOnly, place.hostId, place.pool, place.bound]))?.generation
-/** Records that the VM holds the volume. Returns false when another VM holds it, or it was detached meanwhile. */
+/**
+ * Records that the VM holds the volume. Returns false if another VM holds the volume, or if the volume was detached in
+ * the meantime.
+ */
 export const insert = async (tx: Tx, vmId: string, attachmentId: string, generation: number) =>
   (await tx.run(insertDisk, [vmId, attachmentId, generation])) === 1
 export const desiredFor = (sql: Sql, vmId: string) => sql.rows(desiredDisks, [vmId])
@@ -155,15 +159,15 @@ export const held = (sql: Sql, vmId: string, hostId: string) => sql.rows(heldDis
 export const isMoving = async (tx: Tx, vmId: string) => (await tx.rows(movingVm, [vmId])).length > 0
 export const note = (tx: Tx, vmId: string, volumeId: string, state: string | null, error: string | null) =>
   tx.run(noteDisk, [vmId, volumeId, state, error])
-/** Raises the VM's generation, so that its host receives the new list of volumes. */
+/** Raises the generation of the VM's desired state, so that its host receives the new list of volumes. */
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])
 /** Marks the attachment's volume for detachment in all VMs. Returns the ids of the VMs that hold it. */
 export const markDeleted = async (tx: Tx, attachmentId: string) =>
   (await tx.rows(markDisksDetached, [attachmentId])).map(row => row.vmId).toSorted()
 export const drop = (tx: Tx, vmId: string, volumeId: string) => tx.run(deleteDisk, [vmId, volumeId])
-/** Deletes the records of all volumes that the VM holds. Returns the ids of their attachments. */
+/** Deletes the assignments of all volumes to the VM. Returns the ids of their attachments. */
 export const dropAll = async (tx: Tx, vmId: string) =>
   (await tx.rows(deleteDisksOfVm, [vmId])).map(row => row.attachmentId)
-/** Deletes those attachments that are detached and that no VM holds any more. */
+/** Deletes those of the attachments that are to be detached and whose volume no VM holds any more. */
 export const settle = (tx: Tx, attachmentIds: readonly string[]) => tx.run(deleteDetached, [attachmentIds])
 export const settleDeployment = (tx: Tx, deploymentId: string) => tx.run(deleteOfDeployment, [deploymentId])

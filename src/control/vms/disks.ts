@@ -1,4 +1,7 @@
-/** Volumes of VMs: claimed when a VM is placed, attached by its host, and released once the host has detached them. */
+/**
+ * Volumes of VMs: assigned to a VM when it is placed, attached by its host, and released once the host has detached
+ * them.
+ */
 import type { VmObserved } from '../../contract/agent.ts'
 import type { Sql, Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
@@ -13,9 +16,9 @@ import { pokeWaiting } from './waiting.ts'
 export interface DiskNeeds {
   readonly disks: readonly store.NeededDisk[]
   readonly pools: readonly PoolView[]
-  /** Why the VM cannot start on any host now. */
+  /** Reason why the VM cannot start on any host now; undefined if it can. */
   readonly obstacle: string | undefined
-  /** The only host that can reach all the volumes. */
+  /** The only host that can access all volumes of the VM; undefined if several can. */
   readonly pinnedTo: string | undefined
 }
 
@@ -32,7 +35,7 @@ async function needsOf(sql: Sql, disks: readonly store.NeededDisk[]): Promise<Di
   return { disks, pools, obstacle: obstacleOf(disks, pins.size), pinnedTo: [...pins][0] }
 }
 
-/** Returns the ids of those of the VMs that need volumes. */
+/** Returns the ids of those VMs that need volumes. */
 export const withDisks = async (sql: Sql, vmIds: readonly string[]): Promise<ReadonlySet<string>> =>
   new Set((await store.needed(sql, vmIds)).map(disk => disk.vmId))
 
@@ -48,7 +51,7 @@ function obstacleOf(disks: readonly store.NeededDisk[], places: number): string 
 
 type StorageRequest = Pick<PlacementRequest, 'withoutStorage' | 'encryptedOn' | 'needs' | 'pinnedTo'>
 
-/** Converts the storage needs to constraints on the choice of a host. */
+/** Converts the storage that a VM needs to constraints on the choice of its host. */
 export function storageRequest(needs: DiskNeeds, hosts: readonly { readonly id: string }[]): StorageRequest {
   if (needs.disks.length === 0) return {}
   const withoutStorage = new Set<string>()
@@ -63,7 +66,7 @@ export function storageRequest(needs: DiskNeeds, hosts: readonly { readonly id: 
 
 /**
  * Assigns the volumes to the VM, in the transaction that places the VM or attaches a volume to it later.
- * @throws Error when another transaction took a volume first; the caller must roll back
+ * @throws Error if another transaction has taken a volume first; the caller must roll back
  */
 export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: DiskNeeds): Promise<void> {
   const places = fitVolumes(needs.pools, hostId, needs.disks)
@@ -77,12 +80,12 @@ export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: Di
   }
 }
 
-/** Why a volume cannot be attached to a running VM now. */
+/** Reasons why a volume cannot be attached to a running VM now. */
 export type ClaimObstacle = PoolObstacle | 'moving' | 'gone'
 
 /**
  * Attaches a volume to one running VM of the deployment. The caller's transaction has already created the attachment.
- * @returns the obstacle; undefined when the VM has claimed the volume
+ * @returns the reason why the volume cannot be attached; undefined if it was assigned to the VM
  */
 export async function claimRunning(
   tx: Tx,
@@ -95,8 +98,8 @@ export async function claimRunning(
   if (!disk) return 'gone'
   const obstacle = poolObstacle(needs.pools, hostId, disk)
   if (obstacle) return obstacle
-  // This locks the VM's row, so that a concurrent move and this transaction see each other: whichever locks second
-  // finds the other's changes.
+  // Lock the VM's row, as the start of a migration does, so that whichever transaction locks second sees the changes of
+  // the other.
   await store.raise(tx, vmId)
   if (await store.isMoving(tx, vmId)) return 'moving'
   await claimDisks(tx, vmId, hostId, { ...needs, disks: [disk] })
@@ -123,10 +126,10 @@ export async function releaseDisks(tx: Tx, vmId: string): Promise<void> {
   if (attachmentIds.length > 0) await store.settle(tx, attachmentIds)
 }
 
-/** Deletes the attachments of a single deployment that has no VMs left. */
+/** Deletes the attachments that belong only to this deployment, which has no VMs left. */
 export const dropRuntimeAttachments = (tx: Tx, deploymentId: string) => store.settleDeployment(tx, deploymentId)
 
-/** Records the host's report about the VM's volumes. */
+/** Records what the host has reported about the VM's volumes. */
 export async function recordDisks(tx: Tx, hostId: string, observed: VmObserved): Promise<void> {
   const held = await store.held(tx, observed.vmId, hostId)
   const released: string[] = []

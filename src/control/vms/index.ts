@@ -57,21 +57,21 @@ export { type NewVm, type PlacedVm, startVmOn } from './start.ts'
 export { type DesiredVms, desiredVms } from './desired.ts'
 export { pokeWaiting } from './waiting.ts'
 
-/** Creates a VM with desired state `running`: its row and its workflow. */
+/** Creates the row and the workflow of a VM with the desired state `running`. */
 export async function createVm(tx: Tx, vm: NewVm): Promise<void> {
   await store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) })
   await createWorkflow(tx, 'vm', vm.id, 'placing', { deadlineMs: minutes(10) })
 }
 
-/** Pokes the VM's workflow after a change to its desired state. */
+/** Pokes the VM's workflow after a change of its desired state. */
 export const pokeVm = (tx: Tx, id: string) => poke(tx, 'vm', id)
 
-/** Changes the VM's desired state; route, workflow and host follow. */
+/** Changes the VM's desired state, updates its app's route, and pokes its workflow, which notifies the host. */
 export const setVmWant = (tx: Tx, id: string, want: store.Vm['want']): Promise<void> => setVmsWant(tx, [id], want)
 
 /**
- * Changes the desired state of VMs. Routes are refreshed last, to keep the lock order: a transaction that records an
- * observation locks its VM first and then the route.
+ * Changes the desired state of VMs. Routes are refreshed last, because a transaction that records an observation also
+ * locks its VM before the route.
  */
 export async function setVmsWant(tx: Tx, ids: readonly string[], want: store.Vm['want']): Promise<void> {
   const appIds = new Set<string>()

@@ -12,16 +12,16 @@ export interface ObservedVm {
   readonly restartCount: number
 }
 
-// Records an observation only if it comes from the VM's host, is for the recorded generation or a newer one, is not
-// older than the recorded one, and changes something. An observation more than a minute older counts, because the
-// host's clock was set back. The previous values are read under the row's lock, so that of two concurrent observations
-// the second compares with the first. A VM with an observation no longer waits for a host, so its placement note is
-// cleared.
+// Records an observation only if it comes from the VM's host, is for the generation of the recorded observation or a
+// newer one, is not older than the recorded observation, and changes something. An observation that seems more than a
+// minute older is recorded, because the host's clock must have been set back. The previous values are read under the
+// row's lock, so that the second of two concurrent observations is compared with the first. A VM with an observation no
+// longer waits for a host, so its placement note is cleared.
 const recordObserved = statement<{
   deploymentId: string
   appId: string
   projectId: string
-  /** Kind and id of the workflow that owns an app of the platform. */
+  /** Kind of the workflow that owns the VM's app, if the app belongs to the platform; its id is `ownerId`. */
   owner: string
   ownerId: string | null
   runId: string | null
@@ -49,8 +49,8 @@ const recordObserved = statement<{
      (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
 )
 // Marks an app as active when its first VM is healthy, in the transaction that records this. A locked app is skipped,
-// because the transaction that holds it may wait for this VM; then the deployment's workflow, which is poked, marks the
-// app.
+// because the transaction that has locked it may be waiting for the lock of this VM. Then the deployment's workflow
+// marks the app.
 const appIsAwake = statement<{ looksSoon: boolean }>(
   'vms.wakeUp',
   `WITH waking AS (
@@ -70,8 +70,8 @@ const observedByHost = statement<ObservedVm>(
 )
 
 /**
- * Marks the VM's app as active if it was waking; otherwise returns undefined. `looksSoon`: the deployment's workflow
- * runs within two seconds anyway, without a poke.
+ * Marks the VM's app as active if it was waking up; otherwise returns undefined. `looksSoon`: the deployment's
+ * workflow runs within two seconds even without a poke.
  */
 export const wakeUp = (tx: Tx, id: string) => tx.maybe(appIsAwake, [id])
 /** Returns the recorded observations of all VMs on the host, and of VMs migrating to it, by VM id. */
@@ -79,8 +79,8 @@ export const observedOnHost = async (db: Db, hostId: string) =>
   new Map((await db.rows(observedByHost, [hostId])).map(row => [row.id, row]))
 
 /**
- * Records the observation. Returns the VM's app, deployment and other parents if it changed something; undefined if it
- * was known, outdated or from another host.
+ * Records the observation. Returns the VM's app, deployment and other parents if it changed something; undefined if
+ * the observation was already known, outdated or from another host.
  */
 export const record = (tx: Tx, hostId: string, observed: VmObserved, observedCount?: number) =>
   tx.maybe(recordObserved, [

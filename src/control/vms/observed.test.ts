@@ -8,7 +8,7 @@ afterAll(async () => world[Symbol.asyncDispose]())
 const { db } = world
 const host = await world.addHost()
 
-it('an older observation is ignored, unless it is so old that the clock of the host must have been set back', async () => {
+it("an observation that is older than the recorded one is ignored, unless it is older by more than a minute: then the host's clock was set back", async () => {
   const { vmIds } = await world.deploy(await world.app())
   const vmId = vmIds[0]!
   const healthy = async () => (await store.byId(db, vmId))?.healthy

@@ -5,18 +5,21 @@ import { refreshRoute } from '../routing/index.ts'
 import { recordDisks } from './disks.ts'
 import * as store from './observed-store.ts'
 
-/** Returns whether the VM is still starting. Its workflow waits for a later state. */
+/** Returns whether the VM is still starting. Then its workflow needs no poke, because it waits for a later state. */
 const isStarting = ({ state, error }: VmObserved) => error === null && (state === 'preparing' || state === 'booting')
 
-/** Returns whether the VM is healthy. A poke would only make its workflow query the host for this same state. */
+/**
+ * Returns whether the VM is healthy. Then its workflow needs no poke: it would only query the host for the state that
+ * the host has just reported.
+ */
 const isHealthy = ({ state, healthy, error }: VmObserved) => error === null && state === 'running' && healthy
 
 /**
- * Records an observation, which the host sent in a response or by itself: updates the VM's row and route, and pokes the
- * workflows that wait for the change. Only those: a start causes a dozen observations, and each poke runs a workflow
- * step.
- * @param observedCount for a response: the VM's count when the request was sent. If the host has reported since, the
- * response is outdated and is ignored.
+ * Records an observation, which the host sent in a response or by itself: updates the VM's row and route, and pokes
+ * the workflows that wait for the change. Other workflows are not poked, because the start of a VM causes a dozen
+ * observations, and each poke runs a workflow step.
+ * @param observedCount for an observation in a response: the VM's `observedCount` when the request was sent. If the
+ * host has sent another report since then, the response is outdated and is ignored.
  * @returns whether the observation changed something
  */
 export async function recordObserved(
@@ -32,14 +35,14 @@ export async function recordObserved(
   const awake = observed.healthy ? await store.wakeUp(tx, observed.vmId) : undefined
   await refreshRoute(tx, parents.appId)
   if (!isStarting(observed) && !isHealthy(observed)) await poke(tx, 'vm', observed.vmId)
-  // `preparing` and `booting` look the same to users and parent workflows.
+  // A change from `preparing` to `booting` concerns neither users nor the workflows of the deployment or run.
   if (isStarting(observed) && parents.wasState === 'preparing') return true
   if (parents.runId) {
     await poke(tx, 'run', parents.runId)
     return true
   }
-  // A request to the waking app is waiting, and competes with workflow steps for these cores. Don't poke a workflow
-  // that runs soon anyway.
+  // Do not poke a workflow that runs soon anyway: a request to the app that wakes up is waiting, and the workflow's
+  // steps would take CPU time from it.
   if (!awake?.looksSoon) await poke(tx, 'deployment', parents.deploymentId)
   if (parents.ownerId) await poke(tx, parents.owner, parents.ownerId)
   return true

@@ -2,8 +2,8 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-// Serializes placements of a deployment's VMs. A deployment that is locked is skipped and its VMs are placed later, so
-// that this transaction never waits while it holds locks.
+// Serializes placements of a deployment's VMs. A deployment that another transaction has locked is skipped, and its VMs
+// are placed later, so that this transaction never waits for a lock while it holds others.
 const lockDeployments = statement<{ id: string }>(
   'vms.lockDeployments',
   `SELECT id FROM deployment WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
@@ -14,9 +14,10 @@ const hostsOfDeployments = statement<{ deploymentId: string; hostId: string }>(
    WHERE deployment_id = ANY($1::uuid[]) AND host_id IS NOT NULL AND want <> 'absent'`,
 )
 /**
- * Places VMs. $1: their ids, $2: the host of each, $3: its hypervisor. Capacity is checked in the same statement: a VM
- * gets its host only if there is room after the VMs before it in the list. Hosts are locked in id order and locked VMs
- * are skipped, so two placements never deadlock. Billing of a VM starts here (control/usage).
+ * Places VMs. $1: their ids, $2: the host of each, $3: its hypervisor. The statement also checks capacity: a VM gets
+ * its host only if the host has capacity for it in addition to the VMs before it in the list. Hosts are locked in id
+ * order and locked VMs are skipped, so two placements never deadlock. The billing of a VM starts with this statement
+ * (control/usage).
  */
 const placeVms = statement<{ id: string }>(
   'vms.place',
@@ -69,8 +70,8 @@ const forgetSnapshot = statement(
 )
 
 /**
- * Locks the deployments, and returns those that could be locked. No other transaction places their VMs until this one
- * ends.
+ * Locks the deployments, and returns those that could be locked. No other transaction places the VMs of these
+ * deployments until this transaction ends.
  */
 export const claimPlacing = async (tx: Tx, deploymentIds: readonly string[]) =>
   new Set((await tx.rows(lockDeployments, [deploymentIds])).map(row => row.id))
@@ -81,8 +82,8 @@ export async function hostsByDeployment(sql: Sql, ids: readonly string[]): Promi
   return hosts
 }
 /**
- * Assigns a host to each VM and reserves the resources there. Returns the ids of the placed VMs; the others had no room
- * or were locked.
+ * Assigns a host to each VM and reserves the resources there. Returns the ids of the placed VMs; the hosts of the
+ * other VMs had no capacity, or another transaction had locked the VM.
  */
 export const place = async (
   tx: Tx,

@@ -1,6 +1,5 @@
 /**
- * Tests concurrent placements. Placement itself is tested in workflow.test.ts, and the lock order in
- * moves/lock-order.test.ts.
+ * Tests concurrent placements. workflow.test.ts tests single placements, and moves/lock-order.test.ts the lock order.
  */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
@@ -46,11 +45,11 @@ it('builtHostId is the host that built the image of a VM, if the image is not in
     expect(await found(other), other).toBeNull()
 })
 
-it('VMs without volumes are placed together, and a failing placement of a VM with volumes affects no other VM', async () => {
+it('VMs without volumes are placed in one transaction, and each VM with volumes in its own, so that an error of one affects no other', async () => {
   const [plain, first, second] = [await vmOf(await world.app()), await withVolume(), await withVolume()]
   const held = Promise.withResolvers<void>()
   let transactions = 0
-  // The second transaction is the first one for a VM with volumes. It fails.
+  // Let the second transaction fail, which is the first one for a VM with volumes.
   const tx: Db['tx'] = async work => {
     if (++transactions !== 2) return db.tx(work)
     await held.promise
@@ -67,7 +66,7 @@ it('VMs without volumes are placed together, and a failing placement of a VM wit
   expect(transactions).toBe(3)
 })
 
-it('a VM of a run gets only volumes that are attached read-only', async () => {
+it('the VM of a run gets only those volumes of the app that are attached read-only', async () => {
   const app = await world.app()
   await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1`, app.id)
   for (const [mountPoint, accessMode] of [

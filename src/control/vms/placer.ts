@@ -1,8 +1,8 @@
 /**
- * Finds a host for each VM and reserves resources there. All waiting VMs without volumes are placed in one transaction,
- * because separate placements cost twelve round trips each. VMs with volumes are placed one by one, in parallel with
- * the others. Hosts are chosen from data in memory; the conditional UPDATE makes the final decision, and a VM that it
- * rejects is placed again.
+ * Finds a host for each VM and reserves resources there. All waiting VMs without volumes are placed in one
+ * transaction, because separate transactions cost twelve round trips to PostgreSQL for each VM. VMs with volumes are
+ * placed one by one, in parallel with the others. Hosts are chosen from data in memory. A conditional UPDATE then
+ * checks the capacity; a VM that it rejects is placed again.
  */
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
@@ -18,8 +18,8 @@ import type { Vm } from './store.ts'
 
 /**
  * Result of a placement. `placed`: the VM has its host, and the transaction is committed. `nowhere`: no host fits now,
- * with the reason. `outrun`: another transaction was faster. `unpinned`: the only host with the VM's snapshot has no
- * capacity.
+ * with the reason. `outrun`: another transaction took the capacity, the deployment's lock or the VM first. `unpinned`:
+ * the only host that has the VM's snapshot has no capacity.
  */
 export type Placed =
   | { readonly is: 'placed' }
@@ -29,7 +29,7 @@ export type Placed =
 
 const mostAtOnce = 256
 
-/** `apart`: the VM has volumes, so it has to be placed in a separate transaction. */
+/** `apart`: the VM has volumes, so it has to be placed in a transaction of its own. */
 type PlacedOrApart = Placed | { readonly is: 'apart' }
 
 /** Returns the function that places a VM. Placing a VM twice is harmless: the second call returns `outrun`. */
@@ -44,8 +44,8 @@ export function createPlacer({
     most: mostAtOnce,
     atOnce: 1,
   })
-  // One VM per transaction, because each locks its host before its volumes (lock order in docs/engine.md). The next
-  // transaction then sees the pool capacity that this one reserved.
+  // VMs with volumes are placed one after another, each in its own transaction, which locks the host before the volumes
+  // (lock order in docs/engine.md). Each transaction sees the pool space that the previous one has reserved.
   const apart = batched((vms: readonly Vm[]) => Promise.all(vms.map(vm => db.tx(tx => placeApart(tx, common, vm)))), {
     most: 1,
     atOnce: 1,
@@ -61,8 +61,8 @@ const outrun: Placed = { is: 'outrun' }
 /** Places VMs without volumes in one transaction. Returns one result per VM, in their order. */
 async function placeTogether(tx: Tx, common: Common, vms: readonly Vm[]): Promise<readonly PlacedOrApart[]> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
-  // The statements are pipelined and run in this order, so the reads happen under the locks. Rows of deployments that
-  // could not be locked are ignored.
+  // The statements are pipelined and run in this order, so the reads happen after the deployments are locked. Rows of
+  // deployments that another transaction has locked are ignored.
   const [ours, siblings, special] = await Promise.all([
     placement.claimPlacing(tx, deploymentIds),
     placement.hostsByDeployment(tx, deploymentIds),
@@ -103,10 +103,10 @@ interface Common {
 
 interface Round extends Common {
   readonly tx: Tx
-  /** Hosts of each deployment's VMs, including those placed in this round. */
+  /** Hosts of each deployment's VMs, including the VMs placed in this transaction. */
   readonly siblings: ReadonlyMap<string, Set<string>>
   readonly results: Map<string, Placed>
-  /** Whether the hosts were already reread in this round. */
+  /** Whether the hosts were already read again from the database in this transaction. */
   hasFreshHosts: boolean
 }
 
@@ -151,7 +151,7 @@ async function propose(round: Round, vm: Vm, needs?: DiskNeeds): Promise<Proposa
     return { host: pick(hosts, request), why: () => explain(place(hosts, request)) }
   }
   let found = await search(false)
-  // The cached hosts may be outdated: reread them before concluding that none fits.
+  // The hosts in memory may be outdated: read them again from the database before concluding that none is suitable.
   if (!found.host && !round.hasFreshHosts) found = await search(true)
   const { host } = found
   if (host) {
@@ -170,7 +170,8 @@ function requestFor(
   hosts: readonly HostView[],
 ): PlacementRequest {
   return {
-    // The host may offer a faster hypervisor by now, but that could not load the snapshot.
+    // Require the hypervisor of the VM's snapshot: a host may offer a faster one by now, but only the same hypervisor
+    // can load the snapshot.
     hypervisor: vm.snapshotHypervisor ?? hypervisorName(vm.requestedHypervisor),
     vcpus: vm.vcpus,
     memoryMib: vm.memoryMib,

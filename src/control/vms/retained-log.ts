@@ -1,7 +1,7 @@
 /**
- * SQL for a WITH clause of a statement that moves or deletes a VM: records which host has the VM's log lines before the
- * VM leaves it. Both parts of the statement see the row as it was before.
- * @param condition selects the VM `v`
+ * SQL for the WITH clause of a statement that moves or deletes a VM. Records which host has the VM's log lines,
+ * because the VM's row will no longer name this host. It sees the VM's row as it was before the statement.
+ * @param condition SQL condition that selects the VM `v`
  */
 export const retainLog = (condition: string) =>
   `INSERT INTO vm_log (host_id, vm_id, app_id, deployment_id, job_id, created_at)

@@ -5,7 +5,7 @@ import { type BuiltRegistries, inRegistry, ownRegistryHost, registryOf } from '.
 import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
 
-/** Hypervisors by the integers that the API uses. */
+/** Names of hypervisors by the integers that the API uses for them. */
 export const hypervisorNumbers = {
   0: undefined,
   1: 'firecracker',
@@ -43,7 +43,7 @@ export function deriveIpv6(prefix: string, vmId: string): string {
   return [...groups.slice(0, 4), ...low].join(':')
 }
 
-/** Builds the full desired state that is sent to the host. */
+/** Builds the VM's full desired state, which is sent to its host. */
 export function wanted(
   vm: Vm & { readonly hostId: string },
   settings: { readonly maxRestarts: number; readonly registry: string; readonly registryUrl: string },
@@ -73,7 +73,7 @@ export function wanted(
       ...(vm.arguments.length > 0 ? { arguments: [...vm.arguments] } : {}),
       ...(vm.appKind === 'worker' ? { unprobed: true } : {}),
       port: vm.port,
-      // Apps of the platform set no path, because they use protocols other than HTTP.
+      // Apps that the platform runs, such as databases, have no health check path, because they do not speak HTTP.
       healthCheckPath: vm.healthCheckPath === '' || vm.appKind === 'worker' ? null : vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,
       ...(vm.run ? { command: [...(vm.run.command ?? waitingCommand)] } : {}),
@@ -91,7 +91,10 @@ export function wanted(
   }
 }
 
-/** Chooses the credentials for pulling the image: the operator's for built images, the project's for others. */
+/**
+ * Chooses the credentials for pulling the VM's image: the operator's for a built image in the operator's registry;
+ * otherwise those that the control plane has for the image's registry, if any.
+ */
 function accessTo({ image, registryHosts }: Vm, config: BuiltRegistries): Pick<VmSpec, 'builtImage' | 'signIn'> {
   if (inRegistry(image, config.registry) !== undefined) return { builtImage: true }
   const host = registryOf(image)
@@ -113,7 +116,10 @@ const outgoingOf = ({
   ...(volumes ? { volumes: volumes.map(one => ({ ...one, snapshots: [...one.snapshots] })) } : {}),
 })
 
-/** Returns when the VM's program is restarted. A run is over when its program ends, whatever the app's setting. */
+/**
+ * Returns when the agent restarts the VM's program. The program of a run is never restarted, whatever the app's
+ * setting.
+ */
 function restartOnOf({ run, restart }: Vm): Pick<VmSpec, 'restartOn'> {
   if (run || !restart || restart.policy === 'always') return {}
   return { restartOn: restart.policy === 'never' ? 'never' : 'failure' }
@@ -133,7 +139,8 @@ export function reached(
   if (observed.generation < vm.generation) return false
   switch (vm.want) {
     case 'running':
-      // The program of a run need not listen on a port, and `crashed` is also the state after it has ended.
+      // The program of a run need not listen on a port, so it need not be healthy. `crashed` is also the state after
+      // the program has ended.
       if (vm.run) return observed.state === 'running' || observed.state === 'crashed'
       return observed.state === 'running' && observed.healthy
     case 'paused':
@@ -145,7 +152,7 @@ export function reached(
   }
 }
 
-/** Returns whether an observation differs from the recorded one in a field that a workflow acts on. */
+/** Returns whether an observation differs from the recorded one in a field on which workflows act. */
 export function isNews(known: Omit<ObservedVm, 'id' | 'generation'>, observed: VmObserved): boolean {
   return (
     observed.generation > known.observedGeneration ||

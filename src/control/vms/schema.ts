@@ -122,7 +122,8 @@ export const vmOperations = operations({
     scope: 'exec',
     params,
     body: ExecRequest,
-    // Twice the guest's limit of 128 KiB per line, because an escaped character has twice as many bytes in JSON as in a line.
+    // Maximum size of the request body: twice the guest's limit of 128 KiB for a command line, because an escaped
+    // character has twice as many bytes in JSON.
     maxBytes: 1 << 18,
     answer: ExecAnswer,
     addition: true,

@@ -23,11 +23,14 @@ export interface Snapshot {
   /** Volumes that were attached to the VM when the snapshot was taken. */
   readonly disks: readonly SnapshotDisk[]
   readonly createdAt: Date
-  /** Generation of the desired state; hosts refuse an older one. */
+  /** Generation of the snapshot's desired state; hosts refuse an older generation than they have stored. */
   readonly generation: number
-  /** Target host of a move. No VM starts from the snapshot until the move is complete. */
+  /**
+   * Target host of a move of the snapshot; null if it is not moving. No VM starts from the snapshot until the move is
+   * complete.
+   */
   readonly movingTo: string | null
-  /** Whether a move is unfinished, which includes the removal of the old copy. */
+  /** Whether a move of the snapshot is unfinished. A move ends when the source host has removed its copy. */
   readonly moving: boolean
   readonly hostLost: boolean
   readonly hostRemoved: boolean
@@ -47,14 +50,14 @@ const snapshotsOf = statement<Snapshot>(
 )
 const named = `WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'`
 const snapshotByName = statement<Snapshot>('vms.snapshotByName', `SELECT ${columns} ${joined} ${named}`)
-// Locks the snapshot before it is read. It must be a separate statement, because a statement that waits for a lock
-// returns the other columns as they were before the wait.
+// Locks the snapshot before another statement reads it. One statement cannot do both: a statement that waits for a lock
+// reads all other tables as they were before the wait.
 const lockNamed = statement<{ id: string }>(
   'vms.lockSnapshot',
   `SELECT s.id FROM vm_snapshot s ${named} FOR NO KEY UPDATE`,
 )
-// A host does not delete snapshots that its VMs were started from, but it learns of a VM only from the first desired
-// state that it receives. This condition covers the time before.
+// Checks whether a fork still needs the snapshot. A host itself does not delete a snapshot from which one of its VMs
+// was started, but before it receives the first desired state of such a VM, only this check protects the snapshot.
 const snapshotBeingForked = statement<{ is: boolean }>(
   'vms.snapshotBeingForked',
   `SELECT EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = $1 AND c.want = 'present' AND c.state = 'creating'
@@ -62,7 +65,8 @@ const snapshotBeingForked = statement<{ is: boolean }>(
      OR EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.project_id = s.project_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
                 AND v.from_required AND v.seen_generation = 0 AND v.want <> 'absent') AS is`,
 )
-// True until the host has received the restore. From then on, the host itself does not delete the snapshot.
+// Checks whether a restore of a VM from the snapshot has not reached the host yet. After it has, the host itself does
+// not delete the snapshot.
 const snapshotBeingRestored = statement<{ is: boolean }>(
   'vms.snapshotBeingRestored',
   `SELECT EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.id = s.vm_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
@@ -113,13 +117,16 @@ export type NewSnapshot = Pick<
 export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
 export const list = (sql: Sql, deploymentId: string) => sql.rows(snapshotsOf, [deploymentId])
 export const byName = (sql: Sql, deploymentId: string, name: string) => sql.maybe(snapshotByName, [deploymentId, name])
-/** Like `byName`, but locks the row until the transaction ends. Call it after the volumes were locked. */
+/**
+ * Finds a snapshot like `byName`, and locks its row until the transaction ends. The caller must already have locked
+ * the snapshot's volumes.
+ */
 export const lockByName = async (tx: Tx, deploymentId: string, name: string) =>
   (await tx.maybe(lockNamed, [deploymentId, name])) && byName(tx, deploymentId, name)
 /**
  * Returns whether a fork still needs the snapshot: its volumes are being cloned from it, or one of its VMs has not
- * started yet. Run it after `lockByName` as a separate statement: a statement that waits for a lock sees other rows as
- * they were before the wait.
+ * started yet. Call it after `lockByName`: one statement could not do both, because a statement that waits for a lock
+ * sees other rows as they were before the wait.
  */
 export const isBeingForked = async (sql: Sql, id: string) => (await sql.one(snapshotBeingForked, [id])).is
 /** Returns whether a restore from this snapshot has not reached the VM's host yet. */
@@ -139,7 +146,8 @@ export const insert = (tx: Tx, s: NewSnapshot) =>
     s.diskMib,
   ])
 /**
- * Records the observed result if the snapshot is still being created. Returns the deployment's id, otherwise undefined.
+ * Records the result that the host has reported, if the snapshot is still being created, and returns the deployment's
+ * id; otherwise returns undefined.
  */
 export const record = async (
   tx: Tx,

@@ -71,13 +71,13 @@ const cases = crashMatrix({
   },
 })
 
-describe('crash matrix of a snapshot with a volume', () => {
-  it('covers every phase with every fault', () =>
+describe('the crash matrix of a VM snapshot with a volume', () => {
+  it('has a case for every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.snapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
 
-describe('restoring a VM with a volume', () => {
+describe('restoring a VM with a volume from a snapshot', () => {
   it('restores the volume, saves its previous content in a volume snapshot, and does not undo later writes', async () => {
     one.volume.content = 'then'
     const id = await ready()
@@ -93,7 +93,7 @@ describe('restoring a VM with a volume', () => {
     expect(one.volume.content).toBe('later')
   })
 
-  it('boots the VM with the current volume content if that could not be saved before the restore', async () => {
+  it('boots the VM with the current content of its volume if that content could not be saved before the restore', async () => {
     const id = await ready()
     one.volume.content = 'precious'
     const keptId = await restore(id)
@@ -119,7 +119,7 @@ describe('an app with a volume that scales to zero', () => {
     return [...host.vms.values()].find(vm => vm.desired.spec.appId === app.id)!
   }
 
-  it('resumes from memory, or boots if the volume was written to while the app was asleep', async () => {
+  it('resumes from its memory snapshot, or boots if the volume was written to while the app was asleep', async () => {
     const { app, volume, vmId, volumeId } = await withVolume(0)
     const { memory } = host.vms.get(vmId)!
     volume.content = 'asleep'
@@ -133,7 +133,7 @@ describe('an app with a volume that scales to zero', () => {
     expect(woken.memory).toBe(memory)
     expect(volume.content).toBe('asleep')
     await asleep()
-    // Every writer raises the attach generation, as here; so does a restore of the volume.
+    // Raise the attach generation, as every VM that writes to the volume and every restore of the volume does.
     await world.rows(`UPDATE volume SET attach_generation = attach_generation + 1 WHERE id = $1 RETURNING id`, volumeId)
     volume.content = 'written by another'
     expect((await awake(app)).memory).not.toBe(memory)

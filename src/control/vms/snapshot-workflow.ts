@@ -1,5 +1,6 @@
 /**
- * Workflow of a VM snapshot: its host creates it once; it is retained until it is deleted; then the host removes it.
+ * The workflow of a VM snapshot: has its host create it once, retains it until it is deleted, and then has the host
+ * remove it.
  */
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import { BusError } from '../../bus/bus.ts'
@@ -15,16 +16,23 @@ import type { Snapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
 const makingMs = minutes(10)
-/** Poll interval; only covers lost messages, because hosts report changes. */
+/**
+ * Interval at which the workflow queries the host. Hosts report changes by themselves, so polling is only for lost
+ * messages.
+ */
 const pollMs = seconds(15)
 
-/** Desired state for the host. Removal has a later generation than creation and moves. */
+/**
+ * Returns the desired state of the snapshot for its host. The removal has a later generation than the creation and
+ * every move.
+ */
 const desiredOf = (s: Snapshot): SnapshotPut => ({
   snapshotId: s.id,
   vmId: s.vmId,
   generation: s.generation,
   want: s.want,
-  // After its sleep snapshot, a VM must stay paused: it must not write to its volumes any more.
+  // A VM must stay paused after its sleep snapshot (taken when an app scales to zero), so that it does not write to its
+  // volumes any more.
   ...(s.kind === 'sleep' ? { afterwards: 'stay' as const } : {}),
 })
 
@@ -57,15 +65,15 @@ export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
       },
 
       async removing({ subject: s, signal }) {
-        // Until the move ends, it is undecided which host owns the snapshot, or another host still has a copy. Deleting
-        // the row now would leak the files.
+        // Do not delete the row before a move of the snapshot ends: until then it is undecided which host owns the
+        // snapshot, or another host still has a copy, whose files would never be removed.
         if (s.moving) return wait(seconds(5))
         if (!s.hostRemoved) {
           if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
-          // Only this host can remove the files. Retry later, because a lost host may come back.
+          // Only the lost host can remove the snapshot's files. Retry later, because it may come back.
           if (s.hostLost) return wait(minutes(10))
           const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
-          // The host retains the files as long as a VM exists that was started from the snapshot.
+          // The host keeps the snapshot's files as long as a VM exists that was started from the snapshot.
           if (observed.state !== 'absent') return wait(seconds(30))
         }
         return done(async tx => {
@@ -81,7 +89,10 @@ const failed = (s: Snapshot, why: string) => async (tx: Tx) => {
   await poke(tx, 'deployment', s.deploymentId)
 }
 
-/** Returns the error message if the host refused permanently, so that a retry would not help. */
+/**
+ * Returns the error message if the host has refused the request for a reason that a retry would not change; else
+ * undefined.
+ */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['unsupported_by_hypervisor', 'invalid_state', 'invalid_vm', 'not_found']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
@@ -95,7 +106,7 @@ export async function createSnapshot(tx: Tx, snapshot: Omit<store.NewSnapshot, '
   return id
 }
 
-/** Marks the deployment's snapshots for deletion: all of them, or only sleep snapshots. */
+/** Marks VM snapshots of the deployment for deletion: all of them, or only its sleep snapshots. */
 export async function dropSnapshots(tx: Tx, deploymentId: string, kind: 'sleep' | null): Promise<void> {
   for (const id of await store.idsOf(tx, deploymentId, kind)) await dropSnapshot(tx, id)
 }
@@ -104,10 +115,7 @@ export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
   if (await store.markForDeletion(tx, id)) await poke(tx, 'vm-snapshot', id)
 }
 
-/**
- * Records a host's observation of a snapshot, and pokes the workflows that depend on it. Called for every such
- * observation.
- */
+/** Records a host's observation of a VM snapshot, and pokes the workflows that depend on the snapshot. */
 export async function recordSnapshot(tx: Tx, hostId: string, observed: SnapshotObserved): Promise<void> {
   const { state } = observed
   await pokeMoveOfSnapshot(tx, observed.snapshotId)

@@ -41,13 +41,13 @@ const cases = crashMatrix({
   },
 })
 
-describe('crash matrix of a snapshot', () => {
-  it('covers every phase with every fault', () =>
+describe('the crash matrix of a VM snapshot', () => {
+  it('has a case for every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.snapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
 
-describe('a snapshot', () => {
+describe('a VM snapshot', () => {
   const ready = async () => {
     const { id } = await snapshot()
     await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
@@ -55,7 +55,7 @@ describe('a snapshot', () => {
   }
   const vm = () => host.vms.get(vmId)!
 
-  it('restores the VM on every request', async () => {
+  it("restores the VM's memory each time that a restore is requested", async () => {
     const before = vm().memory
     const id = await ready()
     for (const change of ['one', 'two']) {
@@ -68,7 +68,7 @@ describe('a snapshot', () => {
     }
   })
 
-  it("fails with the host's reason when the host refuses it", async () => {
+  it("fails with the host's reason if the host refuses to take it", async () => {
     const { id } = await snapshot()
     await db.tx(tx =>
       tx.run({ name: 'test.otherVm', text: 'UPDATE vm_snapshot SET vm_id = gen_random_uuid() WHERE id = $1' }, [id]),

@@ -20,19 +20,19 @@ export interface StartOptions {
   readonly hostId: string
   readonly hypervisor: HypervisorName
   /**
-   * Delay before the workflow contacts the host, in milliseconds; 0: none. A caller that contacts the host itself sets
-   * a delay.
+   * Delay in milliseconds before the VM's workflow contacts the host. A caller that contacts the host itself sets a
+   * delay above 0.
    */
   readonly afterMs: number
 }
 
 /**
- * Creates a VM on the given host if that has capacity; otherwise the VM waits for a host like any other. The caller's
- * transaction must have locked the deployment. VMs with volumes are not supported.
- * @returns the placed VM; undefined when the VM has no host yet
+ * Creates a VM on the given host if the host has capacity; otherwise the VM waits for a host like any other VM. The
+ * caller's transaction must have locked the deployment. VMs with volumes are not supported.
+ * @returns the placed VM; undefined if the VM has no host yet
  */
 export async function startVmOn(tx: Tx, vm: NewVm, { hostId, hypervisor, afterMs }: StartOptions) {
-  // The statements are pipelined and run in this order.
+  // The statements are sent together on one connection, and run in this order.
   const [, places, found] = await Promise.all([
     store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) }),
     placement.place(tx, [{ vmId: vm.id, hostId, hypervisor }]),

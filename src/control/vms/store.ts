@@ -11,13 +11,13 @@ export interface Vm {
   readonly projectId: string
   readonly appId: string
   readonly appName: string
-  /** Owner of the app: a user, or the platform for a database. */
+  /** Owner of the app: a user, or the platform for an app that runs a managed database. */
   readonly appOwner: 'user' | 'database'
   readonly deploymentId: string
   /** The run that the VM belongs to; null for a replica of the deployment. */
   readonly run: {
     readonly id: string
-    /** Replaces the command of the image. Null: the VM only waits for sessions. */
+    /** Command that replaces the command of the image. Null: the VM only waits for sessions. */
     readonly command: readonly string[] | null
   } | null
   readonly hostId: string | null
@@ -26,7 +26,7 @@ export interface Vm {
   readonly hypervisor: HypervisorName | null
   /** Hypervisor that the deployment requests, as the API's integer; 0: the scheduler chooses. */
   readonly requestedHypervisor: number
-  /** Hypervisor of the snapshot that the VM starts from. */
+  /** Hypervisor of the snapshot from which the VM starts; null if it boots. */
   readonly snapshotHypervisor: HypervisorName | null
   readonly image: string
   /** W3C Trace Context of the request that created the deployment. */
@@ -36,15 +36,15 @@ export interface Vm {
   readonly appKind: 'web' | 'worker'
   /** Host labels that the app requires and prefers. */
   readonly appHosts: HostSettings | null
-  /** Whether the app's versions are replaced one at a time, so that another version may start once this VM is gone. */
+  /** Whether a new version of the app starts only after the VMs of the old one are gone. */
   readonly oneAtATime: boolean
   /** Hosts of the registries for which the project has credentials. */
   readonly registryHosts: readonly string[]
-  /** Program and arguments; empty: those of the image. */
+  /** Program and arguments that the VM runs; empty: those of the image. */
   readonly command: readonly string[]
-  /** Arguments; empty: those of the image. */
+  /** Arguments of the image's program; empty: those of the image. */
   readonly arguments: readonly string[]
-  /** When the program is restarted; null: always, as often as the installation allows. */
+  /** When the agent restarts the program; null: always, as often as the installation's limit allows. */
   readonly restart: { readonly policy: 'always' | 'on-failure' | 'never'; readonly max_restarts: number | null } | null
   readonly vcpus: number
   readonly memoryMib: number
@@ -53,47 +53,53 @@ export interface Vm {
   readonly observedGeneration: number
   readonly observedState: VmObserved['state'] | null
   readonly observedError: string | null
-  /** How many observations have changed the row. */
+  /** Number of observations that have changed the VM's row. */
   readonly observedCount: number
   readonly healthy: boolean
   readonly endpointHost: string | null
   readonly endpointPort: number | null
-  /** Whether the host was given up as lost. */
+  /** Whether the VM's host was declared lost. */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
   /**
-   * How many seconds pending requests may take after the VM has left the route. 0 if nothing was routed to it, or if
-   * another VM waits for its volume or its place, so that no version serves in the meantime.
+   * Seconds that open requests get to finish after the VM has left the route. 0 if no requests were routed to the VM,
+   * or if another VM has to wait for its volume or its removal, because no version serves requests in the meantime.
    */
   readonly drainSeconds: number
-  /** Snapshot that the VM starts from instead of booting. */
+  /** Snapshot from which the VM resumes instead of booting. */
   readonly fromSnapshotId: string | null
   readonly fromRenew: boolean
   /** The only host that has the snapshot that the VM starts from. */
   readonly pinnedHostId: string | null
-  /** The host that built the image, if the image is not in a registry. */
+  /** The host that built the image, if the image is not in a registry; otherwise null. */
   readonly builtHostId: string | null
-  /** Whether the VM must start from the snapshot: then it waits for capacity instead of booting elsewhere. */
+  /**
+   * Whether the VM must start from the snapshot: then it waits for capacity on the snapshot's host instead of booting
+   * on another host.
+   */
   readonly fromRequired: boolean
-  /** Whether a volume of the VM is not ready on its host yet. */
+  /** Whether a volume that the VM needs is not ready on its host yet. */
   readonly disksPending: boolean
-  /** Why a volume of the VM could not be created. */
+  /** Reason why a volume of the VM could not be created; null if none has failed. */
   readonly diskFailure: string | null
   readonly restarts: number
   /** The app's firewall rules, in the order in which they apply. */
   readonly firewall: FirewallSpec
   readonly balloonTargetMib: number | null
-  /** Target of a migration in progress; set while the source host should hand the VM over. */
+  /** The VM's migration to another host; set while the source host should transfer the VM. */
   readonly outgoing: {
     readonly migrationId: string
     readonly uri: string | null
-    /** Whether the VM is stopped for the migration instead of migrating live. */
+    /** Whether the VM is stopped for the migration instead of being migrated live. */
     readonly halts: boolean
-    /** Whether the host must wait for permission before it pauses the guest. */
+    /** Whether the source host must wait for the control plane's permission before it pauses the guest. */
     readonly waits: boolean
     readonly volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[] | null
   } | null
-  /** Whether a migration with volumes is in progress, so that it is undecided which host has their current content. */
+  /**
+   * Whether a migration of the VM with its volumes is in progress. Then it is undecided which host has the current
+   * content of the volumes.
+   */
   readonly takesVolumes: boolean
 }
 
@@ -137,8 +143,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
   LEFT JOIN host h ON h.id = v.host_id`
 
-// The inner SELECT hides the array's length. Otherwise PostgreSQL plans the query anew for each call, which takes
-// longer than running it.
+// The inner SELECT hides the array's length from the planner. Without it, PostgreSQL plans the query again for each
+// call, which takes longer than executing it.
 const vmsById = statement<Vm>('vms.byIds', `SELECT ${columns} ${joined} WHERE v.id = ANY((SELECT $1::uuid[])::uuid[])`)
 const envOfDeployment = statement<{ name: string; value: Buffer }>(
   'vms.env',
@@ -159,8 +165,8 @@ const setWant = statement<{ appId: string }>(
   `UPDATE vm SET want = $2, generation = generation + 1 WHERE id = $1 AND want <> $2 AND want <> 'absent'
    RETURNING app_id AS "appId"`,
 )
-// Abandons the VMs of a lost host. Raising their generations makes the host refuse desired states that are still in
-// transit.
+// Requests the removal of all VMs of a lost host. Raising their generations makes the host refuse older desired states
+// that are still in transit.
 const abandonVms = statement<{ id: string; appId: string; deploymentId: string }>(
   'vms.abandon',
   `WITH held AS (SELECT id FROM vm WHERE host_id = $1 AND want <> 'absent' ORDER BY id FOR NO KEY UPDATE)
@@ -176,7 +182,7 @@ const deploymentsOfHost = statement<{ id: string }>(
   `SELECT DISTINCT deployment_id AS id FROM vm WHERE host_id = $1`,
 )
 const vmsOfHost = statement<{ id: string }>('vms.onHost', `SELECT id FROM vm WHERE host_id = $1`)
-// Includes VMs that are being removed: their host then receives the removal again.
+// Raises the generation even of a VM that is being removed. Its host then receives the removal again.
 const raiseAny = statement('vms.raise', `UPDATE vm SET generation = generation + 1 WHERE id = $1`)
 const lockVm = statement<{ id: string }>('vms.lock', `SELECT id FROM vm WHERE id = $1 FOR NO KEY UPDATE`)
 const restoreVm = statement(
@@ -196,7 +202,7 @@ const setBalloonTarget = statement<{ id: string }>(
      ORDER BY id FOR NO KEY UPDATE)
    UPDATE vm SET balloon_target_mib = $2, generation = generation + 1 FROM held WHERE vm.id = held.id RETURNING vm.id`,
 )
-// Deletes the VM, but records that its host still has its log lines.
+// Deletes the VM's row, but records that its host still has its log lines.
 const deleteVm = statement(
   'vms.delete',
   `WITH unpaid AS (UPDATE usage_span SET ended_at = now() WHERE vm_id = $1 AND ended_at IS NULL),
@@ -213,16 +219,19 @@ export interface NewVm {
   readonly memoryMib: number
   readonly diskMib: number
   readonly ipv6Address: string
-  /** Snapshot that the VM starts from, and the host that has it. */
+  /** Snapshot from which the VM starts, and the host that has the snapshot. */
   readonly from?: StartFrom
-  /** The run that the VM belongs to; without one, it is a replica of the deployment. */
+  /** The run to which the VM belongs; if undefined, the VM is a replica of the deployment. */
   readonly runId?: string
 }
 
 export interface StartFrom {
   readonly snapshotId: string
   readonly hostId: string
-  /** True: the VM waits for capacity on that host. False: if that host has none, it boots on any host. */
+  /**
+   * True: the VM waits for capacity on the snapshot's host. False: if that host has no capacity, the VM boots on any
+   * host.
+   */
   readonly required: boolean
 }
 
@@ -255,12 +264,15 @@ export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
 export const lock = (tx: Tx, id: string) => tx.rows(lockVm, [id])
 /** Makes the VM start again from a snapshot on its host. */
 export const restore = (tx: Tx, id: string, snapshotId: string) => tx.run(restoreVm, [id, snapshotId])
-/** Cancels a restore: the VM boots with the current content of its volumes. */
+/** Cancels a restore of the VM, which then boots with the current content of its volumes. */
 export const giveUpRestore = (tx: Tx, id: string) => tx.run(keepAsItIs, [id])
 /** Sets the memory target of the deployment's VMs. Returns the ids of the VMs for which it changed. */
 export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number) =>
   (await tx.rows(setBalloonTarget, [deploymentId, targetMib])).map(row => row.id)
-/** Changes the desired state, of which `absent` is final. Returns the app's id if it changed. */
+/**
+ * Changes the VM's desired state, unless it is already `absent`, which is final. Returns the app's id if the state
+ * changed.
+ */
 export const desired = async (tx: Tx, id: string, want: Vm['want']) => (await tx.maybe(setWant, [id, want]))?.appId
 export const abandonOnHost = (tx: Tx, hostId: string) => tx.rows(abandonVms, [hostId])
 export const deploymentsOf = async (sql: Sql, appId: string) =>

@@ -1,5 +1,6 @@
 /**
- * Crash matrix of the VM workflow: no phase leaks anything under any fault, and resources are released exactly once.
+ * Crash matrix of the VM workflow: after any fault in any phase, nothing remains of the VM, and its resources are
+ * released exactly once.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -29,7 +30,8 @@ const cases = crashMatrix({
     if (phase !== 'steady') return
     const rounds = (roundsSteady.get(subject.id) ?? 0) + 1
     roundsSteady.set(subject.id, rounds)
-    // Also pauses and resumes the VM while it is steady, so that its desired state changes during the test.
+    // Pause and resume the VM while its workflow is in the phase `steady`, so that the test includes changes of the
+    // desired state.
     if (rounds === 2) await db.tx(tx => setVmWant(tx, subject.id, 'paused'))
     if (rounds === 4) await db.tx(tx => setVmWant(tx, subject.id, 'running'))
     if (rounds >= 6) await remove(subject)
@@ -41,8 +43,8 @@ const cases = crashMatrix({
   },
 })
 
-describe('crash matrix of a VM', () => {
-  it('covers every phase with every fault', () =>
+describe('the crash matrix of the VM workflow', () => {
+  it('has a case for every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.vm.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
@@ -56,12 +58,12 @@ describe('reserving capacity of a host', () => {
       ),
     )
 
-  it('succeeds for no more requests than fit, however many run concurrently', async () => {
+  it('succeeds only for as many concurrent requests as the host has capacity for', async () => {
     const { id } = await small(5)
     expect((await race(id, 40)).filter(Boolean)).toHaveLength(5)
   })
 
-  it('would oversell the host without the condition in the UPDATE', async () => {
+  it("would exceed the host's capacity without the condition in the UPDATE", async () => {
     const { id } = await small(5)
     const unconditional: typeof reserve = async (tx, hostId, room) =>
       (await tx.run(

@@ -1,6 +1,7 @@
 /**
- * The workflow of one VM: finds a host and reserves resources there, has the agent reach the desired state and checks
- * it; at the end, has the agent remove everything and releases the resources. The deployment decides which VMs exist.
+ * The workflow of one VM: finds a host and reserves resources there, then has the host's agent reach the desired state
+ * and checks the result. At the end, it has the agent remove the VM and releases the resources. The deployment's
+ * workflow decides which VMs exist.
  */
 import type { VmObserved } from '../../contract/agent.ts'
 import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
@@ -21,13 +22,21 @@ import * as placement from './placement-store.ts'
 import * as store from './store.ts'
 import type { Vm } from './store.ts'
 
-/** How often a VM that waits for a host retries. Capacity may become free without a poke. */
+/** Interval at which a VM without a host tries to find one again, because capacity may become free without a poke. */
 const placementRetryMs = seconds(2)
-/** Retry delay after another transaction held the deployment or took the capacity. */
+/**
+ * Delay before the next attempt to place a VM if another transaction had locked its deployment or took the capacity.
+ */
 const outrunRetryMs = 50
-/** Poll interval; only covers messages that were lost in a crash, because changes cause pokes. */
+/**
+ * Interval at which the workflow queries the host. Changes poke the workflow, so polling is only for messages that
+ * were lost in a crash.
+ */
 const pollMs = seconds(5)
-/** Long, because hosts report all their VMs every 15 seconds, and any difference causes a poke. */
+/**
+ * Interval at which the workflow queries the host of a VM that has reached its desired state. It is long, because
+ * hosts report all their VMs every 15 seconds, and any difference pokes the workflow.
+ */
 const steadyPollMs = minutes(10)
 
 export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
@@ -48,8 +57,8 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
     phases: {
       async placing({ subject: vm }) {
         if (vm.hostId) return go('starting', undefined, minutes(10))
-        // Placement runs in a transaction shared with other VMs, so this step's fence cannot cover it. It is safe all
-        // the same, because only a VM without a host is placed, and never one that is being removed.
+        // VMs are placed in a transaction shared with other VMs, which does not check this step's fence. This is safe,
+        // because its UPDATE only places a VM that has no host and is not being removed.
         const outcome = await placeVm(vm)
         switch (outcome.is) {
           case 'placed':
@@ -88,8 +97,8 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
         if (vm.observedGeneration < vm.generation) return go('starting', undefined, minutes(10))
         const hostId = placed(vm)
         const observed: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
-        // `absent`: the host lost its disk. `volume_locked`: a restarted agent needs the keys of encrypted volumes
-        // again. Both need the desired state to be sent again.
+        // Send the desired state again in two cases. `absent`: the host has lost its disk, and with it the VM.
+        // `volume_locked`: a restarted agent needs the keys of encrypted volumes again.
         if (observed.state === 'absent' || observed.error?.code === 'volume_locked')
           return go('starting', undefined, minutes(10))
         return wait(steadyPollMs, async tx => {
@@ -99,9 +108,9 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
 
       async removing({ subject: vm, enteredAt, now, signal }) {
         const { hostId } = vm
-        // Wait until the migration has decided which host has the current volume content.
+        // Wait until it is decided which host has the current content of the VM's volumes after a migration.
         if (vm.takesVolumes) return wait(pollMs)
-        // The route no longer leads to this VM. Let running requests finish.
+        // The route no longer leads to this VM. Give open requests time to finish.
         const drainMs = enteredAt.getTime() + seconds(vm.drainSeconds) - now.getTime()
         if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, pollMs))
         if (hostId && !vm.hostLost) {
@@ -123,15 +132,15 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
   })
 }
 
-/** Loads all claimed VMs in one statement. One statement per VM takes twice the database time. */
+/** Loads several VMs in one statement. Separate statements would take twice the CPU time of the database. */
 async function loadAll(db: Db, ids: readonly string[]): Promise<(Vm | undefined)[]> {
   const found = new Map((await store.byIds(db, ids)).map(vm => [vm.id, vm]))
   return ids.map(id => found.get(id))
 }
 
 /**
- * Keeps the VM's resources on a lost host reserved until the host reports that the VM is gone, because it may still
- * run. A removed host never reports again, so nothing stays reserved on it.
+ * Keeps the VM's resources on a lost host reserved until the host reports that the VM is gone, because the VM may
+ * still run. A removed host never reports again, so nothing stays reserved on it.
  */
 async function abandonRoom(tx: Tx, hostId: string, vm: Vm): Promise<void> {
   if (!vm.hostRemoved) await abandon(tx, hostId, vm)

@@ -12,16 +12,16 @@ export interface Attachment {
   readonly accessMode: 0 | 1
   readonly want: 'attached' | 'detached'
   /**
-   * Number of the app's VMs that have the volume attached or are about to attach it; `trouble` is an error that one of
-   * them reported.
+   * Number of VMs that have the volume attached through this attachment, or are about to attach it. `trouble`: an
+   * error that the host of one of them reported.
    */
   readonly vms: number
-  /** Number of those VMs whose guest has mounted the volume. */
+  /** Number of VMs whose guest has mounted the volume. */
   readonly attached: number
   readonly trouble: string | null
 }
 
-/** The fields of an app that attach operations check. */
+/** The fields of an app that are checked before a volume is attached to it. */
 export interface AttachApp {
   readonly id: string
   readonly name: string
@@ -110,7 +110,10 @@ export const insert = (
     readonly projectId: string
   },
 ) => tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
-/** Records that the app's settings changed. Its VMs mount the volume from their next start. The app must be locked. */
+/**
+ * Records that the app's settings have changed since its last deployment: its VMs mount the volume only from their
+ * next start. The caller must hold the lock on the app.
+ */
 export const settingsChanged = (tx: Tx, appId: string) => tx.run(changeSettings, [appId])
 export const markForDeletion = (tx: Tx, id: string) => tx.run(markDetached, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteAttachment, [id])
@@ -119,5 +122,8 @@ export const lockApp = (tx: Tx, projectId: string, appId: string, owner: 'user' 
   tx.maybe(lockAppById, [projectId, appId, owner])
 export const hasApp = async (sql: Sql, projectId: string, appId: string) =>
   (await sql.rows(appExists, [projectId, appId])).length === 1
-/** Returns the name of a volume that the app has attached read-write. Only one VM can attach such a volume. */
+/**
+ * Returns the name of a volume that the app has attached read-write. Only one VM at a time can attach a volume
+ * read-write.
+ */
 export const writerOf = async (sql: Sql, appId: string) => (await sql.maybe(writers, [appId]))?.volumeName

@@ -1,6 +1,6 @@
 /**
- * Attaches and detaches volumes, to an app or to a single deployment. Both take the same lock on the volume's row,
- * which guarantees a single writer.
+ * Attaches and detaches volumes, to an app or to a single deployment. Both kinds of attachment lock the volume's row,
+ * which guarantees that a volume has at most one writer.
  */
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
@@ -17,7 +17,10 @@ export interface AttachRequest {
   readonly projectId: string
   readonly volumeId: string
   readonly appId: string
-  /** Attach to this deployment only, until it is deleted. */
+  /**
+   * Deployment to whose VMs alone the volume is attached, until the deployment is deleted. Undefined: all VMs of the
+   * app.
+   */
   readonly deploymentId?: string
   readonly mountPoint: string
   readonly accessMode: 0 | 1
@@ -59,7 +62,7 @@ export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Atta
   return { volume, attachment }
 }
 
-/** Explains how a volume in use is detached; null when no VM uses the volume. */
+/** Explains to users how a volume that a VM uses is detached; null if no VM uses the volume. */
 export const detachMessage = (status: 'detached' | 'detaching', mountPoint: string): string | null =>
   status === 'detached'
     ? null
@@ -67,8 +70,8 @@ export const detachMessage = (status: 'detached' | 'detaching', mountPoint: stri
       'GET /v1/apps/{app_id}/volumes says what prevents it. The volume is free at the latest when the VM stops.'
 
 /**
- * Detaches a volume. Returns `detaching` while a VM uses it: the guest must first unmount the volume, which it cannot
- * do as long as a program has files open on it.
+ * Detaches a volume. Returns `detaching` if a VM uses the volume: its guest must first unmount the volume, which it
+ * cannot do as long as a program has files open on it.
  */
 export async function detachVolume(
   tx: Tx,
@@ -81,7 +84,7 @@ export async function detachVolume(
     await attachments.remove(tx, id)
     return 'detached'
   }
-  // A volume in use moves together with its VM, so it must not be moving.
+  // Refuse to detach a volume that is moving to another host: it is moving together with the VM that uses it.
   if (volume) rules.assertAtRest(volume)
   await attachments.markForDeletion(tx, id)
   await unclaim(tx, id)

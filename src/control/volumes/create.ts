@@ -16,16 +16,19 @@ import * as snapshots from './snapshot-store.ts'
 import * as store from './store.ts'
 import type { Volume, VolumeOwner } from './store.ts'
 
-/** Time limit for creating a volume. A clone without reflinks copies all data, as fast as the disk allows. */
+/**
+ * Time limit for creating a volume. It is long, because a clone without reflinks copies all data at the speed of the
+ * disk.
+ */
 export const makingMs = hours(1)
 /** Maximum number of snapshots per volume, because each may grow as large as the volume. */
 const mostSnapshots = 200
 
 export interface NewVolumeRequest {
   readonly projectId: string
-  /** Default: `user`. Volumes with another owner do not appear in the user's lists. */
+  /** Owner of the volume; default: `user`. Volumes with another owner do not appear in the users' lists of volumes. */
   readonly owner?: VolumeOwner
-  /** Workflow of kind `owner` that is poked when the volume or one of its snapshots changes. */
+  /** Id of the workflow of kind `owner`, which is poked when the volume or one of its snapshots changes. */
   readonly ownerId?: string
   readonly name: string
   readonly sizeMib: number
@@ -36,7 +39,7 @@ export interface NewVolumeRequest {
 }
 
 /**
- * Creates an empty volume. It is placed together with the first VM that needs it.
+ * Creates an empty volume. A host is chosen for the volume together with the first VM that needs it.
  * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
  */
 export async function createVolume(tx: Tx, request: NewVolumeRequest): Promise<Volume> {
@@ -77,7 +80,7 @@ export async function insert(
   const limits = await lockLimits(tx, projectId)
   const used = await store.projectUsage(tx, projectId)
   if (owner === 'user') assertWithin(limits, 'maxVolumes', used.volumes)
-  // Plans count whole GiB, so the sum is rounded up.
+  // Plans limit storage in whole GiB, so round up the total size of the project's volumes.
   const before = Math.ceil(used.sizeMib / 1024)
   assertWithin(limits, 'maxStorageGibTotal', before, Math.ceil((used.sizeMib + request.sizeMib) / 1024) - before)
   const id = newId()
@@ -102,8 +105,9 @@ export async function insert(
 }
 
 /**
- * Checks the project's volumes against the plan's storage limit after more of the existing ones count toward it, for
- * example those of a spare branch that was claimed. Locks the project until the transaction ends.
+ * Checks the total size of the project's volumes against the plan's storage limit. Called after volumes have begun to
+ * count toward the limit, such as those of a spare database branch that a user has claimed. Locks the project until
+ * the transaction ends.
  * @throws ApiError 403 `plan_limit_exceeded`
  */
 export async function assertStorageFits(tx: Tx, projectId: string): Promise<void> {
@@ -125,7 +129,7 @@ export async function deleteVolume(tx: Tx, id: string): Promise<void> {
   await markVolumeForDeletion(tx, id)
 }
 
-/** Marks the volume for deletion unconditionally, because its project is being deleted. */
+/** Marks the volume for deletion without checking whether it is in use, because its project is being deleted. */
 export async function markVolumeForDeletion(tx: Tx, id: string): Promise<void> {
   if (!(await store.markForDeletion(tx, id))) return
   await poke(tx, 'volume', id)
@@ -133,7 +137,7 @@ export async function markVolumeForDeletion(tx: Tx, id: string): Promise<void> {
 }
 
 /**
- * Creates the row and the workflow of a crash-consistent snapshot.
+ * Creates the row and the workflow of a crash-consistent snapshot of a volume.
  * @throws ApiError 404, 409 `name_taken`, `operation_in_progress`, `invalid_state`
  */
 export async function createVolumeSnapshot(
@@ -162,7 +166,7 @@ export async function createVolumeSnapshot(
 }
 
 /**
- * Deletes a snapshot.
+ * Deletes a volume snapshot.
  * @throws ApiError 404, 409 `operation_in_progress` while a volume is being cloned or restored from it
  */
 export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
@@ -177,9 +181,9 @@ export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
 }
 
 /**
- * Restores a volume from one of its snapshots, completely or not at all. The volume may stay attached: VMs that start
- * during the restore wait for its end, and a VM that would resume from its memory snapshot boots instead, because the
- * attach generation has changed.
+ * Restores a volume from one of its snapshots, completely or not at all. The volume may stay attached. VMs that start
+ * during the restore wait until it has ended, and a VM that would resume from its memory snapshot boots instead,
+ * because the restore raises the volume's attach generation.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
  */
 export async function restoreVolume(tx: Tx, volumeId: string, snapshotId: string): Promise<Volume> {

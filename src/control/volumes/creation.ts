@@ -1,6 +1,6 @@
 import type { Volume } from './store.ts'
 
-/** The audit note of a new volume, under the volume's own id, for every way to create one. */
+/** Returns the audit note of a new volume, under the volume's own id. All operations that create a volume use it. */
 export const creationOf = (
   volume: Pick<Volume, 'id' | 'name' | 'sizeMib' | 'poolName'>,
   origin: Readonly<Record<string, string>> = {},

@@ -15,11 +15,11 @@ export interface LeavingVolume {
   readonly projectId: string
   readonly name: string
   /**
-   * The same states as for VMs: `moving`, `waiting` (will leave without intervention), `staying` (leaves only if an
-   * operator acts).
+   * `moving`: the volume is moving to another host. `waiting`: it will leave the host without intervention. `staying`:
+   * it leaves only if an operator acts. VMs in a drain report have the same states.
    */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** What the volume waits for and what to do about it, as text for the operator. */
+  /** Text for the operator: why the volume is still on the host, and what to do about it. */
   readonly reason: string
 }
 
@@ -32,15 +32,18 @@ interface AtRest {
   readonly poolName: string
   readonly hostId: string
   readonly bound: boolean
-  /** A VM snapshot contains a copy of the volume, or its guest reads the volume. */
+  /**
+   * Whether a VM snapshot contains a copy of the volume or needs the volume itself, because its guest has it mounted
+   * read-only.
+   */
   readonly kept: boolean
   readonly going: { readonly target: string; readonly percent: number } | null
   /** The last move of the volume, if it failed or was cancelled within ten minutes. */
   readonly ended: { readonly error: string | null } | null
 }
 
-// Like `volumes.leftBehind` in move.ts, but includes volumes that are moving or cannot move. Volumes with retained
-// snapshots come first, because they may need an operator and must not be cut off by the limit.
+// Selects the same volumes as `volumes.leftBehind` in move.ts, and those that are moving or cannot move. Volumes that a
+// VM snapshot needs come first, so that the limit of 100 rows does not exclude them: they may need an operator.
 const atRestOn = statement<AtRest>(
   'volumes.atRestOn',
   `SELECT o.id AS "volumeId", o.project_id AS "projectId", o.name, o.state = 'ready' AS "isReady", o.size_mib AS "sizeMib",
@@ -58,7 +61,7 @@ const atRestOn = statement<AtRest>(
    ORDER BY kept DESC, o.id LIMIT 100`,
 )
 
-/** Returns at most a hundred volumes, those with retained snapshots first. */
+/** Returns at most a hundred detached volumes that are still on the host, first those that a VM snapshot needs. */
 export async function leavingVolumes(
   sql: Sql,
   { config }: Pick<Deps, 'config'>,
@@ -89,18 +92,20 @@ interface Elsewhere {
   readonly targets: readonly HostRow[]
   readonly pools: readonly PoolView[]
   readonly together: MoveGroup
-  /** The other volumes of the move group, which need capacity on the same target host. */
+  /** The other volumes of the volume's move group, which need space on the same target host. */
   readonly along: readonly store.Volume[]
 }
 
-/** Maximum number of volume names in one reason. */
+/** Maximum number of volume names in the reason for one volume. */
 const mostNamed = 3
 
 type Why = Pick<LeavingVolume, 'state' | 'reason'>
 const waiting = (reason: string): Why => ({ state: 'waiting', reason })
 const staying = (reason: string): Why => ({ state: 'staying', reason })
 
-/** Returns "it" for a volume that moves alone, otherwise "it with volumes ..." with at most `mostNamed` names. */
+/**
+ * Returns the text "it" for a volume that moves alone, otherwise "it with volumes ..." with at most `mostNamed` names.
+ */
 function itWith(along: readonly store.Volume[]): string {
   if (along.length === 0) return 'it'
   const more = along.length > mostNamed ? ` and ${along.length - mostNamed} more` : ''

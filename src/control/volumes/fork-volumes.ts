@@ -29,7 +29,7 @@ export interface RetainedVolume {
 /** A volume attached to the fork. */
 export interface ForkedVolume {
   readonly volume: Volume
-  /** The volume that this one was cloned from; the same id if the fork shares a volume that it only reads. */
+  /** Id of the volume that this volume was cloned from; its own id if the fork shares a volume that it only reads. */
   readonly of: string
   readonly mountPoint: string
   readonly readOnly: boolean
@@ -39,13 +39,14 @@ const takenNames = statement<{ name: string }>(
   'volumes.takenNames',
   `SELECT name FROM volume WHERE project_id = $1 AND owner = 'user' AND want = 'present' AND name = ANY($2::text[])`,
 )
-/** Maximum length of a volume name, see `fileName`. */
+/** Maximum length of a volume name; see `fileName`. */
 const nameLength = 63
 const mostOfOneName = 20
 
 /**
- * Locks the volumes of the snapshot until the transaction ends. Call it before the project is locked.
- * @throws ApiError 409 `invalid_state`, `operation_in_progress`, with the name of the volume and the reason
+ * Locks the volumes of the VM snapshot until the transaction ends. The caller must not have locked the project yet.
+ * @throws ApiError 409 `invalid_state`, `operation_in_progress`, if a volume or its copy cannot be used; with its name
+ * and the reason
  */
 export async function lockRetained(tx: Tx, snapshot: RetainedVm): Promise<RetainedVolume[]> {
   const kept: RetainedVolume[] = []
@@ -78,8 +79,8 @@ function assertThere(snapshot: RetainedVm, disk: SnapshotDisk, volume: Volume): 
 }
 
 /**
- * Attaches to a new app the volumes that the snapshot's guest has mounted, at the same mount points. Volumes that it
- * writes to are cloned; those that it only reads are attached themselves.
+ * Attaches to a new app the volumes that the snapshot's guest has mounted, at the same mount points. The fork gets
+ * clones of the volumes that the guest writes to, and shares those that it only reads.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
  */
 export async function forkVolumes(
@@ -100,7 +101,10 @@ export async function forkVolumes(
   return forked
 }
 
-/** Clones the volume copy in the snapshot, into the same pool and with the same encryption key as the source. */
+/**
+ * Clones the copy of the volume in the VM snapshot. The clone is in the same pool and has the same encryption key as
+ * the volume.
+ */
 async function cloneKept(
   tx: Tx,
   { id, projectId }: Pick<RetainedVm, 'id' | 'projectId'>,
@@ -113,8 +117,8 @@ async function cloneKept(
 }
 
 /**
- * Returns a volume name that is still free. An earlier fork's volume may have the wanted name, because volumes outlive
- * their apps.
+ * Returns an unused name for a clone: the wanted name, or the name with a number. A volume of an earlier fork may have
+ * the wanted name, because volumes are not deleted with their apps.
  */
 async function freeName(tx: Tx, projectId: string, wanted: string): Promise<string> {
   const numbered = Array.from({ length: mostOfOneName }, (_, n) => (n === 0 ? '' : `-${n + 1}`))

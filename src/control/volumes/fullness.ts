@@ -1,4 +1,4 @@
-/** Notifies users when a volume is 80 and 95 percent full, once per level. */
+/** Notifies users when a volume becomes 80 percent full, and again when it becomes 95 percent full. */
 import { type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -6,17 +6,17 @@ import type { Deps } from '../base/deps.ts'
 import { notify } from '../notifications/index.ts'
 
 /**
- * Notification levels in percent, and how many percent points usage must fall below a level before that level is
- * reported again.
+ * Fullness in percent at which users are notified, and how many percentage points below a level the fullness must fall
+ * before that level is reported again (`hysteresis`).
  */
 const levels = [95, 80] as const
 const hysteresis = 5
 export type Fullness = 0 | (typeof levels)[number]
 
 /**
- * Returns the new fullness level after a measurement.
+ * Returns the level of which users should know after a measurement.
  * @param percent used share of the volume's size
- * @param known level that users were last notified of
+ * @param known level of which users were last notified
  */
 export function fullnessOf(percent: number, known: Fullness): Fullness {
   return levels.find(level => percent >= level - (known >= level ? hysteresis : 0)) ?? 0
@@ -33,8 +33,8 @@ interface Measured {
   readonly known: Fullness
 }
 
-// A database volume is reported under its database's name; volumes of spare branches and restore drills are not
-// reported.
+// Includes volumes of databases, with the database's name for the notification; excludes volumes of spare branches and
+// restore drills.
 const measuredVolumes = statement<Measured>(
   'volumes.fullness',
   `SELECT o.id, o.project_id AS "projectId", o.name, d.id AS "databaseId", d.name AS "databaseName",
@@ -63,7 +63,9 @@ export const fullVolumes = (deps: Pick<Deps, 'db'>): Sweep => ({
   },
 })
 
-/** Records the new level, and notifies users if it rose. Returns whether users were notified. */
+/**
+ * Records the volume's new fullness level, and notifies users if the level rose. Returns whether users were notified.
+ */
 async function report(tx: Tx, volume: Measured, level: Fullness): Promise<boolean> {
   if ((await tx.run(setFullness, [volume.id, volume.known, level])) !== 1 || level < volume.known) return false
   const { projectId, databaseId, databaseName } = volume

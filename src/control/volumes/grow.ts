@@ -1,4 +1,7 @@
-/** Grows volumes: changes the row and pokes the workflow in the caller's transaction. Volumes never shrink. */
+/**
+ * Grows volumes: changes the volume's size in its row and pokes its workflow, in the caller's transaction. Volumes
+ * cannot shrink.
+ */
 import { statement, type Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { listPools } from '../hosts/index.ts'
@@ -9,8 +12,8 @@ import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
 /**
- * Sets a larger size. The volume's workflow then grows the volume on its host, even while a VM uses it. The same size
- * changes nothing.
+ * Sets a larger size of the volume. The volume's workflow then grows the volume on its host, even while a VM uses it.
+ * A request for the current size changes nothing.
  * @throws ApiError 400 (`field`: smaller than the current size, or too large), 403 `plan_limit_exceeded`, 404, 409
  * `operation_in_progress`, `invalid_state`, 503 `no_capacity`
  */
@@ -36,15 +39,14 @@ export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 's
   return (await store.byId(tx, id)) ?? volume
 }
 
-// Serializes growth in a pool, so that a second request is checked against the space left after the first.
+// Serializes the growth of volumes in one pool, so that the second of two requests is checked against the space that
+// the first has left.
 const lockPool = statement(
   'volumes.lockPool',
   `SELECT pg_advisory_xact_lock(hashtextextended('pool ' || coalesce($1::text, '') || ' ' || $2::text, 0))`,
 )
 
-/**
- * Checks that the pool has room for the growth. `roomMib` already excludes space that is promised to existing volumes.
- */
+/** Checks that the pool has room for the growth. `roomMib` of a pool excludes the full sizes of existing volumes. */
 async function assertRoom(tx: Tx, volume: Volume, moreMib: number): Promise<void> {
   await tx.run(lockPool, [volume.hostId, volume.poolName])
   const pool = (await listPools(tx)).find(one => one.hostId === volume.hostId && one.name === volume.poolName)

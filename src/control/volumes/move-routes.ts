@@ -53,7 +53,7 @@ async function own(sql: Tx | Deps['db'], { project, params }: VolumeCall): Promi
   return volume
 }
 
-/** Returns the last move, the volume's host, and what prevents a move now. */
+/** Returns the volume's last move, its host, and the reason why it cannot move now, if there is one. */
 async function viewOf(sql: Sql, volume: store.Volume): Promise<VolumeMoveStatus> {
   const obstacle = (await whyNotMoved(sql, volume))?.message ?? null
   return { ...lastMove(await newestMove(sql, volume.id)), host_id: volume.hostId, obstacle }

@@ -38,14 +38,15 @@ const leaving = async (from: string) =>
   ).map(row => row.id)
 
 describe('the sweep that moves detached volumes off draining hosts', () => {
-  it('skips volumes that fit on no other host or whose snapshots no other host can load, and the report gives the reasons', async () => {
+  it('skips volumes for which no other host has space, and those whose snapshots no other host can load; the drain report gives the reasons', async () => {
     const source = await world.addHost()
     const ids = async (count: number, sizeMib: number) => {
       const made = Array.from({ length: count }, newId)
       await db.run(insert, [projectId, sizeMib, source.id, made])
       return made
     }
-    // Created first so that they sort first. There are more of each kind than one round inspects (50).
+    // Create the volumes that cannot move first, so that the sweep finds them first. There are more of each kind than
+    // the 50 volumes that the sweep inspects in one round.
     const kept = await ids(55, 64)
     const large = await ids(55, 2 ** 30)
     const [free = ''] = await ids(1, 64)
@@ -71,7 +72,7 @@ describe('the sweep that moves detached volumes off draining hosts', () => {
     await db.run(clear, [source.id])
   })
 
-  it('leaves volumes that must move together but fit together on no other host, and the report names the whole group', async () => {
+  it('leaves volumes that must move together if no other host has space for all of them; the drain report names the whole group', async () => {
     const source = await world.addHost()
     const ids = [newId(), newId()]
     await db.run(insert, [projectId, 600 * 1024, source.id, ids])
@@ -87,8 +88,8 @@ describe('the sweep that moves detached volumes off draining hosts', () => {
     expect(apart.map(one => one.state)).toEqual(['waiting', 'waiting'])
   })
 
-  it('continues after volumes that fit on no other host, and after an error with one volume', async () => {
-    // Created first so that they sort first.
+  it('continues after volumes for which no other host has space, and after an error with one volume', async () => {
+    // Create the volumes that cannot move first, so that the sweep finds them first.
     await volumes(210, 2 ** 30, 0)
     const [first = '', second = ''] = await volumes(2, 64, 1)
     for (const index of [0, 1]) await db.tx(tx => cordon(tx, hostId(index), { cordoned: true, draining: true }))

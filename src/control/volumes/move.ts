@@ -1,4 +1,4 @@
-/** Moves detached volumes to another host: on request, and off draining hosts. */
+/** Moves detached volumes to other hosts: on request of a user, and to drain a host. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -23,8 +23,8 @@ import type { Volume } from './store.ts'
 import { moveGroupOf } from './move-group.ts'
 
 /**
- * Maximum number of parallel moves per source host. Each reads and writes at full disk speed, so more would slow all of
- * them down.
+ * Maximum number of concurrent moves of volumes from one host. Each move reads and writes at full disk speed, so more
+ * of them would slow each other down.
  */
 const mostFromOneHost = 2
 
@@ -71,7 +71,10 @@ async function groupOf(sql: Sql, volume: Volume): Promise<Group> {
   return { volumes: [volume, ...(await store.byIds(sql, others))], snapshots }
 }
 
-/** Starts all moves of the group in this transaction, or none. @throws ApiError 409 `operation_in_progress` */
+/**
+ * Starts the moves of all volumes and snapshots of the group in this transaction.
+ * @throws ApiError 409 `operation_in_progress`
+ */
 async function start(tx: Tx, group: Group, targetHostId: string, pools: ReadonlyMap<string, PoolView>): Promise<void> {
   const groupId = newId()
   const together = group.snapshots.length > 0 ? { groupId } : {}
@@ -86,7 +89,8 @@ async function start(tx: Tx, group: Group, targetHostId: string, pools: Readonly
 }
 
 /**
- * Returns why the volume cannot move to any host now: 409 `operation_in_progress`, `invalid_state`, `volume_in_use`.
+ * Returns why the volume cannot move to any host now, as an error with the code `operation_in_progress`,
+ * `invalid_state` or `volume_in_use`; undefined if it can.
  */
 export async function whyNotMoved(sql: Sql, volume: Volume): Promise<ApiError | undefined> {
   const { id, name, movingTo, state, hostId, bound } = volume
@@ -112,10 +116,10 @@ const poolsThere = (pools: readonly PoolView[], volumes: readonly Volume[], host
     volumes.map(one => ({ ...one, volumeId: one.id })),
   )
 
-// Volumes to move off draining hosts. Attached volumes move with their VMs. A volume whose move failed or was cancelled
-// is skipped for ten minutes; one with a snapshot that no other host can load is skipped. The limit is per host, so
-// that a host with immovable volumes does not delay others. Smallest first, because large volumes are the likeliest to
-// fit nowhere.
+// Selects the detached volumes that should move off draining hosts; attached volumes move with their VMs. Skips a
+// volume for ten minutes after its move failed or was cancelled, and a volume with a VM snapshot that no other host can
+// load. The limit applies to each host, so that a host with volumes that cannot move does not delay others. Small
+// volumes come first, because another host is more likely to have space for them.
 const leftBehind = statement<{ id: string; hostId: string }>(
   'volumes.leftBehind',
   `SELECT left_behind.id, h.id AS "hostId" FROM host h CROSS JOIN LATERAL (
@@ -134,7 +138,7 @@ const movesFrom = statement<{ count: number }>(
      AND state IN ('preparing', 'copying', 'copied', 'complete') AND migration_id IS NULL`,
 )
 
-/** Moves detached volumes off draining hosts. */
+/** The sweep that moves detached volumes off draining hosts. */
 export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep => ({
   name: 'drained-volumes',
   everyMs: seconds(10),
@@ -145,7 +149,8 @@ export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep
       try {
         if (await deps.db.tx(tx => moveAway(tx, deps, id, hostId))) counts.moved++
       } catch (error) {
-        // Another operation may be using this volume. Continue with the others; the next round retries this one.
+        // Another operation may be using this volume. Continue with the other volumes; the next run of the sweep tries
+        // this one again.
         counts.refused++
         const level = error instanceof ApiError ? 'info' : 'error'
         deps.log[level]({ volumeId: id, err: error }, 'could not move a volume off a draining host in this round')
@@ -156,8 +161,8 @@ export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep
 })
 
 /**
- * Starts a move to the first suitable host. Returns false when enough volumes are already leaving the host, or no other
- * host can take this one.
+ * Starts to move the volume to the first suitable host. Returns false if the maximum number of volumes is already
+ * leaving the source host, or if no other host can store this volume.
  */
 async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, hostId: string): Promise<boolean> {
   if ((await tx.one(movesFrom, [hostId])).count >= mostFromOneHost) return false

@@ -1,4 +1,4 @@
-/** Resources of the volume operations. */
+/** Request and response schemas of the volume operations. */
 import { type Static, Type } from 'typebox'
 import { dateTime, double, int32, int64, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
@@ -25,7 +25,7 @@ export const accessMode = (options = {}) =>
   })
 const mountPoint = () => text({ description: 'Directory in the VM where the volume is mounted.', examples: ['/data'] })
 
-/** Addition to the contract: the status of every volume. */
+/** The status of a volume, a field that Mote adds to the API contract (docs/contract.md). */
 const state = {
   status: Type.Optional(
     text({

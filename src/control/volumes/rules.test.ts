@@ -31,7 +31,7 @@ describe('mount points', () => {
   ])('%j is refused', path => {
     expect(() => rules.checkMountPoint(path)).toThrow(/mount_point/)
   })
-  it('never escape the allowed directories', () => {
+  it('cannot be outside of the allowed directories', () => {
     const part = fc.constantFrom('..', '.', '', 'data', 'etc', 'usr', 'bin', 'x', 'a b')
     fc.assert(
       fc.property(fc.array(part, { maxLength: 5 }), parts => {
@@ -84,28 +84,24 @@ describe('attaching a volume', () => {
     }
   }
   it.each([
-    ['free volume, read-write', 'ok', attempt([])],
-    ['free volume, read-only', 'ok', attempt([], { accessMode: 1 })],
-    ['attached read-write elsewhere, read-write', 'volume_in_use', attempt([at({})])],
-    ['attached read-write elsewhere, read-only', 'volume_in_use', attempt([at({})], { accessMode: 1 })],
-    ['attached read-only elsewhere, read-write', 'volume_in_use', attempt([at({ accessMode: 1 })])],
-    ['attached read-only elsewhere, read-only', 'ok', attempt([at({ accessMode: 1 })], { accessMode: 1 })],
+    ['that is free, read-write', 'ok', attempt([])],
+    ['that is free, read-only', 'ok', attempt([], { accessMode: 1 })],
+    ['that another app has read-write, read-write', 'volume_in_use', attempt([at({})])],
+    ['that another app has read-write, read-only', 'volume_in_use', attempt([at({})], { accessMode: 1 })],
+    ['that another app has read-only, read-write', 'volume_in_use', attempt([at({ accessMode: 1 })])],
+    ['that another app has read-only, read-only', 'ok', attempt([at({ accessMode: 1 })], { accessMode: 1 })],
+    ['that the app already has', 'volume_in_use', attempt([at({ appId: 'app', accessMode: 1 })], { accessMode: 1 })],
+    ['that is being detached from the app', 'volume_in_use', attempt([at({ appId: 'app', want: 'detached' })])],
+    ['read-write to an app with several replicas', 'invalid_state', attempt([], { maxReplicas: 2 })],
+    ['read-only to an app with several replicas', 'ok', attempt([], { maxReplicas: 2, accessMode: 1 })],
+    ['at the mount point of another volume', 'volume_in_use', attempt([], { ofApp: [at({ mountPoint: '/data' })] })],
     [
-      'already attached to this app',
-      'volume_in_use',
-      attempt([at({ appId: 'app', accessMode: 1 })], { accessMode: 1 }),
-    ],
-    ['being detached from this app', 'volume_in_use', attempt([at({ appId: 'app', want: 'detached' })])],
-    ['read-write, several replicas', 'invalid_state', attempt([], { maxReplicas: 2 })],
-    ['read-only, several replicas', 'ok', attempt([], { maxReplicas: 2, accessMode: 1 })],
-    ['same mount point as another volume', 'volume_in_use', attempt([], { ofApp: [at({ mountPoint: '/data' })] })],
-    [
-      'nested in the mount point of another volume',
+      'above the mount point of another volume',
       'volume_in_use',
       attempt([], { ofApp: [at({ mountPoint: '/data/x' })] }),
     ],
     ['next to the mount point of another volume', 'ok', attempt([], { ofApp: [at({ mountPoint: '/data2' })] })],
-  ])('%s: the result is %s', (_, wanted, found) => expect(found).toBe(wanted))
+  ])('%s, results in: %s', (_, wanted, found) => expect(found).toBe(wanted))
 })
 
 describe('placement of volumes', () => {
@@ -126,7 +122,7 @@ describe('placement of volumes', () => {
   })
   const nameOf = (pools: readonly PoolView[], hostId: string, wanted: VolumeNeed) =>
     fitVolumes(pools, hostId, [wanted])?.get('v')?.name
-  it('the default pool comes first, then the one with most room; a requested pool is the only choice', () => {
+  it('chooses the default pool if it has enough space, otherwise the pool with the most free space; a requested pool is the only choice', () => {
     const pools = [pool('a', 'fast', 900), pool('a', 'local', 200), pool('a', 'slow', 999)]
     expect(nameOf(pools, 'a', need())).toBe('local')
     expect(nameOf(pools, 'a', need({ sizeMib: 300 }))).toBe('slow')
@@ -134,7 +130,7 @@ describe('placement of volumes', () => {
     expect(nameOf(pools, 'a', need({ poolName: 'fast', sizeMib: 901 }))).toBeUndefined()
     expect(nameOf(pools, 'b', need())).toBeUndefined()
   })
-  it('a placed volume needs no room, and fits only on its own host unless its pool is shared', () => {
+  it('requires no free space for a volume that has a host, and accepts only this host unless the pool is shared', () => {
     const pools = [pool('a', 'local', 0), pool('b', 'local', 500)]
     const there = need({ hostId: 'a', poolName: 'local' })
     expect(nameOf(pools, 'a', there)).toBe('local')
@@ -143,13 +139,13 @@ describe('placement of volumes', () => {
       'ceph',
     )
   })
-  it('two volumes that fit separately may not fit together', () => {
+  it('requires enough space for all volumes of a VM together', () => {
     const both = [need({ volumeId: 'v' }), need({ volumeId: 'w' })]
     expect(fitVolumes([pool('a', 'local', 150)], 'a', both)).toBeUndefined()
     expect(fitVolumes([pool('a', 'local', 200)], 'a', both)?.size).toBe(2)
     expect(fitVolumes([pool('a', 'local', 150), pool('a', 'fast', 150)], 'a', both)?.get('w')?.name).toBe('fast')
   })
-  it('a volume without a VM goes to the host with most room that is up', () => {
+  it('chooses the host with the most free space that is up for a volume without a VM', () => {
     const hosts = ['a', 'b', 'c'].map(id => ({ id, up: id !== 'c', cordoned: false }))
     const pools = [pool('a', 'local', 200), pool('b', 'local', 300), pool('c', 'local', 900)]
     expect(rules.choosePlace(pools, hosts, need())?.hostId).toBe('b')
@@ -157,7 +153,7 @@ describe('placement of volumes', () => {
   })
 })
 
-describe('fullness levels that users are notified of', () => {
+describe('the fullness level of which users are notified', () => {
   it.each([
     [79.9, 0, 0],
     [80, 0, 80],
@@ -169,7 +165,7 @@ describe('fullness levels that users are notified of', () => {
     [90.1, 95, 95],
     [89.9, 95, 80],
     [10, 95, 0],
-  ] as const)('a volume that is %d percent full changes from level %d to %d', (percent, known, level) =>
+  ] as const)('of a volume that is %d percent full changes from %d to %d', (percent, known, level) =>
     expect(fullnessOf(percent, known)).toBe(level),
   )
 })

@@ -9,7 +9,7 @@ const isWithin = (path: string, tree: string) => path === tree || path.startsWit
 
 /**
  * Returns the mount point if it is valid: absolute, normalized, and not a system directory.
- * @throws ApiError 400 naming the field
+ * @throws ApiError 400 with the name of the field
  */
 export function checkMountPoint(path: string, field = 'mount_point'): string {
   const fault = mountPointFault(path)
@@ -21,14 +21,17 @@ export function checkMountPoint(path: string, field = 'mount_point'): string {
 export const largestMib = 64 * 1024 * 1024
 const smallestMib = 16
 
-/** Checks the size. An ext4 file system below 16 MiB has no room for a journal. @throws ApiError 400 */
+/**
+ * Checks the size of a volume. The minimum is 16 MiB, because a smaller ext4 file system has no room for a journal.
+ * @throws ApiError 400
+ */
 export function checkSize(sizeMib: number, field = 'size_mib'): number {
   if (sizeMib < smallestMib || sizeMib > largestMib)
     throw invalidField(field, `must be from ${smallestMib} to ${largestMib}`)
   return sizeMib
 }
 
-/** Returns the pool name if it is valid or empty. @throws ApiError 400 */
+/** Returns the name of the requested storage pool if it is valid or empty. @throws ApiError 400 */
 export function checkPoolName(name: string): string {
   if (name !== '' && !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name))
     throw invalidField('pool_name', 'must be the short name of a storage pool, or be left out')
@@ -44,7 +47,7 @@ export interface AttachRequest {
 }
 
 /**
- * Checks that the volume may be attached, given the existing attachments.
+ * Checks that the volume may be attached to the app, given the existing attachments of both.
  * @param ofVolume current attachments of the volume
  * @param ofApp current attachments of the app
  * @throws ApiError 400, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
@@ -88,7 +91,7 @@ const oneReplica = (volume: string, app: string) =>
   `(desired_replicas 1, max_replicas 1), or attach the volume read-only (access_mode 1).`
 
 /**
- * Checks the number of replicas.
+ * Checks the requested maximum number of replicas of an app.
  * @throws ApiError 409 if the app has a read-write volume, which only one VM can attach
  */
 export function assertScalable(maxReplicas: number, writer: string | undefined): void {
@@ -98,14 +101,15 @@ export function assertScalable(maxReplicas: number, writer: string | undefined):
   )
 }
 
-/** @throws ApiError 409 when the volume is attached */
+/** Checks that the volume is not attached to an app. @throws ApiError 409 */
 export function assertFree(volume: Pick<Volume, 'name'>, attachments: readonly Attachment[], verb: string): void {
   const [first] = attachments
   if (first) throw inUse(`Volume ${volume.name} is attached to ${first.appName}. Detach it before you ${verb} it.`)
 }
 
 /**
- * Checks that no VM holds the volume or is about to; a volume attached to an app without VMs passes.
+ * Checks that no VM has the volume attached or is about to attach it. The volume may be attached to an app that has no
+ * VMs.
  * @throws ApiError 409
  */
 export function assertNotHeld(volume: Pick<Volume, 'name'>, attachments: readonly Attachment[]): void {
@@ -121,7 +125,7 @@ export function assertAtRest({ name, movingTo }: Pick<Volume, 'name' | 'movingTo
   if (movingTo !== null) throw underWay(`Volume ${name} is being moved to another host. Wait until that is done.`)
 }
 
-/** Checks that the snapshot is ready. @throws ApiError 409 */
+/** Checks that the volume snapshot is ready. @throws ApiError 409 */
 export function assertSnapshotReady(snapshot: Pick<VolumeSnapshot, 'name' | 'state' | 'error'>): void {
   if (snapshot.state === 'ready') return
   if (snapshot.state === 'creating') throw underWay(`Snapshot ${snapshot.name} is being taken. Wait until it is ready.`)

@@ -1,4 +1,7 @@
-/** Scheduled snapshots: stores the schedules; the sweep takes snapshots and deletes surplus ones. */
+/**
+ * Scheduled snapshots of volumes: stores the schedules; a sweep takes the snapshots that are due and deletes the
+ * oldest ones.
+ */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { minutes } from '../../lib/duration.ts'
@@ -9,7 +12,7 @@ import * as snapshots from './snapshot-store.ts'
 
 export interface Schedule {
   readonly everyMinutes: number
-  /** Number of scheduled snapshots to retain. */
+  /** Number of scheduled snapshots to keep. */
   readonly keep: number
 }
 
@@ -21,7 +24,7 @@ const setScheduleOf = statement(
   'volumes.setSchedule',
   `UPDATE volume SET schedule_minutes = $2, schedule_keep = $3, updated_at = now() WHERE id = $1`,
 )
-// Volumes without a host are skipped, because they have no content yet.
+// Skips volumes without a host, because they have no content yet.
 const dueVolumes = statement<{ id: string; keep: number }>(
   'volumes.scheduleDue',
   `SELECT id, schedule_keep AS keep FROM volume
@@ -39,7 +42,10 @@ export async function getSchedule(sql: Sql, volumeId: string): Promise<Schedule 
 const longestMinutes = 366 * 24 * 60
 const mostKept = 100
 
-/** Sets the schedule; undefined removes it, and existing snapshots are not deleted. @throws ApiError 400 (field) */
+/**
+ * Sets the snapshot schedule of a volume. Undefined removes the schedule, but deletes no snapshots.
+ * @throws ApiError 400 (field)
+ */
 export async function setSchedule(tx: Tx, volumeId: string, schedule: Schedule | undefined): Promise<void> {
   if (schedule && (schedule.everyMinutes < 15 || schedule.everyMinutes > longestMinutes))
     throw invalidField('every_minutes', `must be from 15 to ${longestMinutes}, or 0 for none`)
@@ -59,7 +65,7 @@ export const scheduledSnapshots = (deps: Pick<Deps, 'db' | 'log'>): Sweep => ({
         counts.dropped += await deps.db.tx(tx => takeAndDrop(tx, id, keep, now))
         counts.taken++
       } catch (error) {
-        // The volume is being restored, or has the maximum number of snapshots. The next round retries.
+        // The volume is being restored, or has the maximum number of snapshots. The next run of the sweep tries again.
         if (!(error instanceof ApiError)) throw error
         counts.refused++
         deps.log.info({ volumeId: id, err: error }, 'could not take a scheduled snapshot in this round')
@@ -70,8 +76,8 @@ export const scheduledSnapshots = (deps: Pick<Deps, 'db' | 'log'>): Sweep => ({
 })
 
 /**
- * Takes a snapshot and deletes the oldest scheduled ones beyond `keep`. Throws while one of these is being cloned; a
- * later round retries both.
+ * Takes a snapshot and deletes all scheduled snapshots but the newest `keep`. Throws if one to be deleted is being
+ * cloned; then a later run of the sweep retries both.
  */
 async function takeAndDrop(tx: Tx, volumeId: string, keep: number, now: Date): Promise<number> {
   const name = `auto-${now.toISOString().slice(0, 16).replace(/[-:]/g, '').replace('T', '-')}`

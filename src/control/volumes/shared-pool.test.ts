@@ -1,4 +1,4 @@
-/** A volume in a shared pool can be deleted through any host that reaches the pool. */
+/** Tests that a volume in a shared pool can be deleted through any host that can access the pool. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
@@ -33,7 +33,7 @@ async function made() {
   return { id, snapshotId: snapshot.id, maker, other }
 }
 
-it('a volume in a shared pool is deleted with its snapshots through another host, even when the pool has no free space', async () => {
+it('a volume in a shared pool and its snapshots are deleted through another host if its own host is lost, even if the pool has no free space', async () => {
   const { id, snapshotId, maker, other } = await made()
   maker.reachable = false
   await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, maker.id)
@@ -42,7 +42,7 @@ it('a volume in a shared pool is deleted with its snapshots through another host
   expect(other.storage.snapshots.has(snapshotId)).toBe(false)
   expect((await findVolume(db, id))?.hostId).toBe(other.id)
 
-  // Remove the volume's current host for good, and make the first one reachable again.
+  // Remove the volume's current host for good, and make its first host reachable again.
   maker.reachable = true
   await world.rows(`UPDATE host SET lost_at = NULL WHERE id = $1 RETURNING id`, maker.id)
   await db.tx(tx => removeHost(tx, other.id))

@@ -6,12 +6,15 @@ export interface VolumeSnapshot {
   readonly projectId: string
   readonly volumeId: string
   readonly name: string
-  /** `restore`: saves the volume's content before its VM is restored from a VM snapshot. */
+  /**
+   * `user`: taken on request. `schedule`: taken by the volume's schedule. `restore`: saves the volume's content before
+   * its VM is restored from a VM snapshot.
+   */
   readonly kind: 'user' | 'schedule' | 'restore'
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'failed'
   readonly sizeBytes: number
-  /** For how long the VM was paused, in milliseconds; null: not paused. */
+  /** Milliseconds for which the VM was paused while the snapshot was taken; null: it was not paused. */
   readonly pauseMs: number | null
   readonly error: string | null
   readonly createdAt: Date
@@ -75,7 +78,10 @@ export const byName = (sql: Sql, volumeId: string, name: string) => sql.maybe(sn
 export const list = (sql: Sql, volumeId: string) => sql.rows(snapshotsOf, [volumeId])
 export const insert = (tx: Tx, s: Pick<VolumeSnapshot, 'id' | 'projectId' | 'volumeId' | 'name' | 'kind'>) =>
   tx.run(insertSnapshot, [s.id, s.projectId, s.volumeId, s.name, s.kind])
-/** Records the observed result if the snapshot is still being created. Returns the volume's id, otherwise undefined. */
+/**
+ * Records the result that the host has reported, if the snapshot is still being created, and returns the volume's id;
+ * otherwise returns undefined.
+ */
 export const record = async (
   tx: Tx,
   hostId: string,
@@ -94,7 +100,7 @@ export const record = async (
       observed.error,
     ])
   )?.volumeId
-/** Returns the VMs whose restore waits for this snapshot of their volume. */
+/** Returns the ids of the VMs whose restore waits until this snapshot of their volume is complete. */
 export const vmsWaitingFor = async (tx: Tx, id: string) => (await tx.rows(vmsThatWait, [id])).map(row => row.id)
 export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1

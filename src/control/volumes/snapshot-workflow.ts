@@ -1,6 +1,6 @@
 /**
- * Workflow of a volume snapshot: its host creates it once; it is retained until it is deleted; then the host removes
- * it.
+ * The workflow of a volume snapshot: has the volume's host create it once, retains it until it is deleted, and then
+ * has the host remove it.
  */
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
@@ -17,10 +17,13 @@ import type { VolumeSnapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 import { byId as volumeById } from './store.ts'
 
-/** Poll interval; only covers lost messages, because hosts report changes. */
+/**
+ * Interval at which the workflow queries the host. Hosts report changes by themselves, so polling is only for lost
+ * messages.
+ */
 const pollMs = seconds(15)
 
-/** Desired state for the host. Removal has a later generation than creation. */
+/** Returns the desired state of the snapshot for its host. The removal has a later generation than the creation. */
 const desiredOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
   snapshotId: s.id,
   volumeId: s.volumeId,
@@ -41,7 +44,7 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
         if (s.volumeState === 'failed') return go('keeping', failed(s, 'the volume itself could not be created'))
         if (now.getTime() - enteredAt.getTime() > makingMs)
           return go('keeping', failed(s, 'the host did not finish the snapshot in time'))
-        // The volume has no host or is not ready yet. The volume's workflow pokes this one when it is.
+        // Wait until the volume has a host and is ready. Its workflow then pokes this one.
         if (!s.hostId || s.volumeState !== 'ready' || s.moving) return wait(pollMs)
         if (s.hostLost) return go('keeping', failed(s, 'the host of the volume is lost'))
         const { hostId } = s
@@ -60,12 +63,12 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
       },
 
       async removing({ subject: s, signal }) {
-        // When the move has ended, its workflow pokes this one.
+        // Wait until the move of the volume has ended. The workflow of the move then pokes this one.
         if (s.moving) return wait(minutes(1))
         const volume = await volumeById(deps.db, s.volumeId)
         if (volume?.hostId && !(volume.bound && volume.hostRemoved)) {
           const hostId = await reachableHost(deps, volume)
-          // No host that reaches the volume is up. Retry later, because a lost host may come back.
+          // No host that can access the volume is up. Retry later, because a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolumeSnapshot(desiredOf(s), signal)
           if (observed.state !== 'absent') return wait(pollMs)
@@ -85,8 +88,8 @@ const failed = (s: VolumeSnapshot, why: string) => async (tx: Tx) => {
 }
 
 /**
- * Pokes VMs whose restore waits for this snapshot. Before a VM is restored from a VM snapshot, the current content of
- * its volumes is saved in volume snapshots. If that fails, the VM boots instead of being restored.
+ * Pokes VMs whose restore waits for this snapshot: before a VM is restored from a VM snapshot, the current content of
+ * its volumes is saved in volume snapshots. If the content cannot be saved, the VM boots instead of being restored.
  */
 async function notifyVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'): Promise<void> {
   for (const vmId of await store.vmsWaitingFor(tx, snapshotId)) {
@@ -95,16 +98,16 @@ async function notifyVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'):
   }
 }
 
-/** Returns the error message if the host refused permanently, so that a retry would not help. */
+/**
+ * Returns the error message if the host has refused the request for a reason that a retry would not change; else
+ * undefined.
+ */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['no_such_pool', 'invalid_volume', 'invalid_snapshot', 'volume_missing']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
-/**
- * Records a host's observation of a snapshot, and pokes the workflows that depend on it. Called for every such
- * observation.
- */
+/** Records a host's observation of a volume snapshot, and pokes the workflows that depend on the snapshot. */
 export async function recordVolumeSnapshot(tx: Tx, hostId: string, observed: VolumeSnapshotObserved): Promise<void> {
   const { state } = observed
   if (state === 'absent') return poke(tx, 'volume-snapshot', observed.snapshotId)

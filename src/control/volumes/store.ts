@@ -7,16 +7,16 @@ export interface Volume {
   readonly id: string
   readonly projectId: string
   readonly owner: VolumeOwner
-  /** Id of the workflow to poke after changes; its kind is `owner`. */
+  /** Id of the workflow to poke after changes of the volume; the workflow's kind is `owner`. Null: none. */
   readonly ownerId: string | null
   readonly name: string
   readonly sizeMib: number
-  /** Size that the host has confirmed. */
+  /** Size to which the host has grown the volume; less than `sizeMib` while it grows. */
   readonly grownMib: number
-  /** Empty until the volume is placed, unless a pool was requested. */
+  /** Name of the volume's storage pool. Empty until the volume has a host, unless a pool was requested. */
   readonly poolName: string
   readonly hostId: string | null
-  /** Whether only `hostId` can reach the volume; false in a shared pool. */
+  /** True if only the host `hostId` can access the volume; false for a volume in a shared pool. */
   readonly bound: boolean
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'restoring' | 'failed'
@@ -35,18 +35,21 @@ export interface Volume {
   readonly error: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
-  /** Whether the host is lost for now (`hostLost`), or was removed for good (`hostRemoved`). */
+  /** Whether the volume's host is lost for now (`hostLost`), or was removed for good (`hostRemoved`). */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
-  /** Target host of a move in progress. */
+  /** Target host of a move in progress; null: the volume is not moving. */
   readonly movingTo: string | null
-  /** Id of the move that brought the volume to its current host. */
+  /** Id of the last move of the volume, which brought it to its current host; null: it never moved. */
   readonly arrivedBy: string | null
-  /** Whether a move is unfinished, so that a second host has or will have a copy. */
+  /** Whether a move of the volume is unfinished, so that a second host has or will have a copy of it. */
   readonly copied: boolean
-  /** Whether a pending snapshot requires the volume to be placed, even without a VM. */
+  /** Whether the volume needs a host even without a VM, because a snapshot of it was requested. */
   readonly needed: boolean
-  /** Fencing generation of attachments: rises with each new writer, and whenever the content is replaced. */
+  /**
+   * Fences VMs that had the volume attached earlier: it is raised for each VM that attaches the volume read-write, and
+   * whenever the volume's content is replaced.
+   */
   readonly attachGeneration: number
 }
 
@@ -70,7 +73,8 @@ const volumeOfProject = statement<Volume>(
   'volumes.ofProject',
   `SELECT ${columns} ${joined} WHERE o.id = $2 AND o.project_id = $1 AND o.owner = 'user' AND o.want = 'present'`,
 )
-// NO KEY, because inserts of rows that reference the volume take a key share lock, which FOR UPDATE would block.
+// FOR NO KEY UPDATE, because inserts of rows that reference the volume take a key share lock, for which they would have
+// to wait with FOR UPDATE.
 const lockVolume = statement(
   'volumes.lock',
   `SELECT id FROM volume WHERE id = $1 AND want = 'present' FOR NO KEY UPDATE`,
@@ -106,8 +110,8 @@ const markDeleted = statement(
   'volumes.markDeleted',
   `UPDATE volume SET want = 'absent', generation = generation + 1, updated_at = now() WHERE id = $1 AND want = 'present'`,
 )
-// Replacing the content raises the attach generation like a new writer, so that no sleeping VM resumes with stale
-// content.
+// A restore raises the attach generation, as attaching the volume to a writer does, so that no VM resumes from a memory
+// snapshot that does not match the restored content.
 const startRestore = statement(
   'volumes.startRestore',
   `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
@@ -148,7 +152,7 @@ const unfinishedClones = statement<{ count: number }>(
 )
 const recordUsage = statement(
   'volumes.recordUsage',
-  // Locks in id order, because several hosts may report the volumes of a shared pool at once.
+  // Locks the volumes in id order, because several hosts may report the volumes of a shared pool at the same time.
   `WITH locked AS (
      SELECT id FROM volume WHERE id = ANY ($2::uuid[]) AND (host_id = $1 OR NOT bound) ORDER BY id FOR NO KEY UPDATE)
    UPDATE volume o SET used_bytes = u.used, snapshot_bytes = u.snapshots, measured_at = now()
@@ -177,7 +181,10 @@ export const byId = (sql: Sql, id: string) => sql.maybe(volumeById, [id])
 export const byIds = (sql: Sql, ids: readonly string[]) => sql.rows(volumesByIds, [ids])
 /** Returns a volume of the user, not one of the platform. */
 export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(volumeOfProject, [projectId, id])
-/** Locks the volume until the transaction ends, which serializes attach, restore, clone and delete. */
+/**
+ * Locks the volume until the transaction ends, so that it is attached, restored, cloned and deleted by one transaction
+ * at a time.
+ */
 export const lock = async (tx: Tx, id: string) => {
   const rows = await tx.rows(lockVolume, [id])
   return rows.length === 1 ? byId(tx, id) : undefined
@@ -198,32 +205,35 @@ export const insert = (tx: Tx, v: NewVolume) =>
     v.key,
     v.image,
   ])
-/** Returns the number of the user's volumes in the project, and the total size including database volumes. */
+/**
+ * Returns the number of the users' own volumes in the project, and the total size of all volumes, including those of
+ * databases.
+ */
 export const projectUsage = (tx: Tx, projectId: string) => tx.one(usageOfProject, [projectId])
 export const place = async (
   tx: Tx,
   id: string,
   { hostId, bound, pool }: { readonly hostId: string; readonly bound: boolean; readonly pool: string },
 ) => (await tx.run(placeVolume, [id, hostId, bound, pool])) === 1
-/** Returns false when the volume is not in state `from`. */
+/** Changes the volume's state. Returns false if the volume is not in the state `from`. */
 export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volume['state'], error: string | null) =>
   (await tx.run(setState, [id, from, to, error])) === 1
-/** Raises the generation, so that the host retries the creation. */
+/** Raises the generation of the volume's desired state, so that the host tries again to create it. */
 export const tryAgain = async (tx: Tx, v: Pick<Volume, 'id' | 'generation'>, error: string) =>
   void (await tx.run(raiseCreating, [v.id, v.generation, error]))
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const restore = async (tx: Tx, id: string, snapshotId: string) =>
   (await tx.run(startRestore, [id, snapshotId])) === 1
-/** Returns false when the volume already has that size. */
+/** Sets a larger size. Returns false if the volume already has this size or more. */
 export const grow = async (tx: Tx, id: string, sizeMib: number) => (await tx.run(growVolume, [id, sizeMib])) === 1
 export const hasGrown = (tx: Tx, id: string, sizeMib: number) => tx.run(setGrown, [id, sizeMib])
-/** Resets the size after a failed growth, unless another size was requested meanwhile. */
+/** Resets the volume's size after the host could not grow it, unless another size was requested in the meantime. */
 export const giveUpGrowing = (tx: Tx, v: Pick<Volume, 'id' | 'sizeMib'>, error: string) =>
   tx.run(stopGrowing, [v.id, v.sizeMib, error])
 /** Sets the encryption key if it is not set yet; a volume's key never changes. */
 export const setKey = (tx: Tx, id: string, sealed: Buffer) => tx.run(setKeyOf, [id, sealed])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVolume, [id])
-/** Returns the VMs that have the volume attached or are about to attach it. */
+/** Returns the ids of the VMs that have the volume attached or are about to attach it. */
 export const vmIds = async (sql: Sql, id: string) => (await sql.rows(vmsOfVolume, [id])).map(row => row.id)
 export const snapshotsUnderWay = async (tx: Tx, id: string) =>
   (await tx.rows(unfinishedSnapshots, [id])).map(row => row.id)

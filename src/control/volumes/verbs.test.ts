@@ -1,6 +1,6 @@
 /**
- * Tests every verb of volumes and their snapshots in every state of the workflow: before a step, during a step, and
- * while the host is unreachable. The verb must eventually take effect, or be refused.
+ * Tests every operation on volumes and their snapshots in every state of the volume's workflow: before a step, during
+ * a step, and while the host is unreachable. The operation must eventually take effect, or be refused.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -32,7 +32,10 @@ let made = 0
 const name = () => `v${++made}`
 interface Subject {
   readonly id: string
-  /** A snapshot with content `one`; in state `placing` there is none, and this is the volume's own id. */
+  /**
+   * Id of a snapshot with the content `one`. In the state `placing`, the volume has no snapshot, and this is its own
+   * id.
+   */
   readonly snapshotId: string
 }
 const phaseOf = async (id: string) =>
@@ -90,13 +93,16 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
 
 interface Verb {
   readonly act: (tx: Tx, subject: Subject) => Promise<{ readonly id: string } | void>
-  /** Checks the effect. @param id of the created resource, otherwise of the volume */
+  /**
+   * Returns whether the operation has taken effect.
+   * @param id id of the resource that the operation has created, otherwise of the volume
+   */
   readonly hasEffect: (subject: Subject, id: string) => Promise<boolean>
 }
 const verbs: Readonly<Record<string, Verb>> = {
   grow: {
     act: (tx, { id }) => growVolume(tx, id, 96),
-    // A volume without a host has not grown yet; it will be created in the new size.
+    // A volume without a host need not grow, because a host will create it in the new size.
     hasEffect: async ({ id }) => {
       const volume = await findVolume(db, id)
       return volume?.sizeMib === 96 && (volume.grownMib === 96 || volume.hostId === null)
@@ -138,7 +144,7 @@ const apply = (verb: Verb, subject: Subject): Promise<Outcome> =>
       (refused: unknown) => ({ refused }),
     )
 
-/** Runs the verb between the load and the commit of a step of the volume's workflow. */
+/** Runs the operation after a step of the volume's workflow has loaded the volume, and before the step commits. */
 async function during(verb: Verb, subject: Subject): Promise<Outcome> {
   const volume: AnyWorkflow = world.workflows.volume
   let outcome: Outcome | undefined
@@ -154,7 +160,7 @@ async function during(verb: Verb, subject: Subject): Promise<Outcome> {
   await createRunner({ db, workflows: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   return outcome ?? apply(verb, subject)
 }
-/** Runs the verb while the host is unreachable; the host comes back five rounds later. */
+/** Runs the operation while the host is unreachable; the host comes back after five rounds of workflow steps. */
 async function whileAway(verb: Verb, subject: Subject): Promise<Outcome> {
   host.reachable = false
   try {
@@ -170,12 +176,12 @@ async function whileAway(verb: Verb, subject: Subject): Promise<Outcome> {
 }
 const moments = { 'before a step': apply, 'during a step': during, 'while its host is unreachable': whileAway }
 
-describe.each(Object.entries(states))('a volume in state %s', (_state, bring) => {
+describe.each(Object.entries(states))('an operation on a volume in the state "%s"', (_state, bring) => {
   it.each(
     Object.entries(moments).flatMap(([when, how]) =>
       Object.entries(verbs).map(([what, verb]) => ({ when, how, what, verb })),
     ),
-  )('$what $when takes effect or is refused', async ({ how, verb }) => {
+  )('takes effect or is refused: $what, $when', async ({ how, verb }) => {
     const subject = await bring()
     const outcome = await how(verb, subject)
     if ('refused' in outcome) {
@@ -187,7 +193,7 @@ describe.each(Object.entries(states))('a volume in state %s', (_state, bring) =>
   })
 })
 
-it('every phase of the workflow is tested', () => {
+it('the tested states include every phase of the volume workflow', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.volume.phases)))
 })

@@ -8,7 +8,7 @@ type Shown = Pick<Volume, 'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' |
 
 function statusOf(v: Pick<Volume, 'hostId' | 'state' | 'grownMib' | 'sizeMib' | 'movingTo' | 'arrivedBy'>): string {
   if (v.movingTo !== null || (v.arrivedBy !== null && v.state === 'creating')) return 'moving'
-  // The volume is created on a host only when it is first used.
+  // A volume is `pending` until its first use, when a host is chosen and creates it.
   if (v.hostId === null && v.state === 'creating') return 'pending'
   return v.state === 'ready' && v.grownMib < v.sizeMib ? 'growing' : v.state
 }
@@ -39,7 +39,9 @@ export const volumeWithAttachments = (
   })),
 })
 
-/** Returns the status of an attachment. `waiting`: no VM has started with the volume yet. */
+/**
+ * Returns the status of an attachment. `waiting`: the volume is attached to the app, but none of its VMs has it yet.
+ */
 const attachStatus = (a: Attachment): string =>
   a.want === 'detached' ? 'detaching' : a.vms === 0 ? 'waiting' : a.attached === a.vms ? 'attached' : 'attaching'
 

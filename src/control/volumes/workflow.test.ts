@@ -1,4 +1,4 @@
-/** Crash matrices of volumes and their snapshots, and tests of VMs with volumes. */
+/** Tests the workflows of volumes and their snapshots under every fault, and VMs with volumes. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -41,7 +41,7 @@ const create = () => db.tx(tx => createVolume(tx, { projectId, name: `v${++made}
 const snapshotOf = (volumeId: string) => db.tx(tx => createVolumeSnapshot(tx, volumeId, { name: `s${++made}` }))
 const isReady = async (id: string) => (await findVolume(db, id))?.state === 'ready'
 const snapshotReady = async (id: string) => (await findVolumeSnapshot(db, id))?.state === 'ready'
-/** Creates a placed volume and a ready snapshot of it; both have this content. */
+/** Creates a volume on a host, and a complete snapshot of the volume; both have this content. */
 async function placed(content = 'one') {
   const { id } = await create()
   const first = await snapshotOf(id)
@@ -87,8 +87,8 @@ const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number
   },
 })
 
-describe('crash matrix of a volume: restored completely or not at all', () => {
-  it('covers every phase with every fault', () =>
+describe('the crash matrix of the volume workflow, in which a volume is restored completely or not at all', () => {
+  it('has a case for every phase with every fault', () =>
     expect(volumeCases.length).toBe(Object.keys(world.workflows.volume.phases).length * faults.length))
   it.each(volumeCases)('$name', ({ run }) => run())
 })
@@ -114,13 +114,13 @@ const snapshotCases = crashMatrix({
   },
 })
 
-describe('crash matrix of a volume snapshot', () => {
-  it('covers every phase with every fault', () =>
+describe('the crash matrix of the volume snapshot workflow', () => {
+  it('has a case for every phase with every fault', () =>
     expect(snapshotCases.length).toBe(Object.keys(world.workflows.volumeSnapshot.phases).length * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
 })
 
-describe('scheduled snapshots', () => {
+describe('scheduled snapshots of a volume', () => {
   const names = async (id: string) => (await listVolumeSnapshots(db, id)).map(one => one.name)
   const sweep = scheduledSnapshots({ db, log: world.deps.log })
   const round = async (at: string, signal = new AbortController().signal) => {
@@ -131,7 +131,7 @@ describe('scheduled snapshots', () => {
     )
     return counts
   }
-  it('are taken when due and replace the oldest scheduled ones, but no snapshots taken by users', async () => {
+  it('are taken when due, and replace the oldest scheduled snapshots, but none that a user has taken', async () => {
     const { id } = await placed()
     const [byHand] = await names(id)
     await db.tx(tx => setSchedule(tx, id, { everyMinutes: 60, keep: 2 }))
@@ -147,7 +147,7 @@ describe('scheduled snapshots', () => {
     [{ everyMinutes: 14, keep: 1 }, /every_minutes/],
     [{ everyMinutes: 60, keep: 0 }, /keep/],
     [{ everyMinutes: 60, keep: 101 }, /keep/],
-  ])('the schedule %j is refused', async (schedule, why) => {
+  ])('cannot have the schedule %j', async (schedule, why) => {
     await expect(db.tx(tx => setSchedule(tx, newId(), schedule))).rejects.toThrow(why)
   })
 })
@@ -157,7 +157,7 @@ describe('growing a volume', () => {
     const { sizeMib, grownMib, error } = (await findVolume(db, id))!
     return { sizeMib, grownMib, error }
   }
-  it('takes effect on its host later, and immediately on a volume without a host', async () => {
+  it('takes effect immediately if it has no host, otherwise when its host has grown it', async () => {
     const { id } = await placed()
     await db.tx(tx => growVolume(tx, id, 128))
     expect(await size(id)).toEqual({ sizeMib: 128, grownMib: 64, error: null })
@@ -168,7 +168,7 @@ describe('growing a volume', () => {
     expect(await size(nowhere)).toEqual({ sizeMib: 128, grownMib: 128, error: null })
   })
 
-  it('leaves the size unchanged with a message when the host fails, and can be retried', async () => {
+  it('leaves the size unchanged if the host fails, shows the reason, and can be retried', async () => {
     const { id, volume } = await placed()
     volume.failGrowth = 'the disk is full'
     await db.tx(tx => growVolume(tx, id, 128))
@@ -180,7 +180,7 @@ describe('growing a volume', () => {
     expect(await size(id)).toEqual({ sizeMib: 96, grownMib: 96, error: null })
   })
 
-  it('is refused when the volume would shrink, is being restored, or has no room', async () => {
+  it('is refused if the requested size is smaller, if it is being restored, or if its pool has no space', async () => {
     const { id, snapshotId } = await placed()
     await expect(db.tx(tx => growVolume(tx, id, 63))).rejects.toMatchObject({
       code: 'invalid_request',
@@ -210,21 +210,21 @@ describe('a volume that fills up', () => {
   const known = async (id: string) =>
     (await world.rows<{ fullness: number }>(`SELECT fullness FROM volume WHERE id = $1`, id))[0]?.fullness
 
-  it('is reported once at 80 and once at 95 percent, and again only after usage fell well below', async () => {
+  it('causes a notification at 80 and one at 95 percent, and another only after its fullness has fallen 5 percentage points below that level', async () => {
     const { id } = await create()
     const reported: number[] = []
     for (const percent of [50, 81, 85, 78, 82, 96, 94, 97, 91, 60, 81])
       reported.push((await reportAt(id, percent)).reported ?? 0)
     expect(reported).toEqual([0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1])
     expect(await known(id)).toBe(80)
-    // Of two concurrent sweeps only one reports.
+    // Only one of two concurrent sweeps notifies users.
     const both = await Promise.all([reportAt(id, 99), reportAt(id, 99)])
     expect((both[0].reported ?? 0) + (both[1].reported ?? 0)).toBe(1)
   })
 })
 
 describe('the content of a volume', () => {
-  it('is restored from the snapshot on each request', async () => {
+  it('is replaced with that of the snapshot each time that a restore is requested', async () => {
     const { id, volume, snapshotId } = await placed('one')
     for (const change of ['two', 'three']) {
       volume.content = change
@@ -234,7 +234,7 @@ describe('the content of a volume', () => {
     }
   })
 
-  it('is copied to a clone, which survives the deletion of the volume', async () => {
+  it('is copied to a clone, which remains when the volume is deleted', async () => {
     const { id, snapshotId } = await placed('one')
     const clone = await db.tx(tx => cloneVolume(tx, snapshotId, { projectId, name: `c${++made}` }))
     await expect(db.tx(tx => deleteVolume(tx, id))).rejects.toMatchObject({ code: 'operation_in_progress' })
@@ -258,7 +258,7 @@ describe('a VM with a volume', () => {
   const active = async (deploymentId: string) =>
     (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, deploymentId)).length === 1
 
-  it('attaches the volume with a new generation, and no other VM gets the volume before this VM is gone', async () => {
+  it('gets the volume with a new attach generation, and no other VM gets the volume before this VM is gone', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     await attach(app.id, id)
@@ -287,7 +287,7 @@ describe('a VM with a volume', () => {
     expect(stored.get(id)?.generation).toBe(2)
   })
 
-  it('releases the volume to a new deployment, and gets it back when that deployment fails', async () => {
+  it('releases the volume to a new deployment, and its deployment gets the volume back if the new deployment fails', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     await attach(app.id, id)
@@ -331,7 +331,7 @@ describe('a VM with a volume', () => {
     await world.until(async () => holders(id).length === 1)
   })
 
-  it('unmounts a volume that is being detached, and the volume can be attached elsewhere only afterwards', async () => {
+  it('unmounts a volume that is being detached, and only then can the volume be attached to another app', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     const { attachment } = await attach(app.id, id)
@@ -346,7 +346,7 @@ describe('a VM with a volume', () => {
     await remove({ id })
   })
 
-  it('shares a read-only volume with other VMs, and none can attach it read-write meanwhile', async () => {
+  it('shares a read-only volume with other VMs, and no app can attach it read-write while it is shared', async () => {
     const { id } = await create()
     const apps = [await world.app({ replicas: 2 }), await world.app({ replicas: 2 })]
     for (const app of apps) await attach(app.id, id, 1)
@@ -386,7 +386,9 @@ describe('attaching a volume read-write', () => {
     }
   })
 
-  it('has one winner in each of 10,000 races of 2 to 8 database inserts', { timeout: 120_000 }, async () => {
+  it('succeeds for exactly one of 2 to 8 concurrent database inserts, in each of 10,000 rounds', {
+    timeout: 120_000,
+  }, async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     const lock = {

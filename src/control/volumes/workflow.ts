@@ -1,4 +1,4 @@
-/** The workflow of a volume: places it; has its host create, restore, grow and finally remove it. */
+/** The workflow of a volume: chooses a host for it, and has the host create, restore, grow and finally remove it. */
 import { randomBytes } from 'node:crypto'
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeObserved, VolumePut } from '../../contract/agent.ts'
@@ -14,14 +14,17 @@ import { choosePlace } from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
-/** Poll interval; only covers lost messages, because hosts report changes. */
+/**
+ * Interval at which the workflow queries the host. Hosts report changes by themselves, so polling is only for lost
+ * messages.
+ */
 const pollMs = seconds(15)
 const tryAgainMs = seconds(30)
 
 type PlaceDeps = Pick<Deps, 'db' | 'config'>
 type VolumeDeps = PlaceDeps & Pick<Deps, 'bus' | 'vault'>
 
-/** Desired state for the host. */
+/** Returns the desired state of the volume for its host. */
 const desiredOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   volumeId: v.id,
   generation: v.generation,
@@ -32,7 +35,8 @@ const desiredOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...(v.image === '' ? {} : { image: v.image }),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
   ...(v.arrivedBy ? { arrived: { transferId: v.arrivedBy } } : {}),
-  // Sent only while restoring: another host of a shared pool has no record of a completed restore and would repeat it.
+  // Send the restore only while it is in progress: another host of a shared pool has no record of a completed restore
+  // and would repeat it.
   ...(v.state === 'restoring' && v.restoreSnapshotId
     ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } }
     : {}),
@@ -53,7 +57,8 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
     preempt: v => (v.want === 'absent' ? 'removing' : undefined),
     phases: {
       /**
-       * A volume is placed together with the first VM that needs it, or without a VM on the host with the most room.
+       * Waits for a host: the volume gets one together with the first VM that needs it. If a snapshot needs the volume
+       * before that, this phase chooses the host with the most free space.
        */
       async placing({ subject: v }) {
         if (v.hostId) return go('creating', undefined, makingMs)
@@ -79,7 +84,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
       },
 
       async keeping({ subject: v }): Promise<Next<'creating' | 'restoring' | 'growing'>> {
-        // The volume has moved to this host, which still has to create it from the copy.
+        // The volume has moved to its current host, which still has to create it from the copied data.
         if (v.state === 'creating') return go('creating', undefined, makingMs)
         if (v.state === 'restoring') return go('restoring', undefined, makingMs)
         return isGrowing(v) ? go('growing', undefined, makingMs) : wait(hours(1))
@@ -100,7 +105,9 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
         })
       },
 
-      /** The volume stays in use while it grows. If the host cannot grow it, the size is reset. */
+      /**
+       * Waits until the host has grown the volume, which stays usable. If the host cannot grow it, the size is reset.
+       */
       async growing(step): Promise<Next<'keeping'>> {
         const { subject: v } = step
         if (v.state !== 'ready' || !isGrowing(v)) return go('keeping')
@@ -115,11 +122,11 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
       },
 
       async removing({ subject: v, signal }) {
-        // Wait until the move is cancelled, and both hosts have removed their copies.
+        // Wait until a move of the volume is cancelled, and both hosts have removed their copies.
         if (v.copied) return wait(minutes(1))
         if (v.hostId && !(v.bound && v.hostRemoved)) {
           const hostId = await reachableHost(deps, v)
-          // No host that reaches the volume is up. Retry later, because a lost host may come back.
+          // No host that can access the volume is up. Retry later, because a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolume(desiredOf(deps, v), signal)
           if (observed.state !== 'absent') return wait(pollMs)
@@ -142,13 +149,14 @@ interface Step {
 interface Ends {
   /** Maps the host's observation to the next step; undefined while the host is still working. */
   readonly settled: (observed: VolumeObserved) => Next<'keeping'> | undefined
-  /** Next step after the host has permanently refused this generation. */
+  /** Returns the next step after the host has refused the desired state for a reason that a retry would not change. */
   readonly refused: (why: string) => Next<'keeping'>
 }
 
 /**
- * Next step after a failed creation. The failure is final, unless the volume was moved to this host: then this host has
- * the only complete copy, and creation is retried forever.
+ * Returns the next step after the host could not create the volume. The volume then has the state `failed`, unless it
+ * was moved to this host: then the host has the only complete copy, and the workflow retries the creation until it
+ * succeeds.
  */
 const notMade = (v: Volume, why: string | null): Next<'keeping'> =>
   v.arrivedBy === null
@@ -156,8 +164,8 @@ const notMade = (v: Volume, why: string | null): Next<'keeping'> =>
     : wait(tryAgainMs, tx => store.tryAgain(tx, v, why ?? 'no reason'))
 
 /**
- * Time until the next attempt after a failed one. Needed because the observation of the failure pokes this workflow,
- * which would otherwise retry at once.
+ * Returns the time until the next attempt to create a volume after a move. Without this delay, the workflow would
+ * retry at once, because the host's report of the failure pokes it.
  */
 const untilTriedAgain = ({ subject: v, now }: Pick<Step, 'subject' | 'now'>): number =>
   v.arrivedBy !== null && v.error !== null ? v.updatedAt.getTime() + tryAgainMs - now.getTime() : 0
@@ -187,20 +195,23 @@ async function giveKey({ vault }: VolumeDeps, tx: Tx, v: Volume): Promise<void> 
   await store.setKey(tx, v.id, vault.seal('volume.key', randomBytes(32).toString('base64')))
 }
 
-/** Returns the error message if the host refused permanently, so that a retry would not help. */
+/**
+ * Returns the error message if the host has refused the request for a reason that a retry would not change; else
+ * undefined.
+ */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['no_such_pool', 'invalid_volume', 'snapshot_missing']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
 /**
- * Returns the volume's host; if that is lost and the pool is shared, another host of the pool. Undefined when no such
- * host is up.
+ * Returns the volume's host. If this host is lost and the volume's pool is shared, returns another host of the pool;
+ * undefined if none is up.
  */
 export async function reachableHost(deps: PlaceDeps, v: Volume): Promise<string | undefined> {
   if (v.hostId && !v.hostLost) return v.hostId
   if (v.bound) return undefined
-  // The volume already counts in the pool's usage, so it needs no additional room.
+  // A host needs no additional space for the volume, because the volume already counts in the pool's usage.
   const place = await findPlace(deps, v)
   if (place) await deps.db.tx(tx => moveTo(tx, v, place))
   return place?.hostId
@@ -219,7 +230,7 @@ async function moveTo(
   await store.place(tx, v.id, { hostId, bound: !shared, pool: name })
 }
 
-/** Records the result of a creation or restore, and pokes the workflows that wait for it. */
+/** Records the result of creating or restoring the volume, and pokes the workflows that wait for it. */
 async function settle(tx: Tx, v: Volume, state: 'ready' | 'failed', error: string | null): Promise<void> {
   if (!(await store.enter(tx, v.id, v.state, state, error))) return
   await pokeMany(tx, 'vm', await store.vmIds(tx, v.id))
@@ -245,7 +256,7 @@ export async function pokeOwner(tx: Tx, v: Pick<Volume, 'owner' | 'ownerId'>): P
   if (v.owner !== 'user' && v.ownerId) await poke(tx, v.owner, v.ownerId)
 }
 
-/** Pokes the volume's workflows after a host has reported an observation. */
+/** Pokes the workflows of the volume and of its move after a host has reported an observation of the volume. */
 export async function recordVolume(tx: Tx, { volumeId }: Pick<VolumeObserved, 'volumeId'>): Promise<void> {
   await poke(tx, 'volume', volumeId)
   await pokeMoveOf(tx, volumeId)

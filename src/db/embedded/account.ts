@@ -92,7 +92,7 @@ async function firstClosedParent(path: string, account: Account): Promise<string
   return undefined
 }
 
-// Bits of linux/capability.h. Containers often keep only `dac_override`, the stronger one.
+// Bit numbers from linux/capability.h. Containers often keep only `dac_override`, the stronger capability.
 const capabilities = [
   { name: 'dac_read_search', bit: 2n },
   { name: 'dac_override', bit: 1n },

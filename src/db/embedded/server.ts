@@ -12,7 +12,7 @@ import type { PostgresBinaries } from './binaries.ts'
 export const superuser = 'mote'
 
 export interface Cluster {
-  /** Contains `cluster/` (PGDATA), `socket/`, `owner.lock` and `server.log`. */
+  /** Data directory of the server: contains `cluster/` (PGDATA), `socket/`, `owner.lock` and `server.log`. */
   readonly dataDir: string
   readonly clusterDir: string
   readonly binaries: PostgresBinaries
@@ -30,7 +30,7 @@ export async function initCluster(cluster: Cluster, options: { sync: boolean }):
       ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C']
       : ['--locale=C.UTF-8']
   const access = ['--username', superuser, '--auth-local=trust', '--auth-host=reject', '--encoding=UTF8']
-  // initdb refuses a nonempty directory; what a killed run left there contains no data.
+  // initdb refuses a nonempty directory. What a killed run of initdb left there contains no data, so delete it.
   await rm(cluster.clusterDir, { recursive: true, force: true })
   await privateDir(cluster.clusterDir, cluster.account)
   const args = ['-D', cluster.clusterDir, ...access, ...locale, ...(options.sync ? [] : ['--no-sync'])]
@@ -86,7 +86,7 @@ export async function runningPostmaster(clusterDir: string): Promise<Postmaster 
 
 /**
  * Returns whether the process is a postmaster of this cluster, because a pid may be reused after a reboot. The working
- * directory of a postmaster is its cluster.
+ * directory of a postmaster is the directory of its cluster.
  */
 async function isPostmasterOf(pid: number, clusterDir: string): Promise<boolean> {
   const [theirs, ours] = await Promise.all([
@@ -94,7 +94,7 @@ async function isPostmasterOf(pid: number, clusterDir: string): Promise<boolean>
     stat(clusterDir).catch(() => undefined),
   ])
   if (theirs !== undefined && ours !== undefined) return theirs.dev === ours.dev && theirs.ino === ours.ino
-  // Root in a container may be unable to read the working directory of other users' processes, but everybody can read
+  // Root in a container may be unable to read the working directory of other users' processes, but every user can read
   // their arguments.
   const args = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined)
   if (ours !== undefined && args !== undefined) return args.includes(`\0-D\0${clusterDir}\0`)
@@ -112,13 +112,12 @@ export function isAlive(pid: number): boolean {
 
 const pollMs = 4
 /**
- * Crash recovery of a large cluster takes a while. A server that is neither ready nor gone after this time is stuck.
+ * Time limit of a start. Crash recovery of a large cluster takes a while, but a server that is neither ready nor gone
+ * after this time is stuck.
  */
 const startTimeoutMs = 120_000
 
-/**
- * PostgreSQL's messages while processes of a killed server are still exiting; it refuses to start until they are gone.
- */
+/** Messages with which PostgreSQL refuses to start while processes of a killed server are still exiting. */
 const stillGoing = /lock file "postmaster.pid" already exists|pre-existing shared memory block/
 const goneTimeoutMs = 10_000
 
@@ -157,7 +156,7 @@ export async function startServer(cluster: Cluster, settings: Readonly<Record<st
   const child = spawn(command, [...argv], {
     ...identity,
     cwd: '/',
-    // Does not pass on our environment, which may contain secrets and PG* variables for other servers.
+    // Do not pass on our environment, which may contain secrets, and PG* variables that are meant for other servers.
     env: { PATH: process.env['PATH'], TZ: 'UTC' },
     detached: true,
     stdio: ['ignore', output.fd, output.fd],

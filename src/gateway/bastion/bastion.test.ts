@@ -27,7 +27,7 @@ let dir: string
 let key: string
 let publicKey: string
 let opens = 0
-/** What control currently reports about the database. */
+/** What control currently replies about the database. */
 let database: 'here' | 'old login' | keyof typeof elsewhere = 'here'
 const elsewhere = {
   moved: { endpoint: { host: '127.0.0.1', port: 1 }, reason: '', mayOpen: true },
@@ -184,7 +184,7 @@ describe('the bastion', () => {
     expect(await readFile(join(dir, 'keys', 'host'), 'utf8')).toBe(before)
   })
 
-  it('disconnects a client address with too many failed logins, but no other', async () => {
+  it('disconnects a client address with too many failed logins, but no other address', async () => {
     const guesser = '127.0.0.9'
     for (let n = 0; n < 10; n++) await expect(connectAs(mine, { password: `bad ${n}` }, guesser)).rejects.toThrow()
     const before = logins.length

@@ -25,12 +25,12 @@ import { publicKeyOf, reportKey } from './report-key.ts'
 
 export interface BastionConfig {
   readonly host: string
-  /** 0: any free port. */
+  /** Port on which the bastion listens; 0: any free port. */
   readonly port: number
   readonly hostKeyFile: string
   /**
-   * How often open tunnels are checked: whether their database is still there, and still permitted. In milliseconds;
-   * default 10 s.
+   * Interval at which the bastion checks that the databases of open tunnels still exist and that the user may still use
+   * them, in ms; default 10 s.
    */
   readonly pollEveryMs?: number
 }
@@ -47,7 +47,7 @@ export interface ControlAnswers {
 }
 
 const askTimeoutMs = 5000
-/** Timeout for connecting to a database. An emulated guest on a busy host was observed to take more than 5 s. */
+/** Timeout for connecting to a database. A guest with an emulated processor on a busy host has taken more than 5 s. */
 const connectMs = 15_000
 /** Time limit for the login, after which the client is disconnected. */
 const loginMs = 30_000
@@ -85,7 +85,7 @@ export async function startBastion(
       connections.delete(connection)
     })
   })
-  // No Nagle's algorithm: with delayed acknowledgments, it would add 40 ms to every query.
+  // Turn off Nagle's algorithm: with delayed acknowledgments, it would add 40 ms to every query.
   const server = createServer({ noDelay: true }, socket => {
     if (connections.size >= mostConnections || !failures.mayTry(socket.remoteAddress ?? '')) socket.destroy()
     else ssh.injectSocket(socket)
@@ -162,7 +162,7 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
       .then(upstream => {
         if (!upstream) return refuse(reject, leave)
         if (isOver) {
-          // The SSH connection has ended meanwhile, so nothing would ever close the tunnel.
+          // The SSH connection ended while the tunnel was being opened, so nothing would ever close the tunnel.
           upstream.destroy()
           return leave()
         }
@@ -183,7 +183,7 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
     else reject()
   })
   connection.on('request', (_accept, reject) => reject?.())
-  // Debug level, because port scanners often disconnect during the handshake.
+  // Logged at debug level, because port scanners often disconnect during the handshake.
   connection.on('error', err => log.debug({ err, ip }, 'an SSH connection ended with an error'))
 }
 
@@ -197,8 +197,8 @@ async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise
   const { endpoint } = await control.open(desired)
   if (!endpoint) return undefined
   return new Promise((resolve, reject) => {
-    // Keep-alive detects a VM that was restarted at the same address after a failure: it resets connections that it
-    // does not know.
+    // Keep-alive detects a VM that was restarted at the same address after a failure: such a VM resets connections that
+    // it does not know.
     const alive = { keepAlive: true, keepAliveInitialDelay: 10_000 }
     const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, timeout: connectMs, ...alive })
     const fail = (cause: Error) => {
@@ -215,7 +215,7 @@ async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise
   })
 }
 
-/** After this many consecutive checks without an endpoint, the database counts as gone. */
+/** Number of consecutive checks without an address after which the database counts as gone. */
 const checksAllowed = 3
 
 /**
@@ -233,7 +233,7 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
       const { endpoint, mayOpen, mayStay } = await control.open(desired)
       if (mayStay) return
       missing = endpoint ? 0 : missing + 1
-      // A database without an endpoint may only be unavailable for a moment.
+      // A database without an address may only be unavailable for a moment.
       const isGone = mayOpen === false || missing >= checksAllowed
       for (const socket of open) {
         const isElsewhere = endpoint && (endpoint.host !== socket.remoteAddress || endpoint.port !== socket.remotePort)
@@ -241,7 +241,7 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
       }
     }
     const timer = setInterval(() => {
-      // A failed check has no consequence: tunnels stay open while control is unreachable.
+      // Ignore failed checks: tunnels stay open while control is unreachable.
       if (open.size > 0) return void checkDatabase().catch(() => undefined)
       clearInterval(timer)
       places.delete(key)

@@ -1,6 +1,6 @@
 /** Limits failed logins to a number per client IP address and minute. */
 export interface Failures {
-  /** Returns false when the IP address has used up its attempts. */
+  /** Returns false when the IP address has used up its failed logins. */
   mayTry(address: string): boolean
   note(address: string): void
 }

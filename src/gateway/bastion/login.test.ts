@@ -9,7 +9,7 @@ const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const blob = Buffer.from('session id and request')
 
-/** What ssh2 passes for each algorithm name of a client (RFC 4253, RFC 8332, RFC 5656). */
+/** Fields that ssh2 passes for each signature algorithm of a client (RFC 4253, RFC 8332, RFC 5656). */
 const algorithms: readonly [name: string, key: KeyObject, algo: string, hash: string | undefined, accepted: boolean][] =
   [
     ['ssh-rsa', rsa, 'ssh-rsa', undefined, false],

@@ -3,8 +3,8 @@ import ssh2 from 'ssh2'
 import type { ControlAnswers } from './bastion.ts'
 
 /**
- * Result of a login step. `accepted`: the key is registered, and the client now has to prove that it owns it. `counts`:
- * whether the refusal counts as a failed login.
+ * Result of a login step. `accepted`: the key is registered, and the client now has to prove that it owns it.
+ * `refused`: `counts` is whether this is a failed login.
  */
 export type Verdict =
   | { readonly kind: 'granted'; readonly grant: string }
@@ -25,17 +25,20 @@ export async function decide(context: AuthContext, ip: string, control: ControlA
       if (context.signature !== undefined && !proven) return { kind: 'refused', counts: true }
       const publicKey = context.key.data.toString('base64')
       const grant = await control.logIn({ user, ip, credential: { kind: 'key', publicKey, proven } })
-      // Clients offer all their keys one by one, so an unknown key is no failed login.
+      // Clients offer all their keys one by one, so an unknown key does not count as a failed login.
       if (grant === null) return { kind: 'refused', counts: false }
       return proven ? { kind: 'granted', grant } : { kind: 'accepted' }
     }
     default:
-      // Clients use the method `none` to query the available methods.
+      // A login with the method `none` is refused but does not count: clients use it to query the available methods.
       return { kind: 'refused', counts: false }
   }
 }
 
-/** RSA with SHA-1, for which signatures can be forged (RFC 8332, 5.3); ssh2 names no hash for `ssh-rsa`. */
+/**
+ * Whether a signature is RSA with SHA-1, for which signatures can be forged (RFC 8332, 5.3). ssh2 names no hash for
+ * `ssh-rsa`.
+ */
 const isSha1 = ({ key, hashAlgo }: Extract<AuthContext, { method: 'publickey' }>) =>
   key.algo === 'ssh-rsa' && hashAlgo === undefined
 

@@ -3,7 +3,10 @@ import ssh2 from 'ssh2'
 import type { Bus } from '../../bus/bus.ts'
 import { type BastionKey, gatewaySubjects } from '../../contract/gateway.ts'
 
-/** Returns the public key as in known_hosts(5), without the host name. @param privateKey in OpenSSH's format */
+/**
+ * Returns the public key of a private key, in the format of known_hosts(5) but without the host name. @param privateKey
+ * in OpenSSH's format
+ */
 export function publicKeyOf(privateKey: string): string {
   const parsed = ssh2.utils.parseKey(privateKey)
   if (parsed instanceof Error) throw parsed
@@ -13,7 +16,7 @@ export function publicKeyOf(privateKey: string): string {
 }
 
 const everyMs = 60_000
-/** Delay after a failed report; short, because control may start after the gateway. */
+/** Delay before a failed report is repeated; short, because control may start after the gateway. */
 const retryMs = 2000
 
 /** Reports the key immediately, and again every minute. @returns a function that stops the reports */

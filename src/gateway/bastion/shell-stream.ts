@@ -12,7 +12,10 @@ import { backoffMs } from '../../lib/backoff.ts'
 import type { ShellControl } from './shell.ts'
 import { endBySignal } from './signals.ts'
 
-/** How long requests are retried. A restart of control or the agent, a pause or a live migration usually takes less. */
+/**
+ * How long a request is retried while nothing responds. A restart of control or the agent, a pause or a live migration
+ * usually takes less.
+ */
 const patienceMs = 120_000
 const hangUp = 1
 const notFoundCode = 127
@@ -32,15 +35,15 @@ type ByteInput = Omit<ShellInput, 'ticket'>
 const bytesOf = (data: string | Uint8Array): Buffer =>
   typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
 
-/** The session has ended, or may no longer be used. The message is shown to the user. */
+/** Thrown when the session has ended or may no longer be used. The message is shown to the user. */
 class Ended extends Error {}
 
 export class ShellStream {
   readonly #control: ShellControl
   readonly #opened: Opened
   /**
-   * Whether requests use bytes instead of base64 text. Not with an older control plane, nor after a request without a
-   * response, because another control plane may handle the next one.
+   * Whether requests use bytes instead of base64 text. False with an older control plane, and after a request without a
+   * response, because an older control plane may handle the next one.
    */
   #usesBytes: boolean
   readonly #channel: ssh2.ServerChannel
@@ -74,7 +77,7 @@ export class ShellStream {
   /** Runs until the program has ended, or the client has closed the channel. */
   async run(log: Logger): Promise<void> {
     const input = this.#pumpInput().catch((err: unknown) => {
-      // If the session has ended, `#pumpOutput` reports the reason.
+      // Ignore an end of the session here: `#pumpOutput` reports it to the client.
       if (!(err instanceof Ended) && !this.#over.signal.aborted) log.debug({ err }, 'the input of a session ended')
     })
     try {
@@ -88,7 +91,7 @@ export class ShellStream {
     await input
   }
 
-  /** Sends a resize or a signal, in the order of the calls. */
+  /** Sends a resize or a signal to the session, in the order of the calls. */
   control(control: Control): void {
     const { sessionId } = this.#opened
     this.#controls = this.#controls.then(() =>
@@ -145,7 +148,7 @@ export class ShellStream {
   async #pumpInput(): Promise<void> {
     const { sessionId } = this.#opened
     let offset = 0
-    // `destroyOnReturn`: by default, the end of the input would also close the output.
+    // `destroyOnReturn` is off: otherwise the end of the input would also close the output.
     for await (const chunk of this.#channel.iterator({ destroyOnReturn: false })) {
       const data = chunk as Buffer
       for (let at = 0; at < data.length; ) {
@@ -186,8 +189,8 @@ export class ShellStream {
   }
 
   /**
-   * Sends a request, and repeats it while nothing responds. That is safe, because requests state their positions.
-   * @throws Ended, BusError
+   * Sends a request, and repeats it while nothing responds. Repeating is safe, because each request contains its
+   * position in the data. @throws Ended, BusError
    */
   async #ask(requestOf: (isBytes: boolean) => Ask | ByteInput): Promise<SessionAnswer | SessionOutput> {
     const { signal } = this.#over

@@ -17,7 +17,7 @@ import { Value } from 'typebox/value'
 import { signalNumber } from './signals.ts'
 import { ShellStream } from './shell-stream.ts'
 
-/** Control's operations for sessions in VMs. */
+/** Control's operations for sessions in VMs, as the bastion calls them. */
 export interface ShellControl {
   open(desired: ShellOpen): Promise<ShellOpenAnswer>
   /**
@@ -35,7 +35,7 @@ const mostChannels = 32
 const mostVariables = 64
 const variablePattern = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
 const maxValueLength = 4096
-/** Names of the VM itself. Other hosts cannot be reached through it. */
+/** Hostnames that refer to the VM itself. The bastion forwards connections to no other hosts. */
 const localNames = new Set(['localhost', '127.0.0.1', '::1'])
 
 export const shellControl = (bus: Bus): ShellControl => ({
@@ -50,17 +50,17 @@ export const shellControl = (bus: Bus): ShellControl => ({
 })
 
 export interface Shells {
-  /** Handles a `session` channel (RFC 4254, 6.1). */
+  /** Handles an SSH channel for a program (`session`, RFC 4254, 6.1). */
   serve(session: ssh2.Session): void
-  /** Handles a `direct-tcpip` channel (RFC 4254, 7.2). */
+  /** Handles an SSH channel to a TCP port of the VM (`direct-tcpip`, RFC 4254, 7.2). */
   forwardPort(accept: () => ssh2.ServerChannel, reject: () => void, host: string, port: number): void
-  /** Handles a `direct-streamlocal@openssh.com` channel (OpenSSH's PROTOCOL, 2.4). */
+  /** Handles an SSH channel to a Unix socket of the VM (`direct-streamlocal@openssh.com`, OpenSSH's PROTOCOL, 2.4). */
   forwardSocket(accept: () => ssh2.ServerChannel, reject: () => void, path: string): void
-  /** Sends SIGHUP to all programs. */
+  /** Sends SIGHUP to all programs of the SSH connection. */
   end(): void
 }
 
-/** Handles the channels of one SSH connection. */
+/** Returns functions that handle the channels of one SSH connection. */
 export function shellsOf(control: ShellControl, grant: string, log: Logger): Shells {
   const over = new AbortController()
   let channels = 0
@@ -79,7 +79,7 @@ export function shellsOf(control: ShellControl, grant: string, log: Logger): She
   }
   const start = (channel: ssh2.ServerChannel, desired: Omit<ShellOpen, 'grant'>, live: LiveTerminal) => {
     channels++
-    // Without this listener, an error of the channel would crash the process.
+    // Listen for errors of the channel, which would otherwise crash the process.
     channel.on('error', () => channel.destroy())
     run(channel, desired, live)
       .catch((err: unknown) => {
@@ -157,7 +157,10 @@ async function openOrReason(control: ShellControl, desired: ShellOpen, log: Logg
 
 type LiveTerminal = ReturnType<typeof liveTerminal>
 
-/** Collects terminal size and variables before the program starts, and forwards changes to the program afterwards. */
+/**
+ * Collects the client's terminal size and variables before the program starts, and forwards changes to the program
+ * afterwards.
+ */
 function liveTerminal() {
   let tty: { readonly rows: number; readonly columns: number } | undefined
   const env = new Map<string, string>()
@@ -189,7 +192,7 @@ function liveTerminal() {
     }),
     attach(opened: ShellStream) {
       stream = opened
-      // The window may have been resized while the program was being started.
+      // Send the current window size: the client may have resized the window while the program was being started.
       if (tty) opened.control({ action: 'resize', size: tty })
     },
   }

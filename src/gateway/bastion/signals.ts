@@ -23,7 +23,7 @@ const names: ReadonlyMap<number, EndSignal> = new Map(
   Object.entries(ends).map(([name, number]) => [number, name as EndSignal]),
 )
 
-/** Returns the Linux number of a signal named by a client, without SIG. */
+/** Returns the Linux number of a signal that a client names without the prefix SIG. */
 export const signalNumber = (name: string): number | undefined =>
   Object.hasOwn(numbers, name) ? numbers[name] : undefined
 

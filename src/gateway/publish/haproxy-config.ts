@@ -9,9 +9,12 @@ export interface HaproxyShape {
   readonly backends: number
   /** Number of replicas per app that HAProxy can serve directly. */
   readonly servers: number
-  /** Path of the runtime API socket. */
+  /** Path of the Unix socket of HAProxy's runtime API. */
   readonly socket: string
-  /** Path of the map file. HAProxy reads it at startup, so it must exist, but may be empty. */
+  /**
+   * Path of the file with the map from hostnames to backends. HAProxy reads it at startup, so it must exist, but may be
+   * empty.
+   */
   readonly mapFile: string
 }
 
@@ -35,7 +38,7 @@ export function haproxyConfig(shape: HaproxyShape, activator: Activator, bind: s
       '  option redispatch 1',
       '  retries 2',
     ],
-    // A request that reached no app may be retried, whatever its method.
+    // HAProxy retries a request that reached no app, whatever its method.
     ...['  retry-on conn-failure', '  http-reuse safe'],
     ...['frontend mote', `  bind ${bind}`, '  http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]'],
     ...['  http-request set-header X-Forwarded-Host %[req.hdr(host)]'],
@@ -49,7 +52,7 @@ const backendBlock = (name: string, servers: number) =>
   [
     `backend ${name}`,
     '  balance leastconn',
-    // A server that refuses connections is marked down, and checked until it is up again.
+    // HAProxy marks a server that refuses connections as down, and checks it until it is up again.
     '  default-server observe layer4 error-limit 3 on-error mark-down check inter 1s fastinter 500ms fall 1 rise 1',
     `  server-template s 1-${servers} 0.0.0.0:80 disabled`,
   ].join('\n')

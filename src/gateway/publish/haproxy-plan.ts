@@ -4,27 +4,27 @@ import { type HaproxyShape, backendName } from './haproxy-config.ts'
 import { isDirect, isPlainName } from './names.ts'
 
 export interface HaproxyConfig {
-  /** Backend by hostname. Hostnames without an entry go to the gateway. */
+  /** HAProxy's backend for each hostname. Hostnames without an entry go to the gateway. */
   readonly map: ReadonlyMap<string, string>
-  /** Server addresses (`host:port`) by backend. */
+  /** Addresses of the servers (`host:port`) of each HAProxy backend. */
   readonly servers: ReadonlyMap<string, readonly string[]>
 }
 
 /** The current configuration, as `show map` and `show servers state` report it. */
 export interface HaproxyState {
   readonly map: ReadonlyMap<string, string>
-  /** Servers by backend and server name. */
+  /** States of the servers, by backend and by name of the server. */
   readonly servers: ReadonlyMap<string, ReadonlyMap<string, ServerState>>
 }
 export interface ServerState {
   readonly address: string
-  /** False in maintenance mode, in which the server gets no requests. */
+  /** Whether the server gets requests; false: it is in maintenance mode. */
   readonly enabled: boolean
 }
 
 /**
- * Assigns backends to apps. An app keeps its backend. The gateway serves apps for which no backend is free, and those
- * with more replicas than a backend has servers.
+ * Assigns backends to apps. An app keeps the backend that it has. The gateway itself serves apps for which no backend
+ * is free, and apps with more replicas than a backend has servers.
  * @param assigned backend by app; updated by this function
  */
 export function desiredOf(routes: Iterable<Route>, shape: HaproxyShape, assigned: Map<string, string>): HaproxyConfig {
@@ -47,8 +47,8 @@ export function desiredOf(routes: Iterable<Route>, shape: HaproxyShape, assigned
 }
 
 /**
- * Returns the commands in an order in which no request meets a missing server: first new servers, then the map, finally
- * the removed servers.
+ * Returns the commands that change HAProxy's configuration, in an order in which no request meets a missing server:
+ * first they start new servers, then change the map, and finally stop the removed servers.
  */
 export function commandsFor(desired: HaproxyConfig, state: HaproxyState, mapFile: string): string[] {
   const fill: string[] = []
@@ -67,7 +67,7 @@ export function commandsFor(desired: HaproxyConfig, state: HaproxyState, mapFile
   return [...fill, ...mapCommands(desired.map, state.map, mapFile), ...empty]
 }
 
-/** Sets the address with `set server addr`, which needs an IP address: VMs have no DNS names. */
+/** Returns the commands that start a server. `set server addr` needs an IP address, because VMs have no DNS names. */
 function startServer(server: string, address: string): string[] {
   const at = address.lastIndexOf(':')
   return [

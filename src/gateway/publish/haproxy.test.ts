@@ -19,7 +19,7 @@ interface Edge {
   restart(): Promise<void>
 }
 
-/** Starts HAProxy with a gateway that publishes its routes to it. */
+/** Starts HAProxy, and a gateway that publishes its routes to it. */
 async function startEdge(cleanup: AsyncDisposableStack): Promise<{ edge: Edge; fixture: GatewayFixture }> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-haproxy-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
@@ -51,14 +51,14 @@ async function startEdge(cleanup: AsyncDisposableStack): Promise<{ edge: Edge; f
   return { edge: { port, restart }, fixture }
 }
 
-/** Returns whether HAProxy serves the app directly: then the gateway's number of served requests stays the same. */
+/** Returns whether HAProxy sends requests for the app directly to its VMs: then the gateway does not count them. */
 async function isDirect({ gateway }: GatewayFixture, ask: () => Promise<{ status: number }>): Promise<boolean> {
   const before = gateway.served()
   return (await ask()).status === 200 && gateway.served() === before
 }
 
 it.skipIf(!existsSync(haproxy))(
-  'HAProxy serves live apps directly, and sends only other requests to the gateway',
+  'HAProxy sends requests for live apps directly to their VMs, and all others to the gateway',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const { edge, fixture } = await startEdge(cleanup)
@@ -89,7 +89,7 @@ it.skipIf(!existsSync(haproxy))(
     await edge.restart()
     await until(() => isDirect(fixture, ask), { everyMs: 50, what: 'HAProxy is configured again' })
 
-    // There are more apps than backends: the rest is served through the gateway, which works but is slower.
+    // There are more apps than HAProxy backends. The gateway serves the others, which is slower.
     for (let n = 0; n < 6; n++)
       await fixture.publish({ hostname: `app${n}.localhost`, appId: `app${n}`, backends: [b] })
     for (let n = 0; n < 6; n++)
@@ -99,7 +99,7 @@ it.skipIf(!existsSync(haproxy))(
 )
 
 it.skipIf(!existsSync(haproxy))(
-  'a route switch under load fails no request',
+  'changing a route under load fails no request',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const { edge, fixture } = await startEdge(cleanup)

@@ -6,18 +6,18 @@ import type { RouteTable } from '../route-table.ts'
 import type { HaproxyShape } from './haproxy-config.ts'
 import { type HaproxyState, type ServerState, commandsFor, desiredOf } from './haproxy-plan.ts'
 
-/** Interval of checks, which also detect a restarted HAProxy and manual changes. */
+/** Interval of comparisons with HAProxy's configuration, which also detect a restarted HAProxy and manual changes. */
 const lookMs = 2000
 /** Route changes within this time are applied together. */
 const gatherMs = 20
 const answerMs = 2000
-/** Commands per request; HAProxy accepts lines of at most 16 KiB. */
+/** Number of commands per request to HAProxy, which accepts lines of at most 16 KiB. */
 const commandsAtOnce = 50
 
 export interface HaproxyPublisher {
   /**
-   * Applies the routes now, and returns the number of commands.
-   * @throws Error when HAProxy is unreachable or refuses a command
+   * Applies the current routes to HAProxy, and returns the number of commands. @throws Error when HAProxy is
+   * unreachable or refuses a command
    */
   sync(): Promise<number>
   stop(): Promise<void>
@@ -34,7 +34,7 @@ export function startHaproxyPublisher(table: RouteTable, shape: HaproxyShape, lo
       await report(shape.socket, commands.slice(at, at + commandsAtOnce))
     return commands.length
   }
-  // One sync at a time, because two concurrent ones could use the same server for different addresses.
+  // Run one sync at a time, because two concurrent ones could use the same server for different addresses.
   let turn: Promise<unknown> = Promise.resolve()
   const sync = () => {
     const mine = turn.then(syncOnce)
@@ -92,14 +92,14 @@ export function readServers(text: string): Map<string, Map<string, ServerState>>
     const [backend, server, host, port] = [fields[1], fields[3], fields[4], fields[18]]
     if (!backend || !server || !/^mote_\d+$/.test(backend)) continue
     const servers = found.get(backend) ?? new Map<string, ServerState>()
-    // Maintenance mode has three flags: 0x01, 0x02 and 0x20.
+    // HAProxy reports maintenance mode with three flags: 0x01, 0x02 and 0x20.
     servers.set(server, { address: `${host}:${port}`, enabled: (Number(fields[6]) & 0x23) === 0 })
     found.set(backend, servers)
   }
   return found
 }
 
-/** Runs commands. @throws Error with HAProxy's output, unless it only confirms the commands */
+/** Runs commands in HAProxy. @throws Error with HAProxy's output, unless it only confirms the commands */
 async function report(socket: string, commands: readonly string[]): Promise<void> {
   const answer = (await ask(socket, commands.join(';')))
     .replace(/^(no need to change.*|IP changed.*|port changed.*)$/gm, '')

@@ -1,8 +1,8 @@
 import type { Route } from '../../contract/gateway.ts'
 
 /**
- * Returns whether the site's edge proxy can send requests directly to the VMs. Other requests go to the gateway, which
- * holds them, wakes the app, or responds with an error page.
+ * Returns whether the site's edge proxy can send requests directly to the VMs. Otherwise it sends them to the gateway,
+ * which holds them, wakes the app, or responds with an error page.
  */
 export const isDirect = (route: Route) => route.state === 'live' && route.backends.length > 0
 

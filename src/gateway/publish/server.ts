@@ -1,6 +1,6 @@
 /**
  * Serves the routes to the site's edge proxy, on loopback. Traefik's HTTP provider polls `/traefik`; an operator
- * downloads `/haproxy.cfg` once; `/ready` is for process supervisors of this gateway.
+ * downloads `/haproxy.cfg` once; process supervisors of this gateway query `/ready`.
  */
 import { type ServerResponse, createServer } from 'node:http'
 import type { RouteTable } from '../route-table.ts'
@@ -10,9 +10,9 @@ import type { Activator } from './names.ts'
 import { traefikConfiguration } from './traefik.ts'
 
 export interface PublishConfig {
-  /** Port on loopback; undefined: none. */
+  /** Port on loopback on which the routes are served; undefined: they are not served. */
   readonly port: number | undefined
-  /** Traefik's entry points for the routes; empty: all. */
+  /** Traefik's entry points for which the routes apply; empty: all entry points. */
   readonly entryPoints: readonly string[]
   /** The HAProxy that the gateway configures; undefined: none. */
   readonly haproxy: HaproxyShape | undefined

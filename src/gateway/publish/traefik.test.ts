@@ -5,8 +5,8 @@ import type { Route } from '../../contract/gateway.ts'
 import { traefikConfiguration } from './traefik.ts'
 
 /**
- * The part of Traefik's dynamic configuration that is used here. Strict, because Traefik refuses documents with unknown
- * members.
+ * The part of Traefik's dynamic configuration that this test uses. Strict, because Traefik refuses documents with
+ * unknown members.
  */
 const strict = { additionalProperties: false }
 const Configuration = Type.Object(
@@ -64,7 +64,7 @@ const route = (appId: string, change: Partial<Route> = {}): Route => ({
 })
 const activator = { host: '127.0.0.1', port: 7080 }
 
-it('routes live apps directly to their VMs, and all others to the gateway', () => {
+it('Traefik gets routes that lead directly to the VMs of live apps, and to the gateway for all other apps', () => {
   const made = traefikConfiguration(
     [
       route('up'),

@@ -28,7 +28,7 @@ async function start(change: Partial<GatewayConfig> = {}, idleMs = 0): Promise<W
   return { port, name: tcpName(port) }
 }
 
-/** Starts a TCP server that sends its name on each connection, and then echoes. */
+/** Starts a TCP server that sends its name on each connection, and then echoes what it receives. */
 async function vm(word: string) {
   const { backend, sockets } = cleanup.use(await echoVm(word))
   return { ...backend, sockets }
@@ -146,7 +146,7 @@ describe('a TCP service', () => {
     const { port, name } = await start({ limits }, 300)
     await fixture.publish({ hostname: name, backends: [await vm('one')] })
     await listening(port)
-    // The connection of `listening` may still count for a moment.
+    // The connection that `listening` has opened may still count for a moment.
     let first = dial(port)
     const isFirst = async () => {
       if (first.seen() === 'one ') return true
@@ -160,7 +160,7 @@ describe('a TCP service', () => {
     await first.closed
   })
 
-  it('listens once another program has released its port, unless it was deleted meanwhile', async () => {
+  it('listens once another program has released its port, unless the service was deleted meanwhile', async () => {
     const { port, name } = await start()
     const taken = createServer(socket => socket.destroy()).listen(port, '127.0.0.1')
     await once(taken, 'listening')

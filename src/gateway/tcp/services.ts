@@ -14,7 +14,7 @@ export interface TcpOptions {
   readonly host: string
   /** Range of ports on which this gateway may listen for services. */
   readonly ports: PortRange
-  /** Connections without data for this long are closed; 0: never. */
+  /** Time without data after which a connection is closed, in ms; 0: never. */
   readonly idleMs: number
   readonly connections: number
   readonly connectionsPerClient: number
@@ -31,7 +31,7 @@ interface Listening {
   close(): Promise<void>
 }
 
-/** Backoff for listening on a port that another program uses. */
+/** Delays between attempts to listen on a port that another program uses. */
 const again = { baseMs: 1000, capMs: 60_000 }
 
 export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpServices {
@@ -63,7 +63,7 @@ export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpService
 }
 
 function listen(options: TcpOptions, deps: TcpDeps, port: number, name: string): Listening {
-  // Half-open, because a client that has sent everything still reads.
+  // The client side stays half-open, because a client that has sent everything still reads.
   const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true, keepAlive: true })
   const sockets = new Set<Socket>()
   limitConnections(server, options, deps.trusts)

@@ -51,8 +51,8 @@ function dial(servername: string, more: ConnectionOptions & { readonly allowHalf
 const sees = (one: { seen(): string }, what: string) => until(() => one.seen() === what, { what: `"${what}"` })
 
 /**
- * Sends these bytes and keeps its side of the connection open. Returns what the gateway sends until it closes the
- * connection.
+ * Sends bytes to the gateway and keeps the client's side of the connection open. Returns what the gateway sends until
+ * it closes the connection.
  */
 async function raw(bytes: Buffer): Promise<Buffer> {
   const socket = connect({ port, host: '127.0.0.1' })
@@ -79,7 +79,7 @@ async function clientHello(servername: string): Promise<Buffer> {
   return hello
 }
 
-it('decrypts and forwards in both directions to the service with the server name, ignoring case', async () => {
+it('the gateway decrypts connections and forwards both directions to the service with the server name, ignoring case', async () => {
   await serve(broker, 'broker')
   await serve(other, 'other')
   await sees(dial(other.toUpperCase()), 'other ')
@@ -89,7 +89,7 @@ it('decrypts and forwards in both directions to the service with the server name
   expect(await text(socket)).toBe('broker hello')
 })
 
-it('delivers a megabyte completely to a slow reader', async () => {
+it('a slow reader gets a megabyte completely', async () => {
   await serve(broker, 'b')
   const { socket } = dial(broker)
   socket.removeAllListeners('data').pause()
@@ -98,7 +98,7 @@ it('delivers a megabyte completely to a slow reader', async () => {
   expect((await text(socket)).length).toBe(sent.length + 2)
 })
 
-it('refuses handshakes without a server name, with an unknown one, or with one that has no service or no certificate', async () => {
+it('handshakes without a server name, with an unknown one, or with one that has no service or no certificate are refused', async () => {
   const { accepted } = await serve(broker, 'broker')
   await serve(bare, 'bare')
   await fixture.publish({ hostname: other, appId: 'web', backends: [{ vmId: 'w', host: '127.0.0.1', port: 1 }] })
@@ -113,7 +113,7 @@ it('refuses handshakes without a server name, with an unknown one, or with one t
   await sees(dial(broker), 'broker ')
 })
 
-it('disconnects a client that sends garbage at once, and one with an endless handshake after a time limit', async () => {
+it('a client that sends garbage is disconnected at once, and one with an endless handshake after a time limit', async () => {
   const { accepted } = await serve(broker, 'broker')
   const hello = await clientHello(broker)
   for (const bytes of [
@@ -133,7 +133,7 @@ it('disconnects a client that sends garbage at once, and one with an endless han
   expect(accepted()).toBe(0)
 }, 20_000)
 
-it('disconnects clients that send a damaged ClientHello, without a connection to a VM', async () => {
+it('clients that send a damaged ClientHello are disconnected, without a connection to a VM', async () => {
   const { accepted } = await serve(broker, 'broker')
   const hello = await clientHello(broker)
   const damaged = Array.from({ length: 60 }, (_, n) => {
@@ -147,7 +147,7 @@ it('disconnects clients that send a damaged ClientHello, without a connection to
   await sees(dial(broker), 'broker ')
 })
 
-it('agrees to the ALPN protocol if the client offers a single one, and to HTTP/1.1 among several', async () => {
+it('the gateway agrees to the ALPN protocol if the client offers a single one, and to HTTP/1.1 among several', async () => {
   await serve(broker, 'broker')
   for (const [offered, agreed] of [
     [['postgresql'], 'postgresql'],
@@ -159,7 +159,7 @@ it('agrees to the ALPN protocol if the client offers a single one, and to HTTP/1
   }
 })
 
-it('wakes the app, and holds the connection until the app is awake', async () => {
+it('a connection wakes the app, and is held until the app is awake', async () => {
   await fixture.publish({ hostname: tlsName(broker), appId: 'sleeper', state: 'sleeping' })
   const held = dial(broker)
   held.socket.write('early')
@@ -169,7 +169,7 @@ it('wakes the app, and holds the connection until the app is awake', async () =>
   await sees(held, 'sleeper early')
 })
 
-it('closes only the connections of a removed service, and cannot be reached as a hostname', async () => {
+it('removing a service closes only its own connections, and its route cannot be reached as a hostname', async () => {
   await serve(broker, 'broker')
   await serve(other, 'other')
   const [one, two] = [dial(broker), dial(other)]
@@ -183,7 +183,7 @@ it('closes only the connections of a removed service, and cannot be reached as a
   expect(answer.status).toBeGreaterThanOrEqual(400)
 })
 
-it('closes open connections when the gateway stops', async () => {
+it('open connections are closed when the gateway stops', async () => {
   const second = await gatewayFixture({
     tls: { port: undefined, certificates: dir, redirect: false, hstsSeconds: 0 },
     tcpTls: { port: 0, idleMs: 0, handshakeMs },

@@ -11,7 +11,7 @@ import { serve, type TcpDeps } from './serve.ts'
 export interface TlsServicesOptions {
   readonly host: string
   readonly port: number
-  /** Connections without data for this long are closed; 0: never. */
+  /** Time without data after which a connection is closed, in ms; 0: never. */
   readonly idleMs: number
   /** Time limit for the handshake, after which the client is disconnected. */
   readonly handshakeMs: number
@@ -20,19 +20,19 @@ export interface TlsServicesOptions {
 }
 
 export interface TlsServicesDeps extends TcpDeps {
-  /** Finds the certificate of a hostname. */
+  /** Returns the certificate of a hostname; undefined if it has none. */
   readonly certificate: (hostname: string) => Promise<SecureContext | undefined>
 }
 
 /** Listens on the shared port. @throws Error when the port is in use */
 export async function startTlsServices(options: TlsServicesOptions, deps: TlsServicesDeps): Promise<Listener> {
   const server = createServer({
-    // Half-open, because a client that has sent everything still reads.
+    // Connections stay half-open, because a client that has sent everything still reads.
     allowHalfOpen: true,
     noDelay: true,
     keepAlive: true,
     handshakeTimeout: options.handshakeMs,
-    // Called only for clients that name a server. Others get no certificate, so their handshake fails.
+    // Node.js calls this only if the client names a server. Other clients get no certificate, so their handshake fails.
     SNICallback(name, answer) {
       contextOf(deps, name.toLowerCase()).then(
         context => (context ? answer(null, context) : answer(new Error('no such service'))),
@@ -42,13 +42,13 @@ export async function startTlsServices(options: TlsServicesOptions, deps: TlsSer
     ALPNCallback: ({ protocols }) => agreed(protocols),
   })
   limitConnections(server, options, deps.trusts)
-  /** All connections, including those whose handshake is not finished. */
+  /** All open connections, including those whose handshake is not finished. */
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  // Not logged, because clients often connect without TLS or disconnect during the handshake.
+  // Errors are not logged, because clients often connect without TLS or disconnect during the handshake.
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   serveNames(server, options, deps)
   const port = await listening(server, options)
@@ -71,8 +71,8 @@ async function contextOf({ table, certificate }: TlsServicesDeps, name: string) 
 
 /**
  * Chooses the ALPN protocol. The gateway cannot know what the program speaks. A client that offers a single protocol
- * insists on it (PostgreSQL's direct TLS). Of several, HTTP/1.1 is the one that a program without TLS of its own can
- * speak.
+ * insists on it (PostgreSQL's direct TLS). If the client offers several, HTTP/1.1 is the one that a program without TLS
+ * of its own can speak.
  */
 const agreed = (protocols: readonly string[]) => (protocols.includes('http/1.1') ? 'http/1.1' : protocols[0])
 
@@ -81,7 +81,7 @@ function serveNames(server: Server, options: TlsServicesOptions, deps: TlsServic
   const open = new Map<string, Set<Socket>>()
   server.on('secureConnection', (client: TLSSocket & { readonly servername?: string | false }) => {
     client.on('error', () => client.destroy())
-    // Does not happen: without a server name, no certificate was selected.
+    // Cannot happen: without a server name, no certificate was selected, so the handshake failed.
     if (!client.servername) return void client.destroy()
     const name = tlsName(client.servername.toLowerCase())
     const sockets = open.get(name) ?? new Set<Socket>()

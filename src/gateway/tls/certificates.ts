@@ -15,9 +15,15 @@ export interface Certificates {
 }
 
 const askTimeoutMs = 5000
-/** Certificates are fetched again after this time, in case the message about a renewal was lost. */
+/**
+ * How long a certificate from control is cached. It is then fetched again, in case the message about a renewal was
+ * lost.
+ */
 const freshMs = 3_600_000
-/** How long the absence of a certificate is cached. Short, because the hostname may get one at any moment. */
+/**
+ * How long the gateway caches that a hostname has no certificate. Short, because the hostname may get one at any
+ * moment.
+ */
 const noneMs = 5000
 
 interface Known {

@@ -1,5 +1,5 @@
 /**
- * Certificates from a directory, as pairs of PEM files: `<name>.crt` (the certificate, then its chain) and
+ * Loads certificates from a directory, as pairs of PEM files: `<name>.crt` (the certificate, then its chain) and
  * `<name>.key`.
  */
 import { X509Certificate, createPrivateKey } from 'node:crypto'
@@ -17,7 +17,9 @@ export interface CertificateFiles {
   stop(): Promise<void>
 }
 
-/** Polling interval. Watchers would miss changes by tools that replace files by renaming them or changing a link. */
+/**
+ * Polling interval. A file watcher would miss changes by tools that replace files by renaming them or changing a link.
+ */
 const reloadMs = 2000
 
 interface Loaded {
@@ -81,7 +83,7 @@ async function load(dir: string, file: string, before: Loaded | undefined, log: 
     log.info({ file, names: namesOf(certificate), until: certificate.validTo }, 'a certificate was loaded')
     return { fingerprint, names: namesOf(certificate), context }
   } catch (cause) {
-    // The file may be half-written. The old certificate stays in use until the new one is complete.
+    // The file may be only partly written. The old certificate stays in use until the new one is complete.
     log.warn({ err: cause, file }, 'cannot load a certificate')
     return before && { ...before, fingerprint }
   }

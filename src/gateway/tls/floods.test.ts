@@ -14,7 +14,7 @@ import { type GatewayFixture, gatewayFixture, hostname } from '../../../test/sup
 import { makeCertificate } from '../../../test/support/gateway/tls.ts'
 
 let dir: string
-/** One buffer for all responses, because the app runs in this process, whose memory is measured. */
+/** All responses share one buffer, because the app runs in this process, whose memory is measured. */
 const large = Buffer.alloc(4 << 20)
 let fixture: GatewayFixture
 beforeAll(async () => {
@@ -69,13 +69,13 @@ const often = (count: number, make: (n: number) => Buffer) =>
 interface Flood {
   /** Sent once. */
   readonly first?: Buffer
-  /** Returns the frames to send in each round. */
+  /** Returns the frames that the client sends in each round. */
   readonly part: (round: number) => Buffer
   /** Whether the client reads the gateway's responses. */
   readonly reads: boolean
 }
 
-/** Each client sends up to 16 MiB in frames of as few bytes as possible. */
+/** The floods to test. Each client sends up to 16 MiB in frames of as few bytes as possible. */
 const floods: Readonly<Record<string, Flood>> = {
   'endless CONTINUATION': {
     first: frame(HEADERS, 0, 1, get('/')),
@@ -143,7 +143,7 @@ async function flood({ first, part, reads }: Flood): Promise<TLSSocket> {
   )
   for (let round = 0; socket.bytesWritten < maxBytes && round < maxRounds && !socket.destroyed; round++) {
     const taken = socket.write(part(round))
-    // Go on after a while, because the gateway may have stopped reading for good.
+    // Continue after a while even if the socket does not drain, because the gateway may have stopped reading for good.
     for (let turns = 0; !taken && turns < 1000 && socket.writableNeedDrain && !socket.destroyed; turns++) await turn()
     if (socket.writableLength > 1 << 20) break
   }

@@ -1,4 +1,4 @@
-/** HTTPS: HTTP/2 and HTTP/1.1 on one port, with the certificate of the requested server name (RFC 6066, 3). */
+/** Serves HTTPS: HTTP/2 and HTTP/1.1 on one port, with the certificate of the requested server name (RFC 6066, 3). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Http2SecureServer, type ServerHttp2Session, createSecureServer } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -23,7 +23,7 @@ export async function listenTls(
 ): Promise<Listener> {
   const server = createSecureServer({
     allowHTTP1: true,
-    // `enableConnectProtocol`: WebSockets over HTTP/2 (RFC 8441).
+    // `enableConnectProtocol` allows WebSockets over HTTP/2 (RFC 8441).
     settings: { enableConnectProtocol: true, maxConcurrentStreams: streamsPerConnection },
     SNICallback(name, answer) {
       options.find(name.toLowerCase()).then(
@@ -54,7 +54,7 @@ function serve(server: Http2SecureServer, proxy: ProxyDeps, log: Logger): void {
     handleRequest(proxy, request, response).catch(failed(request, response))
   })
   server.on('connect', (request: ClientRequest, response: ClientResponse | Socket) => {
-    // An HTTP/1.1 CONNECT requests a forward proxy, which the gateway is not.
+    // Refuse CONNECT over HTTP/1.1: it requests a forward proxy, which the gateway is not.
     if (!('writeHead' in response) || !isHttp2(response)) return void response.destroy()
     handleConnect(proxy, request, response).catch(failed(request, response))
   })
@@ -64,11 +64,13 @@ function serve(server: Http2SecureServer, proxy: ProxyDeps, log: Logger): void {
       socket.destroy()
     })
   })
-  // Not logged, because clients often connect without TLS or disconnect during the handshake.
+  // Errors are not logged, because clients often connect without TLS or disconnect during the handshake.
   server.on('tlsClientError', () => {})
 }
 
-/** Tracks connections. Returns a function that closes idle ones at once, and others after their requests. */
+/**
+ * Tracks connections. Returns a function that closes idle ones at once, and the others when their requests have ended.
+ */
 function trackSecure(server: Http2SecureServer): (drainMs: number) => Promise<void> {
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
@@ -98,7 +100,7 @@ function trackSecure(server: Http2SecureServer): (drainMs: number) => Promise<vo
   return async drainMs => {
     stopping = true
     const closed = new Promise<void>(resolve => server.close(() => resolve()))
-    // Sends GOAWAY: the session accepts no new streams, and ends after the last one (RFC 9113, 6.8).
+    // Closing a session sends GOAWAY: the session accepts no new streams, and ends after the last one (RFC 9113, 6.8).
     for (const session of sessions) session.close()
     const closeIdle = () => {
       for (const socket of http1) if ((busy.get(socket) ?? 0) === 0) socket.destroy()

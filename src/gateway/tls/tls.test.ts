@@ -94,7 +94,7 @@ const echo = () =>
     req.on('end', () => res.setHeader('set-cookie', ['a=1', 'b=2']).end(JSON.stringify({ headers: req.headers, body })))
   })
 
-it('presents the certificate of the server name from a file, a wildcard or control, and refuses unknown names', async () => {
+it('clients get the certificate of the server name from a file, a wildcard or control, and unknown names are refused', async () => {
   const own = await makeCertificate(dir, 'not-in-the-directory.tmp', ['shop.example.com'])
   kept.set('shop.example.com', own)
   await fixture.publish({ hostname: 'shop.example.com', appId: 'shop' })
@@ -109,7 +109,7 @@ it('presents the certificate of the server name from a file, a wildcard or contr
   expect(questions).toHaveLength(1)
 })
 
-it('presents a changed file or a renewed certificate without a restart', async () => {
+it('a changed certificate file or a renewed certificate is used without a restart', async () => {
   const before = await shown(hostname)
   await makeCertificate(dir, 'apps', [hostname, '*.wild.example'])
   await until(async () => (await shown(hostname)) !== before, { everyMs: 100, what: 'the new file' })
@@ -119,7 +119,7 @@ it('presents a changed file or a renewed certificate without a restart', async (
   await until(async () => (await shown('shop.example.com')) !== shop, { what: 'the renewed certificate' })
 })
 
-it('serves HTTP/1.1 and HTTP/2 over TLS, and reports HTTPS to the app and the browser', async () => {
+it('HTTP/1.1 and HTTP/2 are served over TLS, and the app and the browser learn that the request used HTTPS', async () => {
   const app = await echo()
   await fixture.publish({ backends: [app] })
   const [res] = await new Promise<[import('node:http').IncomingMessage]>((resolve, reject) => {
@@ -156,7 +156,7 @@ it('serves HTTP/1.1 and HTTP/2 over TLS, and reports HTTPS to the app and the br
   session.close()
 })
 
-it('forwards WebSockets over HTTP/1.1 and HTTP/2', async () => {
+it('WebSockets are forwarded over HTTP/1.1 and HTTP/2', async () => {
   const app = await fixture.backend(() => {})
   app.server.on('upgrade', (req, socket) => {
     socket.on('error', () => {})
@@ -196,7 +196,7 @@ it('forwards WebSockets over HTTP/1.1 and HTTP/2', async () => {
   session.destroy()
 })
 
-it('forwards gRPC: streams in both directions, trailers, and a trailers-only response', async () => {
+it('gRPC is forwarded: streams in both directions, trailers, and a trailers-only response', async () => {
   const upstream = createHttp2Server()
   upstream.on('stream', (stream, headers) => {
     if (headers[':path'] === '/none')
@@ -227,7 +227,7 @@ it('forwards gRPC: streams in both directions, trailers, and a trailers-only res
   upstream.close()
 })
 
-it('redirects HTTP to HTTPS if there is a certificate, and responds to ACME challenges without a redirect', async () => {
+it('HTTP is redirected to HTTPS if there is a certificate, but ACME challenges are answered without a redirect', async () => {
   const app = await echo()
   await fixture.publish({ backends: [app] })
   await fixture.publish({ hostname: 'bare.example.com', appId: 'bare', backends: [app] })
@@ -242,7 +242,7 @@ it('redirects HTTP to HTTPS if there is a certificate, and responds to ACME chal
   expect(JSON.parse(own.body).headers.host).toBe('bare.example.com')
 })
 
-it('finishes a pending HTTP/2 stream on a graceful stop', async () => {
+it('a graceful stop lets a pending HTTP/2 stream finish', async () => {
   const held: (() => void)[] = []
   const app = await fixture.backend((_, res) => void held.push(() => res.end('done')))
   const second = await fixture.add()

@@ -6,7 +6,7 @@ import { clientAddress } from '../headers.ts'
 import type { ProxyDeps } from '../admission.ts'
 import { joinStreams, openUpgrade } from '../upgrade.ts'
 
-/** Response headers with the results of the negotiation between client and app. */
+/** Response headers with the results that client and app have negotiated. */
 const negotiated = ['sec-websocket-protocol', 'sec-websocket-extensions'] as const
 
 export async function handleConnect(

@@ -40,7 +40,7 @@ const pax = (...records: ReadonlyArray<readonly [string, string]>) =>
 const file = rawEntry('file', { data: 'hello' })
 
 describe('a tar archive', () => {
-  it('has the full name of a file whose header cuts the name after a slash', async () => {
+  it('has the full name of a file even if the header cuts the name after a slash', async () => {
     const long = `${'deep/'.repeat(20)}file`
     const longName = rawEntry('././@LongLink', { flag: 'L', data: `${long}\0` })
     const entries = await read(of(longName, rawEntry(long.slice(0, 100), { data: 'hello' })))
@@ -93,7 +93,7 @@ const hostile: Readonly<
   'a long name that is too long': [of(rawHeader('x', 'L', 1 << 20), file), 'refused'],
   'a name that is too long': [of(pax(['path', 'a'.repeat(5000)]), file), 'refused'],
   'headers without an entry': [of(...Array.from({ length: 50 }, () => pax(['path', 'x']))), 'unreadable'],
-  'one header and the end': [of(pax(['path', 'x'])), 'unreadable'],
+  'an extended header without an entry': [of(pax(['path', 'x'])), 'unreadable'],
   'a sparse file (GNU)': [of(rawHeader('x', 'S', 0)), 'refused'],
   'a sparse file (pax)': [of(pax(['GNU.sparse.major', '1'], ['GNU.sparse.realsize', '999999999']), file), 'refused'],
   'a negative size': [
@@ -107,7 +107,7 @@ const hostile: Readonly<
   'a size of letters': [of(pax(['size', '1e9']), file), 'unreadable'],
   'a directory with content': [of(rawEntry('dir/', { data: 'x' })), 'unreadable'],
   'a wrong checksum': [of(Buffer.from(file).fill('x', 0, 1)), 'unreadable'],
-  'a gap': [of(Buffer.alloc(512), file), 'unreadable'],
+  'data after an empty block': [of(Buffer.alloc(512), file), 'unreadable'],
   noise: [Buffer.alloc(4096, 7), 'unreadable'],
   'half an entry': [file.subarray(0, 600), 'unreadable'],
   'half a header': [file.subarray(0, 100), 'unreadable'],
@@ -146,7 +146,7 @@ const packed = async (list: ReadonlyArray<{ readonly name: string; readonly text
   return buffer(tar)
 }
 
-/** Archives that an earlier version misread, crashed on, or took too long for: gzip in base64, by description. */
+/** Archives that an earlier version misread, crashed on, or took too long to read: gzip in base64, by description. */
 const Corpus = Type.Record(Type.String(), Type.String())
 const corpus = Object.entries(
   Value.Parse(Corpus, JSON.parse(readFileSync(new URL('./corpus.json', import.meta.url), 'utf8'))),
@@ -167,7 +167,7 @@ describe('a random archive', () => {
     )
   })
 
-  it('with some changed bytes is refused with an ArchiveFault, or has the same entries as for another reader', async () => {
+  it('with some changed bytes is refused with an ArchiveFault, or read with the same entries as by another reader', async () => {
     const changes = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { maxLength: 6 })
     await fc.assert(
       fc.asyncProperty(entries, changes, async (list, bytes) => {
@@ -184,7 +184,7 @@ describe('a random archive', () => {
             entry.resume()
           }
         } catch {
-          return // the other reader refuses more kinds of input
+          return // The other reader refuses more kinds of input, so it may fail here.
         }
         expect(observed.map(({ name }) => name)).toEqual(others.slice(0, observed.length))
       }),
@@ -201,7 +201,7 @@ describe('a random archive', () => {
     )
   })
 
-  it.each(corpus)('that once broke the reader is refused: %s', async (_, packedText) => {
+  it.each(corpus)('that an earlier version of the reader failed on is refused: %s', async (_, packedText) => {
     const data = gunzipSync(Buffer.from(packedText, 'base64'))
     await expect(read(data)).rejects.toMatchObject({ name: 'ArchiveFault' })
   })

@@ -6,7 +6,9 @@ export class ByteSource {
   readonly #onBytes: (count: number) => void
   #chunk: Buffer = Buffer.alloc(0)
 
-  /** @param onBytes called with the length of each chunk before the chunk is used; may throw */
+  /**
+   * Creates a source of bytes. @param onBytes called with the length of each chunk before the chunk is used; may throw
+   */
   constructor(source: AsyncIterable<Buffer>, onBytes: (count: number) => void) {
     this.#chunks = source[Symbol.asyncIterator]()
     this.#onBytes = onBytes

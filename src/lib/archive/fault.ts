@@ -1,7 +1,9 @@
-/** Why an archive is refused. The readers of uploads, build results and images map the code to their own messages. */
+/**
+ * Why an archive is refused. The code that reads uploads, build results and images has its own message for each value.
+ */
 export type ArchiveFaultCode = 'unreadable' | 'too_large' | 'too_many' | 'too_slow' | 'refused'
 
-/** A problem of the archive itself. Reading it again would give the same result. */
+/** Thrown for an archive that is damaged, too large or not supported. Reading it again would give the same result. */
 export class ArchiveFault extends Error {
   readonly code: ArchiveFaultCode
   constructor(code: ArchiveFaultCode, message: string, options?: ErrorOptions) {

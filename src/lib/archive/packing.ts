@@ -14,13 +14,13 @@ export interface PackedHeader {
   readonly uid: number
   readonly gid: number
   readonly mtime: Date
-  /** Length of the content; 0 for everything except files. */
+  /** Length of the entry's content; 0 for everything except files. */
   readonly size: number
 }
 
 /**
  * Adds an entry to the archive. Resolves once it is written.
- * @param body the content, which must have `header.size` bytes
+ * @param body the content of the entry, which must have `header.size` bytes
  */
 export async function packEntry(layer: Pack, header: PackedHeader, body: AsyncIterable<Buffer>): Promise<void> {
   const done = Promise.withResolvers<void>()

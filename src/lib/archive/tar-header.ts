@@ -20,12 +20,12 @@ export interface RawHeader {
   readonly name: string
   readonly linkname: string
   readonly mode: number
-  /** Size of the data that follows the header. */
+  /** Size of the data that follows the header, in bytes. */
   readonly size: number
   readonly type: EntryType | ExtensionType
 }
 
-/** Fields by which a pax header overrides those of the next entry. */
+/** Fields of the next entry's header that a pax header overrides. */
 export interface PaxFields {
   readonly name?: string
   readonly linkname?: string
@@ -49,7 +49,8 @@ const types: Readonly<Record<string, RawHeader['type']>> = {
 }
 
 /**
- * Types without data, whatever size their header contains. Go's archive/tar, which unpacks images, has the same list.
+ * Types of entries without data, whatever size their header contains. Go's archive/tar, which unpacks images, has the
+ * same list.
  */
 const withoutData: ReadonlySet<RawHeader['type']> = new Set([
   'link',
@@ -63,18 +64,21 @@ const withoutData: ReadonlySet<RawHeader['type']> = new Set([
 const checksum = { at: 148, length: 8 } as const
 const spaces = 32 * checksum.length
 
-/** Parses a header. @param block of `blockBytes`, not all zeros @throws ArchiveFault when the header is invalid */
+/**
+ * Parses a header. @param block has `blockBytes` bytes, not all of them zero @throws ArchiveFault when the header is
+ * invalid
+ */
 export function parseHeader(block: Buffer): RawHeader {
   if (numberAt(block, checksum.at, checksum.length) !== sumOf(block)) throw unreadable('a header has a wrong checksum')
   const flag = String.fromCharCode(block[156] ?? 0)
-  // A sparse file in GNU format, whose header does not contain the real size.
+  // Refuse sparse files in GNU format: their headers do not contain the real size.
   if (flag === 'S') throw sparse()
   const type = types[flag] ?? 'other'
   const isPosix = block.toString('latin1', 257, 263) === 'ustar\0'
   const prefix = isPosix ? textAt(block, 345, 155) : ''
   const short = textAt(block, 0, 100)
-  // The caller calls `entryOf` once the full name is known: here, a long name is cut to 100 bytes, possibly after a
-  // slash.
+  // The fields are not final yet: the caller calls `entryOf` once it knows the full name. The name in the header is cut
+  // to 100 bytes, possibly after a slash.
   return {
     name: prefix === '' ? short : `${prefix}/${short}`,
     linkname: textAt(block, 157, 100),
@@ -95,12 +99,12 @@ export function entryOf(header: RawHeader): RawHeader {
   const size = checkedSize(header.size)
   if (withoutData.has(type)) return { ...header, size: 0 }
   if (type !== 'file' || !name.endsWith('/')) return header
-  // Readers disagree on whether the data of such a "directory" is skipped.
+  // Refuse data after a file whose name ends with a slash: readers disagree on whether that data is skipped.
   if (size > 0) throw unreadable('a directory has content')
   return { ...header, type: 'directory' }
 }
 
-const sparse = () => new ArchiveFault('refused', 'it has sparse files; make it without (tar without --sparse)')
+const sparse = () => new ArchiveFault('refused', 'it has sparse files; create it without them (tar without --sparse)')
 
 function sumOf(block: Buffer): number {
   let sum = spaces
@@ -114,7 +118,9 @@ function textAt(block: Buffer, at: number, length: number): string {
   return block.toString('utf8', at, end < 0 ? at + length : Math.min(end, at + length))
 }
 
-/** Parses octal digits or, if the highest bit is set, a big-endian number. Returns NaN if it is neither. */
+/**
+ * Parses a number in octal digits or, if the highest bit is set, in binary (big endian). Returns NaN if it is neither.
+ */
 function numberAt(block: Buffer, at: number, length: number): number {
   if ((block[at] ?? 0) !== 0x80) {
     const digits = /^[ \0]*(?:([0-7]+)[ \0]*)?$/.exec(block.toString('latin1', at, at + length))
@@ -127,11 +133,14 @@ function numberAt(block: Buffer, at: number, length: number): number {
 
 const mostRecords = 256
 
-/** Yields the records `<length> <key>=<value>\n`. The length counts its own digits, too. @throws ArchiveFault */
+/**
+ * Yields the key and value of each record `<length> <key>=<value>\n` in a pax header. The length counts its own digits,
+ * too. @throws ArchiveFault
+ */
 export function* paxRecords(data: Buffer): Generator<readonly [key: string, value: string]> {
   let count = 0
   for (let at = 0; at < data.length; ) {
-    // The rest is padding of the last block.
+    // The remaining bytes are padding of the last block.
     if (data[at] === 0) return
     if (++count > mostRecords) throw new ArchiveFault('refused', `a header has more than ${mostRecords} records`)
     const digits = /^(\d{1,7}) /.exec(data.toString('latin1', at, at + 8))?.[1]
@@ -161,13 +170,13 @@ export function parsePax(data: Buffer): PaxFields {
 }
 
 /**
- * Checks a global header. Only `comment` is allowed, in which `git archive` stores the commit: other records would
- * change every following entry.
+ * Checks a global header. Only `comment` is allowed, in which `git archive` stores the commit: a global header with
+ * other records would change every following entry.
  */
 export function checkGlobal(data: Buffer): void {
   for (const [key] of paxRecords(data))
-    if (key !== 'comment') throw new ArchiveFault('refused', 'it has a global pax header; make it without')
+    if (key !== 'comment') throw new ArchiveFault('refused', 'it has a global pax header; create it without one')
 }
 
-/** Returns the text of a GNU header for a long name. */
+/** Returns the text in the data of a GNU header for a long name. */
 export const longText = (data: Buffer): string => textAt(data, 0, data.length)

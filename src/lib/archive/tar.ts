@@ -19,13 +19,16 @@ import {
 } from './tar-header.ts'
 
 export interface ArchiveLimits {
-  /** Limit on the bytes of the tar stream: headers, contents, and data after the end of the archive. */
+  /** Maximum size of the tar stream, in bytes: headers, contents, and data after the end of the archive. */
   readonly maxBytes: number
-  /** Limit on files, links and directories. Directories that only occur in the paths of other entries count, too. */
+  /**
+   * Maximum number of files, links and directories. Directories that only occur in the paths of other entries count,
+   * too.
+   */
   readonly maxEntries: number
 }
 
-/** Bytes and entries read so far. Archives with a common limit share this object. */
+/** Bytes and entries read so far. Archives that share this object have a common limit. */
 export interface ArchiveUse {
   bytes: number
   entries: number
@@ -37,12 +40,13 @@ export interface TarEntry {
   readonly mode: number
   readonly size: number
   readonly type: EntryType
-  /** Can be read until the next entry is requested, which skips the unread rest. */
+  /** Content of the entry. It can be read until the next entry is requested, which skips unread bytes. */
   readonly body: AsyncIterable<Buffer>
 }
 
 /**
- * Limit on an extended header. A Linux path has up to 4 KiB; extended attributes, which images use, may need the rest.
+ * Maximum size of an extended header. A path in Linux has up to 4 KiB; the rest allows for extended attributes in
+ * images.
  */
 const maxExtensionBytes = 128 << 10
 const maxNameBytes = 4096
@@ -109,7 +113,7 @@ async function readHeader(bytes: ByteSource): Promise<RawHeader | undefined> {
   if (block === undefined) return undefined
   if (!isZero(block)) return parseHeader(block)
   const second = await bytes.exactly(blockBytes)
-  if (second !== undefined && !isZero(second)) throw unreadable('there is a gap')
+  if (second !== undefined && !isZero(second)) throw unreadable('it has data after an empty block')
   return undefined
 }
 

@@ -17,7 +17,10 @@ type Answer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string; readonly code: ArchiveFaultCode | undefined }
 
-/** Memory limit. The names of 50,000 files take at most 30 MiB; a job that needs more than the limit is refused. */
+/**
+ * Maximum memory of the thread. The names of 50,000 files take at most 30 MiB; a job that needs more memory than the
+ * limit is refused.
+ */
 const heapMib = 256
 
 /**
@@ -35,7 +38,7 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
     resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: 32 },
   })
   const gone = new AbortController()
-  // Errors after the result or after a timeout are ignored.
+  // Ignore errors after the result or after a timeout.
   worker.on('error', () => undefined)
   worker.once('exit', () => gone.abort(new Error('the thread ended without an answer')))
   try {
@@ -54,7 +57,7 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
   }
 }
 
-/** Nice value of the thread, with which it gets about a tenth of a core next to busy threads. */
+/** Nice value of the thread, with which it gets about a tenth of a core while other threads are busy. */
 const niceness = 10
 
 /** Runs `perform` and sends its result to the main thread. Called in the worker thread. */

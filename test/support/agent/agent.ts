@@ -57,24 +57,23 @@ export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   return {
     path,
     async [Symbol.asyncDispose]() {
-      for (const pid of await vmmsIn(path)) process.kill(pid, 'SIGKILL') // left over by a test that failed midway
+      for (const pid of await vmmsIn(path)) process.kill(pid, 'SIGKILL') // a test that failed may have left VMMs running
       await rm(path, { recursive: true, force: true })
       disown(path)
     },
   }
 }
 
-/**
- * Returns the directory of the VM whose VMM this process is; for other processes, any other path or an empty string.
- */
+/** Returns the directory of the VM to which this VMM process belongs. The result is meaningless for other processes. */
 export async function vmDirOf(pid: string | number): Promise<string> {
-  // The working directory of a gVisor sandbox does not show it, because a sandbox has its own root directory.
+  // Read the path from the arguments of a gVisor sandbox, because its working directory is in a root directory of its
+  // own.
   const args = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
   const sandbox = args.startsWith('runsc-sandbox') && /--overlay2=root:dir=([^,\0]+)\/overlay,/.exec(args)?.[1]
   return sandbox || readlink(`/proc/${pid}/cwd`).catch(() => '')
 }
 
-/** Returns the PIDs of VMM processes whose VM directory is below `dir`, without idle processes of the VMM pool. */
+/** Returns the PIDs of VMM processes whose VM directory is below `dir`, without processes in a directory `waiting`. */
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {

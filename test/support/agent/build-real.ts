@@ -42,7 +42,7 @@ export async function answerOf(
 ): Promise<string> {
   const spec = testSpec({ image, hypervisor, memoryMib: 256, healthCheckPath: '/' })
   await host.put({ vmId, generation: 1, want: 'running', spec })
-  // Long timeout: interpreters start slowly under emulation.
+  // Long timeout, because interpreters start slowly under emulation.
   const observed = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await host.get(vmId)), {
     what: `${vmId} is healthy`,
     timeoutMs: 240_000,

@@ -15,12 +15,12 @@ export interface SshGitHost extends AsyncDisposable {
   readonly port: number
   /** The host's line for known_hosts, as `ssh-keyscan` prints it. */
   readonly knownHosts: string
-  /** `ssh://user@address:port/path/to/<name>.git` */
+  /** Returns the URL of a repository: `ssh://user@address:port/path/to/<name>.git` */
   urlOf(name: string): string
-  /** `user@address:path/to/<name>.git` */
+  /** Returns the scp-style address of a repository: `user@address:path/to/<name>.git` */
   scpOf(name: string): string
   create(name: string): Promise<WorkTree>
-  /** Gives read access to this key only, instead of earlier ones. */
+  /** Gives read access to this key only; earlier keys lose their access. */
   allow(publicKey: string): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promis
   }
 }
 
-/** sshd_config(5) */
+/** Returns the configuration of sshd; see sshd_config(5). */
 const configText = (dir: string, address: string, port: number) => `ListenAddress ${address}:${port}
 HostKey ${dir}/host_key
 PidFile none

@@ -21,7 +21,7 @@ function zip(files: ReadonlyArray<readonly [name: string, text: string]>): Buffe
   for (const [name, text] of files) {
     const data = Buffer.from(text)
     const common = Buffer.alloc(26)
-    common.writeUInt16LE(20, 0) // version 2.0 unpacks it
+    common.writeUInt16LE(20, 0) // minimum version to unpack: 2.0
     common.writeUInt16LE(0x21, 8) // 1980-01-01
     common.writeUInt32LE(crc32(data), 10)
     common.writeUInt32LE(data.length, 14)

@@ -38,7 +38,7 @@ export const emulatedBuild = (url: string, buildId: string, change: Partial<Buil
 })
 
 export interface GitServer extends AsyncDisposable, WorkTree {
-  /** `http://127.0.0.1:port/app.git` */
+  /** URL of the repository: `http://127.0.0.1:port/app.git` */
   readonly url: string
   /** Returns the signed webhook request that a Git host sends after a push to the branch. */
   delivery(secret: string, branch?: string): ReturnType<typeof pushDelivery>

@@ -102,8 +102,8 @@ export const driverCases = once(async (): Promise<readonly DriverCase[]> => {
   const hasQemu = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'].some(existsSync)
   const qemuSkip = hasQemu ? '' : ' (skipped: install qemu-system-x86 skopeo umoci)'
   const withTap = hasQemu && root
-  // Each night only where taps work: with every change, migration-volumes.test.ts and the tests of
-  // builds boot guests with this network.
+  // With every change, migration-volumes.test.ts and the tests of builds boot guests with a user network. So where taps
+  // work, this case runs only each night.
   const userNetwork: DriverCase = {
     name: `qemu, user network${qemuSkip}`,
     skip: !hasQemu,

@@ -49,7 +49,7 @@ it("after a test process was killed, its agents' processes and directories are r
   const ended = once(killed.test, 'exit')
   killed.test.kill('SIGKILL')
   await ended
-  // Ignore the result, because another test run may remove them at the same time.
+  // Ignore the returned directories, because another test run may remove them at the same time.
   await removeAbandoned()
   expect([isRunning(killed.vm), existsSync(killed.dir)]).toEqual([false, false])
   expect([isRunning(living.vm), existsSync(living.dir)]).toEqual([true, true])

@@ -7,7 +7,7 @@ import { decode, encode } from 'dns-packet'
 const rcode = { ok: 0, serverFailure: 2, noSuchName: 3 }
 
 export interface TestDns extends AsyncDisposable {
-  /** `address:port`. */
+  /** Address of the DNS server, as `address:port`. */
   readonly server: string
   readonly txt: Map<string, readonly string[]>
   /** Names that resolve to 127.0.0.1. */

@@ -50,7 +50,7 @@ export async function lockWorld(txConnections: number) {
   const running = async (): Promise<Kept> => {
     const app = await appOfOne()
     const volumeIds = [await volume(), await volume()] as const
-    // Attach them in the reverse order of their ids, because the code under test has to sort them.
+    // Attach the volumes in the reverse order of their ids, because the code under test has to sort them.
     await attach(app.id, volumeIds[1], '/data')
     await attach(app.id, volumeIds[0], '/more')
     const { id: deploymentId, vmIds } = await world.deploy(app)
@@ -104,7 +104,7 @@ export async function lockWorld(txConnections: number) {
     one,
     /** A deployment of two VMs without volumes. */
     pair,
-    /** Like `one`, but the deployment is stopped and its VM is gone. */
+    /** Resources like those of `one`, except that the deployment is stopped and its VM is gone. */
     two,
     restHost: (await findVolume(db, two.volumeIds[0]))!.hostId!,
     runHost: one.hostId,

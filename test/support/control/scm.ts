@@ -171,7 +171,7 @@ export interface ScmWorld extends AsyncDisposable {
     installationId: number | null,
     gitUrl?: string,
   ): Promise<{ readonly name: string; readonly repoId: number; readonly id: string }>
-  /** Newest first. */
+  /** Lists the deployments of an app, newest first. */
   deploymentsOf(person: Owner, app: string): Promise<Array<Record<string, string>>>
 }
 

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream'
 export interface EchoVm extends Disposable {
   /** The server's entry in the gateway's routes. */
   readonly backend: { readonly vmId: string; readonly host: string; readonly port: number }
-  /** Open connections. */
+  /** Sockets of the open connections. */
   readonly sockets: ReadonlySet<Socket>
   /** Number of connections so far. */
   accepted(): number

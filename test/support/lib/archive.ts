@@ -33,7 +33,7 @@ export function rawEntry(
 
 export const endOfArchive = Buffer.alloc(1024)
 
-/** `<length> <key>=<value>\n`... */
+/** Returns the data of a pax header: a record `<length> <key>=<value>\n` for each key. */
 export const paxData = (records: ReadonlyArray<readonly [key: string, value: string]>): Buffer =>
   Buffer.concat(records.map(([key, value]) => Buffer.from(paxRecord(key, value))))
 

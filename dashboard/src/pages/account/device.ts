@@ -5,7 +5,7 @@ const systems = [
   [/Mac OS X/, 'macOS'],
   [/Linux/, 'Linux'],
 ] as const
-/** Order matters: the user agent of a browser may contain the names of those after it. */
+/** The order matters: a browser's user agent may contain the names of browsers that follow in this list. */
 const browsers = [
   [/Edg\//, 'Edge'],
   [/Firefox\//, 'Firefox'],

@@ -48,7 +48,7 @@ function Password({ email, hasTotp }: { readonly email: string; readonly hasTotp
           await api.changePassword({
             body: { current_password: values.text('current_password'), new_password: password },
           })
-          // Changing the password ends every session, including this one.
+          // Sign in again, because changing the password has ended every session, including this one.
           const code = values.optional('code')
           accept(await api.login({ body: { email, password, ...(code ? { code } : {}) } }))
           toast({ tone: 'good', title: 'Password changed' })

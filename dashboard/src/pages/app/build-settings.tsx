@@ -6,7 +6,7 @@ import { SettingsForm } from './settings-form.tsx'
 
 const namesIn = (text: string) => text.split(/[\s,]+/).filter(name => name !== '')
 
-/** A line of a `.env` file; quotes values that would otherwise be read differently. */
+/** A line of a `.env` file; quotes a value that a parser would otherwise change. */
 const lineOf = ([name, value]: readonly [string, string]) =>
   /^[\w./:@+,-]*$/.test(value) ? `${name}=${value}` : `${name}=${JSON.stringify(value).replaceAll('$', String.raw`\$`)}`
 
@@ -35,7 +35,7 @@ export function BuildSettings({ app }: { readonly app: App }) {
           mono
           defaultValue={dockerfile}
           placeholder="docker/web.Dockerfile"
-          hint="Path in the source. Empty: the one at its top, if there is one."
+          hint="Path of the Dockerfile in the source. Empty: the one in the top folder, if there is one."
         />
         <TextArea
           label="Arguments"
@@ -44,7 +44,7 @@ export function BuildSettings({ app }: { readonly app: App }) {
           spellCheck={false}
           defaultValue={Object.entries(args).map(lineOf).join('\n')}
           placeholder="VERSION=1.4"
-          hint="Build arguments of the Dockerfile; variables of the commands of other builds. They stay in the image."
+          hint="Arguments of the Dockerfile (ARG); without a Dockerfile, variables of the build commands. Anyone with the image can read them."
         />
         <Field
           label="Variables for builds"
@@ -52,7 +52,7 @@ export function BuildSettings({ app }: { readonly app: App }) {
           mono
           defaultValue={env.join(' ')}
           placeholder="PUBLIC_URL"
-          hint="Names of variables of this app that builds get like arguments. They cannot be secrets."
+          hint="Names of this app's variables that builds get as additional arguments. They cannot be secrets."
         />
         <Field
           label="Secrets for builds"
@@ -60,7 +60,7 @@ export function BuildSettings({ app }: { readonly app: App }) {
           mono
           defaultValue={secrets.join(' ')}
           placeholder="NPM_TOKEN"
-          hint="Names of variables of this app. A Dockerfile mounts them: RUN --mount=type=secret,id=NPM_TOKEN."
+          hint="Names of this app's variables that a Dockerfile can mount: RUN --mount=type=secret,id=NPM_TOKEN."
         />
       </SettingsForm>
     </Card>

@@ -42,7 +42,7 @@ export function Canary({ app }: { readonly app: App }) {
                 min={1}
                 max={99}
                 defaultValue={percent}
-                hint="Of the requests to the app."
+                hint="Percentage of the app's requests that the new version gets at first."
               />
               <NumberField
                 label="Time, seconds"
@@ -50,7 +50,7 @@ export function Canary({ app }: { readonly app: App }) {
                 min={10}
                 max={86_400}
                 defaultValue={seconds}
-                hint="Then it gets all requests."
+                hint="After this time, the new version gets all requests."
               />
               <NumberField
                 label="Error limit, percent"
@@ -58,7 +58,7 @@ export function Canary({ app }: { readonly app: App }) {
                 min={0}
                 max={100}
                 defaultValue={max_error_percent}
-                hint="Fails if more of its requests get 5xx or no answer."
+                hint="The new version fails if more of its requests get a 5xx response or none."
               />
               <NumberField
                 label="Minimum requests"
@@ -66,7 +66,7 @@ export function Canary({ app }: { readonly app: App }) {
                 min={1}
                 max={1_000_000}
                 defaultValue={min_requests}
-                hint="With fewer, errors are not compared."
+                hint="The error limit applies from this number of requests on."
               />
             </div>
           )}

@@ -6,7 +6,7 @@ import { Card } from '../../ui/layout.tsx'
 import { Skeleton } from '../../ui/states.tsx'
 import type { Point } from './samples.ts'
 
-/** Loaded lazily: 22 KB that no page needs before the first samples arrive. */
+/** The chart component (22 KB), which is loaded only when the first metrics arrive. */
 export const Chart = lazy(async () => ({ default: (await import('../../ui/chart.tsx')).Chart }))
 
 export const rate = (value: number) => `${bytes(value)}/s`

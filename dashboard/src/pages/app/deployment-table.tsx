@@ -95,14 +95,17 @@ export function DeploymentTable({
   )
 }
 
-/** Requests since the deployment first served, and how many of them failed. */
+/** Formats the number of requests that a deployment has served so far, and how many of them failed. */
 export function requestsText({ requests, failed_requests: failed }: Deployment): string {
   if (requests === 0) return '–'
   const all = requests.toLocaleString('en')
   return failed === 0 ? all : `${all}, ${failed.toLocaleString('en')} failed`
 }
 
-/** The button that activates a deployment or rolls back to it. @param label on the button instead of the verb */
+/**
+ * The button that activates a deployment or rolls back to it. @param label text of the button; default: "Activate" or
+ * "Roll back"
+ */
 export function Activate({
   app,
   deployment,

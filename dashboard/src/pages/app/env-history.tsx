@@ -10,7 +10,7 @@ import { toast } from '../../ui/toast.tsx'
 interface HistoryProps {
   readonly title: string
   readonly query: UseQueryResult<readonly EnvVersion[]>
-  /** Sets the variables back to those of the version. */
+  /** Sets the variables back to their values in the given version. */
   readonly restore: (version: string) => Promise<unknown>
 }
 

@@ -5,7 +5,7 @@ import { api } from '../../api/client.ts'
 
 export const envPlaceholder = 'DATABASE_URL="postgres://…"\n# comments and export are fine\nexport LOG_LEVEL=info'
 
-/** Parses the text. @throws Error naming the invalid lines */
+/** Parses the text of a `.env` file. @throws Error naming the invalid lines */
 export function variablesIn(text: string): readonly EnvEntry[] {
   try {
     return envEntries(text, 'Line')
@@ -15,7 +15,7 @@ export function variablesIn(text: string): readonly EnvEntry[] {
   }
 }
 
-/** Sets the variables one after the other, because the server checks the app's limits at each. */
+/** Sets the variables one after the other, because the server checks the app's limits for each variable. */
 export async function setVariables(app_name: string, entries: readonly EnvEntry[], secret: boolean): Promise<void> {
   for (const { name, value } of entries) await api.putAppEnv({ app_name, name, body: { value, secret } })
 }

@@ -33,7 +33,7 @@ export function HostSettings({ app }: { readonly app: App }) {
             mono
             defaultValue={textOf(app.hosts.prefer)}
             placeholder="zone=eu-1"
-            hint="Hosts with these are chosen while they have room."
+            hint="Hosts with these labels are chosen first, as long as they have capacity."
           />
         </div>
         <p className="text-xs text-muted">

@@ -3,7 +3,7 @@ import type { StreamOptions } from '@mote/client'
 import { api } from '../../api/client.ts'
 import type { LogEvent } from '../../ui/log-view.tsx'
 
-/** Maximum number of past lines on a page; the download has all of them. */
+/** Maximum number of past log lines that the page shows; the download has all of them. */
 export const mostPastLines = 5000
 const mostAtOnce = 1000
 

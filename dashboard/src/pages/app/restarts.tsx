@@ -38,13 +38,13 @@ export function Restarts({ app }: { readonly app: App }) {
             ))}
           </Choice>
           <Field
-            label="Most restarts"
+            label="Maximum restarts"
             name="restart.max_restarts"
             type="number"
             min={0}
             max={100}
             defaultValue={max_restarts ?? ''}
-            hint="After these, the virtual machine counts as crashed. Empty: the default of the installation."
+            hint="After this many restarts, the virtual machine counts as crashed. Empty: the default of the installation."
           />
         </div>
       </SettingsForm>

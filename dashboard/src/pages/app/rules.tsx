@@ -53,7 +53,7 @@ export function Rules({ app }: { readonly app: App }) {
           ),
         },
         {
-          title: 'In force',
+          title: 'Applied',
           wideOnly: true,
           cell: rule => (
             <span title={rule.reason ?? undefined}>

@@ -7,13 +7,16 @@ export type Sample = Pick<MetricsEvent, 'at' | 'cpu_usage' | 'memory_mib' | 'ram
 
 /** Metrics of the whole app at one instant. */
 export interface Point {
-  /** Seconds since 1970. */
+  /** Time of the metrics, in seconds since 1970. */
   readonly at: number
-  /** Mean of the deployments, 0 to 100. */
+  /** CPU usage: the mean of the app's deployments, 0 to 100. */
   readonly cpuPercent: number
   readonly ramBytes: number
   readonly memoryBytes: number
-  /** Per second since the previous point; null for the first point and after a restart resets the counters. */
+  /**
+   * Bytes received per second since the previous point; null for the first point, and after a restart has reset the
+   * counters.
+   */
   readonly rxRate: number | null
   readonly txRate: number | null
   readonly rxBytes: number
@@ -43,7 +46,7 @@ export function pointOf(samples: readonly Sample[], before: Point | undefined): 
   }
 }
 
-/** Appends the newest point and drops points outside the window. */
+/** Appends the newest point and drops points outside the time window. */
 export const withPoint = (points: readonly Point[], point: Point): readonly Point[] => [
   ...points.filter(one => one.at > point.at - windowSeconds - 5 && one.at < point.at),
   point,

@@ -69,7 +69,7 @@ export function Scale() {
               name="min_replicas"
               {...replicas}
               defaultValue={app.min_replicas}
-              hint="0: suspends without requests and wakes at the next one."
+              hint="0: the app is suspended while it has no requests, and the next one wakes it."
             />
             <NumberField label="At most" name="max_replicas" {...replicas} min={1} defaultValue={app.max_replicas} />
           </div>
@@ -80,7 +80,7 @@ export function Scale() {
                 name="cpu_threshold"
                 {...percentage}
                 defaultValue={app.cpu_threshold}
-                hint="Above it, replicas are added."
+                hint="Replicas are added above this CPU usage."
               />
               <NumberField
                 label="Memory threshold, %"

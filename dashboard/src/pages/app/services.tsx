@@ -29,7 +29,7 @@ export function Services({ app }: { readonly app: App }) {
       columns={[
         { title: 'Name', cell: one => <span className="font-medium">{one.name}</span> },
         { title: 'Port', cell: one => one.port },
-        { title: 'TLS', cell: one => (one.tls === 'sni' ? 'at the gateway' : 'as sent') },
+        { title: 'TLS', cell: one => (one.tls === 'sni' ? 'ends at the gateway' : 'passed through') },
         { title: 'Address', cell: one => <CopyBox text={one.address} label={`address of ${one.name}`} /> },
       ]}
       actionsOf={one => (

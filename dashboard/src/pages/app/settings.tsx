@@ -134,7 +134,9 @@ function ReleaseField({ command }: { readonly command: readonly string[] | null 
   )
 }
 
-/** Webhook URL of the app, and the secret that signs deliveries. The secret is fetched only when it is to be shown. */
+/**
+ * Webhook URL of the app, and the secret that signs deliveries. The secret is fetched only when the user asks for it.
+ */
 function Webhook({ id, name }: { readonly id: string; readonly name: string }) {
   const [isShown, setShown] = useState(false)
   const secret = useQuery({

@@ -1,7 +1,7 @@
 /**
  * Makes the terminal library work with our content security policy, which blocks its `<style>` elements and `style`
- * attributes: while a terminal is open, they become constructed style sheets and style properties (CSSOM, 6.6 and 6.7),
- * which the policy allows. Nothing else in the dashboard uses such elements or attributes.
+ * attributes: while a terminal is open, these become constructed style sheets and style properties (CSSOM, 6.6 and
+ * 6.7), which the policy allows. Nothing else in the dashboard uses `<style>` elements or `style` attributes.
  * @returns a function that undoes this
  */
 export function allowTerminalStyles(): () => void {

@@ -14,7 +14,7 @@ import { Problem } from '../../ui/states.tsx'
 import { allowTerminalStyles } from './terminal-styles.ts'
 import { useApp } from './use-app.ts'
 
-/** Bash if the image has it. Every image with a shell has /bin/sh. */
+/** Runs Bash if the image has it, otherwise /bin/sh, which every image with a shell has. */
 const shell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
 
 export function Terminal() {
@@ -117,7 +117,7 @@ async function openShell(
     path: `/v1/apps/${words[0]}/deployments/${words[1]}/sessions/${words[2]}/attach`,
     project: currentProject.get(),
     token: currentToken,
-    // This request also renews the access token, if its expiry ended the connection.
+    // If the connection ended because the access token had expired, this request renews the token.
     state: async () => {
       const { status, exit_code, signal } = await api.getVmSession(place)
       return status === 'running' ? undefined : { reason: status, code: exit_code ?? signal }

@@ -3,7 +3,7 @@ import { useSuspenseQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { queries } from '../../api/queries.ts'
 
-/** The app of the current page; the surrounding frame has loaded it. */
+/** The app of the current page; the layout around the page has loaded it. */
 export function useApp(): App {
   const { app } = useParams({ from: '/shell/apps/$app' })
   return useSuspenseQuery(queries.app(app)).data

@@ -21,7 +21,7 @@ const whyNotUp = ({ status }: Database) => (status === 'running' ? undefined : `
 export function Backups({ database }: Props) {
   const snapshots = useQuery({
     ...queries.databaseSnapshots(database.id),
-    // While the database is not running, poll: a restore stores the previous data as another backup.
+    // Poll while the database is not running: a restore stores the previous data as another backup.
     refetchInterval: query => (database.status === 'running' ? whileCreating(query) : 1000),
   })
   return (

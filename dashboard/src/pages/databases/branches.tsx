@@ -87,7 +87,7 @@ function Create({ database }: { readonly database: Database }) {
 function Actions({ database, branch }: { readonly database: Database; readonly branch: DatabaseBranch }) {
   const target = { id: database.id, branch_name: branch.branch_name }
   const current = branch.is_current ? 'This is the current branch.' : undefined
-  const notReady = branch.status === 'ready' ? undefined : `It is ${branch.status}.`
+  const notReady = branch.status === 'ready' ? undefined : `The branch is ${branch.status}.`
   return (
     <>
       <DestroyLink

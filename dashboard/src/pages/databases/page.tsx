@@ -146,7 +146,10 @@ function Delete({ database }: { readonly database: Database }) {
         await refreshAll('databases')
       }}
       trigger={open => (
-        <Button onClick={open} reason={database.status === 'deleting' ? 'It is already being deleted.' : undefined}>
+        <Button
+          onClick={open}
+          reason={database.status === 'deleting' ? 'The database is already being deleted.' : undefined}
+        >
           <Trash2 aria-hidden="true" size={14} /> Delete
         </Button>
       )}

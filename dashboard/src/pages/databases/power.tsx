@@ -7,7 +7,7 @@ import { ActionButton } from '../../ui/action.tsx'
 /** The button that suspends the database, which keeps its disks, or resumes it. */
 export function Power({ database }: { readonly database: Database }) {
   const isSuspended = database.status === 'suspended'
-  const reason = isSuspended || database.status === 'running' ? undefined : `It is ${database.status}.`
+  const reason = isSuspended || database.status === 'running' ? undefined : `The database is ${database.status}.`
   return (
     <ActionButton
       look={isSuspended ? 'primary' : 'plain'}

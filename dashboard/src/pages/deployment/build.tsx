@@ -62,7 +62,10 @@ export function BuildCard({ build, app_name }: { readonly build: Build; readonly
 const tookOf = ({ started_at, ended_at }: Build) =>
   started_at && ended_at ? duration(Date.parse(ended_at) - Date.parse(started_at)) : '–'
 
-/** Log lines of a running build: the deployment's log has them first, followed by the lines of its VMs. */
+/**
+ * Yields the log lines of a running build. The deployment's log begins with them; the lines of its VMs follow, which
+ * are left out.
+ */
 async function* liveLines(target: Target, options: StreamOptions): AsyncGenerator<LogEvent> {
   for await (const event of api.streamDeploymentLogs({ ...target, query: { tail: 5000 } }, options))
     if (event.event === 'log' && event.data.stream === 'build') yield event

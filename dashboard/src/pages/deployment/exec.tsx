@@ -25,7 +25,7 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
             const began = performance.now()
             const body = { command, timeout_seconds: limitSeconds }
             const said = await api.execInVm({ app_name, job_id: live.job_id, body })
-            // Check the duration, too: a program can also exit with 124 by itself.
+            // Exit code 124 means a timeout, but a program can also exit with 124 itself. So check the duration, too.
             const wasEnded = said.exit_code === 124 && performance.now() - began >= limitSeconds * 1000
             setAnswer({ ...said, wasEnded })
           }}
@@ -54,7 +54,7 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
           >
             {answer.stdout}
             {answer.stderr && <span className="text-bad">{answer.stderr}</span>}
-            {answer.truncated && <span className="text-warn">… there was more</span>}
+            {answer.truncated && <span className="text-warn">… (the rest of the output was cut)</span>}
           </pre>
         </div>
       )}

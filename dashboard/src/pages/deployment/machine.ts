@@ -12,4 +12,4 @@ export const whyNotRunning = (status: string): string | undefined =>
     ? undefined
     : status === 'paused'
       ? 'The virtual machine is paused. Resume it first.'
-      : (whyNoMachine(status) ?? `Wait until it runs; it is ${status}.`)
+      : (whyNoMachine(status) ?? `The virtual machine is ${status}. Wait until it runs.`)

@@ -30,7 +30,7 @@ import { RuntimeVolumes } from './volumes.tsx'
 const busyMs = 700
 const calmMs = 5000
 
-/** The name of the host for Admins; only they can read hosts. */
+/** The name of a host; only shown to Admins, because the API does not return hosts to others. */
 function HostName({ id }: { readonly id: string }) {
   const me = useQuery(queries.me())
   const hosts = useQuery({ ...queries.hosts(), enabled: me.data?.role === 'Admin' })
@@ -116,7 +116,10 @@ export function DeploymentPage() {
   )
 }
 
-/** Whether narrow screens show progress and address first: during a rollout, and for the sample app. */
+/**
+ * Whether narrow screens show the progress and the address before everything else: during a rollout, and for the sample
+ * app.
+ */
 const comesFirst = ({ status, image }: LiveDeploymentStatus) => isOnTheWay(status) || image === sampleImage
 
 /** A deployment without an image never had a VM: its build is in progress or failed. */

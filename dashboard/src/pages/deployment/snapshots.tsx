@@ -78,7 +78,7 @@ function Actions({ app_name, live, snapshot }: Props & { readonly snapshot: VmSn
   const navigate = useNavigate()
   const { name } = snapshot
   const target = { app_name, job_id: live.job_id, snapshot_name: name }
-  // A volume with write access can belong to one replica only.
+  // Only one replica can use a volume with write access.
   const writes = snapshot.volumes.some(volume => !volume.read_only)
   const notReady = snapshot.status === 'ready' ? undefined : `The snapshot is ${snapshot.status}.`
   return (

@@ -12,7 +12,7 @@ const hostSteps = [
   ['image', 'Image fetched'],
   ['base', 'Base disk created'],
   ['disk', 'Writable disk created'],
-  ['spawn', 'Machine started'],
+  ['spawn', 'VM process started'],
   ['boot', 'System booted'],
   ['healthy', 'Health check passed'],
 ] as const
@@ -46,7 +46,10 @@ const ended = new Set(['failed', 'cancelled'])
 
 export const isOnTheWay = (status: string) => ['pending', 'building', 'scheduled', 'starting'].includes(status)
 
-/** All steps of a deployment. @param build if its image is built */
+/**
+ * All steps of a deployment. @param build the build of the deployment's image; undefined if an existing image is
+ * deployed
+ */
 export function stepsOf(live: LiveDeploymentStatus, build?: Build): readonly Step[] {
   const done = new Map(live.steps.map(step => [step.name, step.ms]))
   const isUp = settled.has(live.status) && live.started_at > 0

@@ -47,7 +47,7 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
       <ActionButton
         reason={whyNot('activate', status, isServing)}
         act={then(() => api.activateDeployment({ app_name, deployment_id: live.deployment_id }))}
-        done="It starts serving once it is healthy"
+        done="The deployment starts serving once it is healthy"
       >
         <CornerUpLeft aria-hidden="true" size={14} /> Activate
       </ActionButton>
@@ -96,7 +96,7 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
   )
 }
 
-/** A confirmation dialog. A menu item renders it to open it, so it is open from the start. */
+/** A confirmation dialog, open as soon as it is rendered: a menu item renders it when the user selects the item. */
 function Asked({
   verb,
   job,

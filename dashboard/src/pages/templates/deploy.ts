@@ -20,7 +20,7 @@ export interface Run {
   /** Names of the apps, in the order in which they start. */
   readonly apps: readonly string[]
   readonly serving: readonly string[]
-  /** Name of the current step. */
+  /** Name of the step that is being carried out. */
   readonly step: string
   readonly state: 'running' | 'failed' | 'done'
   readonly error: string
@@ -35,7 +35,7 @@ const change = (part: Partial<Run>) => {
   if (run) currentRun.set({ ...run, ...part })
 }
 
-/** The stack as planned, before any of its apps exists. */
+/** Plans the stack of a template as if none of its apps existed. */
 export const previewOf = (template: Template, stack: string, answers: ReadonlyMap<string, string>) =>
   readStack(templateSource(template, stack, answers, ''))
 

@@ -79,7 +79,7 @@ function Questions({
   setName,
 }: {
   readonly template: Template
-  /** The failed deployment that is to be continued. */
+  /** The failed deployment of this template, which the form continues; undefined if there is none. */
   readonly run: Run | undefined
   readonly name: string
   readonly setName: (name: string) => void
@@ -98,7 +98,7 @@ function Questions({
         title="Lowercase letters, digits and dashes"
         value={name}
         onChange={event => setName(event.target.value)}
-        hint="Of the stack and its main app. Lowercase letters, digits and dashes."
+        hint="Name of the stack and its main app: lowercase letters, digits and dashes."
       />
       {template.questions.map(({ name: key, ask, generate }) => (
         <Field

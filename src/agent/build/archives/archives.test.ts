@@ -151,7 +151,7 @@ describe('the tar file with the toolchain of a build', () => {
     ['23', '23.0.0.tgz'],
     ['latest', '22.1.0.tgz'],
     ['20.3.0', '20.3.0.tgz'],
-  ])('contains the version that npm would choose for %s', async (range, file) => {
+  ])('contains the package version that npm would choose for the version range %s', async (range, file) => {
     const versions = { '18.0.0': {}, '20.2.0': {}, '20.3.0': { deprecated: 'broken' }, '22.1.0': {}, '23.0.0': {} }
     packument('node', versions, '22.1.0')
     expect(await filesOn(await disk([npm(`node@${range}`)]))).toEqual(['./node.0.tgz'])
@@ -165,7 +165,7 @@ describe('the tar file with the toolchain of a build', () => {
     expect(await filesOn(await disk([npm('bun@1')]))).toEqual(['./node.0.tgz', './node.1.tgz'])
   })
 
-  // npm refuses to install a package for another platform that is named explicitly.
+  // The npm command refuses a package for another platform if the package is named on the command line.
   test.each([
     [{}, true],
     [{ os: ['linux'], cpu: ['x64'] }, true],
@@ -193,7 +193,7 @@ describe('the tar file with the toolchain of a build', () => {
     expect(server.requests).toEqual(['/tool'])
   })
 
-  test('is made without internet access if the host has the archives', async () => {
+  test('is created without internet access if the host has all archives in its cache', async () => {
     packument('node', { '20.0.0': {} }, '20.0.0')
     await disk([npm('node@20')])
     server.files.clear()
@@ -201,7 +201,7 @@ describe('the tar file with the toolchain of a build', () => {
     expect(said).toEqual(['fetched: 20.0.0.tgz', 'from the cache of the host: 20.0.0.tgz'])
   })
 
-  test('is not made if nothing can be fetched, and the log gives the reason', async () => {
+  test('is not created if no archive can be fetched, and the log gives the reason', async () => {
     expect(await disk([npm('node@20')])).toBeUndefined()
     expect(said).toEqual(['the host cannot fetch this part of the toolchain: the server answered 404'])
     expect(await disk([npm('node@20')], 0)).toBeUndefined()

@@ -8,22 +8,24 @@ import { npmArchives } from './npm.ts'
 import { rustRelease } from './rust.ts'
 import { archiveStore } from './store.ts'
 
-/** A part of a toolchain that a build needs. The build itself downloads the parts that the tar file lacks. */
+/** A part of a toolchain to put into the tar file. The build itself downloads the parts that the tar file lacks. */
 export type WantedArchive =
-  /** An npm package and those with its binaries, as the files `<name>.0.tgz`, `<name>.1.tgz` and so on. */
+  /**
+   * An npm package and the packages with its binaries, stored as the files `<name>.0.tgz`, `<name>.1.tgz` and so on.
+   */
   | { readonly kind: 'npm'; readonly name: string; readonly spec: string }
-  /** One download, as the file `<name>`. */
+  /** One downloaded archive, stored as the file `<name>`. */
   | { readonly kind: 'file'; readonly name: string; readonly url: string; readonly sha256: string }
   /** A directory `rust` with the layout of Rust's download server, from which rustup installs. */
   | { readonly kind: 'rust'; readonly toolchain: string }
 
 export interface ToolchainDeps {
   readonly cacheDir: string
-  /** Limit on the size of the cached archives together; 0: builds download their toolchains themselves. */
+  /** Limit on the total size of the cached archives. With 0, builds download their toolchains themselves. */
   readonly toolchainMib: number
   /** Trusted certificate authorities in PEM, see `buildTrust`. */
   readonly authorities: string
-  /** The servers to download from; default: the public ones. */
+  /** The servers from which toolchains are downloaded; default: the public ones. */
   readonly servers?: ToolchainServers
 }
 
@@ -39,7 +41,7 @@ const publicServers: ToolchainServers = { npm: 'https://registry.npmjs.org', rus
  * be able to download them.
  * @param work the working directory of the build
  * @returns the path of the tar file; undefined if it would be empty
- * @throws only the signal's reason
+ * @throws only the abort signal's reason
  */
 export async function toolchainDisk(
   { cacheDir, toolchainMib, authorities, servers = publicServers }: ToolchainDeps,

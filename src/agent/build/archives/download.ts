@@ -11,20 +11,23 @@ import { minutes } from '../../../lib/duration.ts'
 export interface Archive {
   readonly url: string
   readonly algorithm: 'sha256' | 'sha512'
-  /** In hexadecimal. */
+  /** Hexadecimal hash of the archive. */
   readonly checksum: string
 }
 
 export interface Downloads {
-  /** @throws Error if the download fails, or the content has more than `maxBytes` */
+  /** Downloads a text. @throws Error if the download fails, or the content has more than `maxBytes` */
   text(url: string, maxBytes: number): Promise<string>
-  /** @throws Error if the content does not match the checksum; the file is then incomplete or wrong */
+  /**
+   * Downloads an archive to `path`.
+   * @throws Error if its checksum differs; the file at `path` is then wrong or incomplete
+   */
   file(archive: Archive, path: string): Promise<void>
 }
 
 const textMs = minutes(1)
 const fileMs = minutes(10)
-/** The largest toolchain archives have about 250 MB. */
+/** Limit on the size of an archive. The largest toolchain archives have about 250 MB. */
 const maxFileBytes = 512 << 20
 
 /** @param authorities PEM certificates to trust besides the public ones; empty: none */

@@ -13,21 +13,24 @@ import { archivesIn } from './store.ts'
 
 export interface Metadata {
   /**
-   * Returns the cached result of `load` if it is less than an hour old, otherwise calls `load`. If that fails, returns
-   * the older result.
+   * Returns the cached result of `load` if it is less than an hour old, otherwise calls `load`. If `load` fails,
+   * returns the older result.
    * @throws the error of `load`, if nothing is cached
    */
   get<T extends TSchema>(name: string, schema: T, load: () => Promise<Static<T>>): Promise<Static<T>>
 }
 
-/** The response of a publisher, unparsed. */
+/** The text of a publisher's response, not parsed yet. */
 export type MetadataText =
   | { readonly kind: 'npm'; readonly text: string; readonly registry: string }
   | { readonly kind: 'rust'; readonly text: string }
 
 const readMs = seconds(20)
 
-/** Parses metadata in a worker thread. @throws Error if it has another shape, or takes too long or too much memory */
+/**
+ * Parses metadata in a worker thread.
+ * @throws Error if the metadata does not match the schema, or parsing takes too long or too much memory
+ */
 export const readMetadata = (text: MetadataText): Promise<unknown> =>
   inThread(new URL('./metadata-thread.ts', import.meta.url), text, {
     signal: new AbortController().signal,

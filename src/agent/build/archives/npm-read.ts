@@ -23,7 +23,7 @@ const Packument = Type.Object({
   ),
 })
 
-/** The part of the metadata that is cached. */
+/** The part of an npm package's metadata that is cached. */
 export const Package = Type.Object({
   tags: Names,
   versions: Type.Array(
@@ -42,7 +42,8 @@ export const Package = Type.Object({
 export type Package = Static<typeof Package>
 
 /**
- * Maximum number of versions and tags; npm itself has 700 versions. Searching more would block the caller for too long.
+ * Maximum number of a package's versions and tags; the package `npm` has 700 versions. Finding the best match in a
+ * longer list would block the caller for too long.
  */
 const mostVersions = 5000
 const mostNames = 500
@@ -59,8 +60,8 @@ function admits(platforms: string | readonly string[] | undefined, own: string):
 }
 
 /**
- * @returns the versions that have no dependencies but optional and bundled ones
- * @throws Error if the registry's response has another shape, or too many versions
+ * Returns the versions without dependencies, apart from optional and bundled ones.
+ * @throws Error if the registry's response does not match the schema, or has too many versions
  */
 export function readPackage(text: string, registry: string): Package {
   const { 'dist-tags': tags, versions } = Value.Parse(Packument, JSON.parse(text))
@@ -72,7 +73,7 @@ export function readPackage(text: string, registry: string): Package {
     const needed = Object.keys(dependencies).filter(
       other => !bundled(other) && !Object.hasOwn(optionalDependencies, other),
     )
-    // Otherwise the registry's response could make the host connect to any address.
+    // Versions with a tarball on another server are skipped: a response could make the host connect to any address.
     const isHere = URL.parse(dist.tarball)?.origin === origin
     if (sha512 === undefined || needed.length > 0 || !isHere) return []
     const parts = Object.entries(optionalDependencies).filter(([other]) => /linux-x64(?!.*musl)/.test(other))

@@ -18,11 +18,12 @@ const Manifest = Type.Object({
     }),
   ),
 })
-/** The archives of the components, in the order of `components`. */
+/** The archives of the toolchain's components, in the order of `components`. */
 export const Components = Type.Array(Type.Object({ url: Type.String(), checksum: Type.String() }), { maxItems: 3 })
 
 /**
- * Returns the archives of the components for the builder's platform. @throws Error if the manifest has another shape
+ * Returns the archives of the components for the builder's platform.
+ * @throws Error if the manifest does not match the schema
  */
 export function readManifest(text: string): Static<typeof Components> {
   const { pkg } = Value.Parse(Manifest, parse(text))

@@ -17,9 +17,9 @@ export interface RustDeps {
   readonly metadata: Metadata
 }
 
-/** The files that rustup needs to install one toolchain, by their path on Rust's download server. */
+/** The files that rustup needs to install one toolchain, keyed by their path on Rust's download server. */
 export interface RustRelease {
-  /** The manifest and its checksum, as text to write. */
+  /** The contents of the small files: the manifest and its checksum. */
   readonly texts: ReadonlyMap<string, string>
   readonly archives: ReadonlyMap<string, Archive>
 }
@@ -53,7 +53,7 @@ export async function rustRelease(
     texts: new Map([
       [path, text],
       [`${path}.sha256`, `${sha256(text)}  channel-rust-${name}.toml\n`],
-      // The build script installs from these files only if this one exists, which is written last.
+      // The build script uses these files only if the file `complete` exists, which is written last.
       ['complete', ''],
     ]),
     archives,

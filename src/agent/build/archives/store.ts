@@ -18,8 +18,8 @@ export const archivesIn = (cacheDir: string) => join(cacheDir, 'toolchains')
 
 export interface ArchiveStore {
   /**
-   * Copies or links the archive to `target`, after downloading it if this host does not have it. Builds that need the
-   * same archive at the same time share the download.
+   * Copies or links the archive to `target`, after downloading it if it is not in the cache. Builds that need the same
+   * archive at the same time share the download.
    * @returns whether it was downloaded
    * @throws Error if the download fails or does not match the checksum
    */
@@ -36,7 +36,7 @@ export function archiveStore(cacheDir: string, maxMib: number, downloads: Downlo
       await privateDir(root)
       const dir = join(root, nameOf(archive))
       let downloaded = false
-      // A power failure can leave an archive with wrong content. Then remove it and download it again.
+      // A power failure can leave an archive with wrong content. Such an archive is removed and downloaded again.
       for (let tries = 0; ; tries++) {
         // The download continues if this build is canceled, because another build may wait for it.
         const made = cachedDir(dir, async partial => {
@@ -45,7 +45,7 @@ export function archiveStore(cacheDir: string, maxMib: number, downloads: Downlo
         })
         await abortable(made, signal)
         if (await shared(archive, dir, target)) break
-        if (tries === 2) throw new Error(`the archive of ${archive.url} does not stay intact on this host`)
+        if (tries === 2) throw new Error(`this host cannot store the archive of ${archive.url} without errors`)
         await remove(root, nameOf(archive))
       }
       if (downloaded) await limitArchives(cacheDir, maxMib)
@@ -55,7 +55,8 @@ export function archiveStore(cacheDir: string, maxMib: number, downloads: Downlo
 }
 
 /**
- * Copies or links a cached archive to `target`. Returns false if its content is wrong, or if it was removed meanwhile.
+ * Copies or links a cached archive to `target`. Returns false if the archive's content is wrong, or if another build
+ * removed it meanwhile.
  */
 async function shared({ algorithm, checksum }: Archive, dir: string, target: string): Promise<boolean> {
   try {

@@ -93,7 +93,7 @@ describe('a tool of another language that a project also names', () => {
     expect(() => recipeOf(plan)).not.toThrow()
   })
 
-  test('is named in the log with its line, and so are up to ten tools that builds do not install', () => {
+  test('is named in the log with file and line, as are up to ten tools that builds cannot install', () => {
     const more = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`tool${n}`, '1']))
     const said = describePlan(planOf({ ...withDebian.python, ...mise({ go: '1.26', ...more }) }))
     expect(said).toContain('mise.toml, line 2, asks for go 1.26')

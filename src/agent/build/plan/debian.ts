@@ -57,8 +57,8 @@ export const phpPackages = [
 ] as const
 
 /**
- * Returns the Debian packages that all used dependencies need together. @param uses whether the project uses the
- * dependency
+ * Returns the Debian packages that the project's dependencies need.
+ * @param uses whether the project uses the dependency
  */
 export function debianOf(needs: Readonly<Record<string, Needs>>, uses: (name: string) => boolean): DebianPackages {
   const found = Object.entries(needs).filter(([name]) => uses(name))

@@ -5,7 +5,10 @@
 import { faultAt, isPlanFile, type Project } from './project.ts'
 
 const file = '.dockerignore'
-/** Limit on the expressions together. They are passed in one environment variable, which Linux limits to 128 KiB. */
+/**
+ * Limit on the length of all regular expressions together. They are passed in one environment variable, which Linux
+ * limits to 128 KiB.
+ */
 const mostBytes = 64 << 10
 
 /**
@@ -17,7 +20,7 @@ const mostBytes = 64 << 10
  */
 export function ignoredBy(project: Project): string {
   const text = project.text(file).replace(/^\uFEFF/, '')
-  // Parsing a longer file would block the agent.
+  // Parsing a longer file would block the agent for too long.
   if (text.length > mostBytes) throw faultAt({ file, line: 1 }, 'The file is longer than 64 KiB. Write fewer patterns.')
   const lines: string[] = []
   let bytes = 0

@@ -73,7 +73,7 @@ describe('the providers of build plans', () => {
   })
 })
 
-/** The text of each version file that names a version of the tool. */
+/** For each file in which a project can name a tool's version: the text that names it. */
 const spellings: Readonly<Record<string, (tool: ToolName, version: string) => string>> = {
   'mise.toml': (tool, version) => `[tools]\n${tool} = "${version}"\n`,
   '.tool-versions': (tool, version) => `${tool === 'node' ? 'nodejs' : tool === 'go' ? 'golang' : tool} ${version}\n`,
@@ -100,7 +100,7 @@ const pyproject: Readonly<Partial<Record<ToolName, (version: string) => string>>
   uv: version => `[project]\nname = "a"\n\n[tool.uv]\nrequired-version = "${version}"\n`,
 }
 
-/** For tools that are no providers: a project that needs the tool. */
+/** Sample projects that need a tool which is no provider, such as a package manager. */
 const projectWith: Readonly<Partial<Record<ToolName, Files>>> = {
   ...Object.fromEntries(
     packageManagers.map(({ tool, locks }) => [tool, { ...smallestProjects.node, [locks[0] ?? '']: '' }] as const),
@@ -216,13 +216,16 @@ describe('Node frameworks', () => {
   test('every framework in the list has a test case', () =>
     expect(Object.keys(markers)).toEqual(frameworks.map(({ name }) => name)))
 
-  test.each(Object.entries(markers))('%s determines the build plan', (framework, [files, names, served]) => {
-    const dependencies = Object.fromEntries(names.map(name => [name, '1']))
-    const plan = planOf({ ...files, 'package.json': json({ scripts: { build: 'b' }, dependencies }) })
-    expect(plan.framework).toBe(framework)
-    expect(plan.build).toEqual(['npm run build'])
-    expect(plan.staticDir === null ? plan.start : `dir ${plan.staticDir}`).toBe(served)
-  })
+  test.each(Object.entries(markers))(
+    'a project with %s gets the start command or served directory of that framework',
+    (framework, [files, names, served]) => {
+      const dependencies = Object.fromEntries(names.map(name => [name, '1']))
+      const plan = planOf({ ...files, 'package.json': json({ scripts: { build: 'b' }, dependencies }) })
+      expect(plan.framework).toBe(framework)
+      expect(plan.build).toEqual(['npm run build'])
+      expect(plan.staticDir === null ? plan.start : `dir ${plan.staticDir}`).toBe(served)
+    },
+  )
 
   test.each([
     ['next', 'next.config.mjs', `export default { output: 'export' }`, 'out'],

@@ -11,13 +11,13 @@ export interface ProjectFiles {
 
 export interface Project {
   has(path: string): boolean
-  /** Returns the paths that match the pattern, sorted. */
+  /** Returns the paths of files that match the pattern, sorted. */
   find(pattern: RegExp): readonly string[]
-  /** Returns the paths below the directory, sorted. */
+  /** Returns the paths of files below the directory, sorted. */
   under(dir: string): readonly string[]
-  /** Returns the empty string if there is no such file. */
+  /** Returns the file's text; empty if the file does not exist. */
   text(path: string): string
-  /** Returns an empty object if there is no such file. @throws BuildFault if the file is not a JSON object */
+  /** Returns the parsed file; empty if the file does not exist. @throws BuildFault if the file is not a JSON object */
   json(path: string): Record<string, unknown>
   toml(path: string): readonly TomlLine[]
 }
@@ -58,7 +58,7 @@ const planNames: ReadonlySet<string> = new Set([
 ])
 const planPatterns = [/^[\w.-]+\.config\.(?:[cm]?[jt]s)$/, /\.csproj$/]
 
-/** Paths with more segments are ignored. */
+/** Maximum number of segments in a path; deeper files do not influence the plan. */
 const deepestPath = 8
 
 /** Whether the path is shallow enough to be considered for a plan. */
@@ -77,7 +77,7 @@ const mostBytes = { lock: 1536 << 10, other: 256 << 10 } as const
 /** Length of the first part of a lock file that is kept. It contains the format and the project's own dependencies. */
 const keptOfLock = 64 << 10
 
-/** Whether the file is small enough to be read. */
+/** Whether the file is small enough to be read for the plan. */
 export const fitsPlan = (path: string, bytes: number) => bytes <= mostBytes[isLockFile(path) ? 'lock' : 'other']
 
 /**
@@ -86,7 +86,7 @@ export const fitsPlan = (path: string, bytes: number) => bytes <= mostBytes[isLo
  */
 export const keptText = (path: string, text: string) => (isLockFile(path) ? text.slice(0, keptOfLock) : text)
 
-/** @param root a subdirectory; empty for all files */
+/** @param root the project's directory in the repository; empty for the top */
 export function openProject({ paths, texts }: ProjectFiles, root = ''): Project {
   const prefix = root === '' ? '' : `${root}/`
   const own = [...paths].filter(path => path.startsWith(prefix)).map(path => path.slice(prefix.length))
@@ -102,7 +102,7 @@ export function openProject({ paths, texts }: ProjectFiles, root = ''): Project 
   }
 }
 
-/** Caches the result per file, because several version sources and frameworks read the same file. */
+/** Caches the result of `parse` per file, because several version sources and frameworks read the same file. */
 function once<Result>(parse: (path: string) => Result): (path: string) => Result {
   const parsed = new Map<string, Result>()
   return path => {
@@ -121,8 +121,8 @@ export const stringOr = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
 
 /**
- * Matches a string in JavaScript or JSON, also one that is not terminated. Otherwise the regular expression would start
- * again at each quote, which takes minutes for 256 KiB.
+ * Matches a string in JavaScript or JSON, even without a closing quote. Without that, the regular expression would
+ * search again from each quote, which takes minutes for 256 KiB.
  */
 const string = /"(?:[^"\\\n]|\\[\s\S]?)*(?:"|\n|$)|'(?:[^'\\\n]|\\[\s\S]?)*(?:'|\n|$)/.source
 const comment = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/.source

@@ -34,7 +34,7 @@ export const railpackStart = (project: Project): string | undefined =>
 /** Whether the project names its start command, so that the provider need not find one. */
 export const namesStart = (project: Project) => project.has('Procfile') || railpackStart(project) !== undefined
 
-/** Returns the plan with this start command, or unchanged if there is none. */
+/** Returns the plan with this start command, or the unchanged plan if `start` is not given. */
 export function startedBy(plan: BuildPlan, start: string | undefined): BuildPlan {
   if (start === undefined) return plan
   const own = plan.node ? { node: { ...plan.node, script: null } } : {}

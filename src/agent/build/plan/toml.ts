@@ -5,7 +5,7 @@
 export interface TomlLine {
   readonly table: string
   readonly key: string
-  /** Without quotes; arrays and inline tables as they are written. */
+  /** The value: strings without their quotes, arrays and inline tables as they are written. */
   readonly value: string
   readonly line: number
 }

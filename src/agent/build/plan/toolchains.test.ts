@@ -42,8 +42,9 @@ test.each([
   ['latest', null, 'uv'],
   ['0.9.5', { file: 'mise.toml', line: 2 }, 'uv==0.9.5'],
   ['>=0.5,<1', { file: 'pyproject.toml', line: 2 }, 'uv>=0.5,<1'],
-])('uv %s is installed with this version as a requirement', (version, place, requirement) =>
-  expect(toolRequirement({ tool: 'uv', version, from: place })).toBe(requirement),
+])(
+  'a project that names the version %s of uv gets uv from pip with this version requirement',
+  (version, place, requirement) => expect(toolRequirement({ tool: 'uv', version, from: place })).toBe(requirement),
 )
 
 test.each([

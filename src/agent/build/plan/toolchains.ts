@@ -62,7 +62,7 @@ function compare(a: string, b: string): number {
   return 0
 }
 
-/** Returns the version in uv's notation, which has the operators of PEP 440 but not Poetry's `^` and `~`. */
+/** Returns the version in uv's notation, which knows the operators of PEP 440 but not Poetry's `^` and `~`. */
 export function pythonRequest(version: string): string {
   return version
     .split(',')

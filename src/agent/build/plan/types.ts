@@ -56,7 +56,7 @@ export interface Place {
 
 export interface ToolVersion {
   readonly tool: ToolName
-  /** As written in the project, without a leading `v`: `22`, `1.26.0`, `>=20 <23`. */
+  /** The version as the project writes it, without a leading `v`: `22`, `1.26.0`, `>=20 <23`. */
   readonly version: string
   readonly from: Place | null
 }
@@ -65,7 +65,7 @@ export interface BuildPlan {
   readonly provider: ProviderName
   readonly framework: string | null
   readonly tools: readonly ToolVersion[]
-  /** Command lines for /bin/sh, run in order. */
+  /** Command lines for /bin/sh, which the build runs in this order. */
   readonly install: readonly string[]
   readonly build: readonly string[]
   /**
@@ -84,11 +84,11 @@ export interface BuildPlan {
   readonly ignored?: string
   /** Notes for the build log, separated by line breaks. */
   readonly note?: string | null
-  /** Path of the Dockerfile; only set in its plan. */
+  /** Path of the Dockerfile; undefined in plans of other providers. */
   readonly dockerfile?: string
   /** For a Gradle project: the line that shows that it uses Gradle. */
   readonly gradle?: Place
-  /** For a Node project, or one whose assets Node builds. */
+  /** The steps that Node runs; set for Node projects, and for other projects with assets that Node builds. */
   readonly node?: NodeSteps
 }
 
@@ -118,6 +118,6 @@ export interface Provider {
   readonly name: ProviderName
   /** Whether this provider can build the project. */
   readonly detect: (project: Project) => boolean
-  /** @throws BuildFault that names the file, the line and what to change */
+  /** Plans the build of a project. @throws BuildFault that names the file, the line and what to change */
   readonly plan: (project: Project) => Omit<BuildPlan, 'provider'>
 }

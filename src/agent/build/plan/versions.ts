@@ -9,7 +9,7 @@ interface Found {
 }
 type Source = readonly [file: string, read: (project: Project, file: string) => Found | undefined]
 
-/** Reads the first line that is not a comment. */
+/** Reads the version from the first line of a file that is not a comment. */
 const plainFile = (file: string, pattern = /^(?:v|python-|ruby-|go)?(\S+)$/): Source => [
   file,
   project => {
@@ -74,8 +74,8 @@ const toolVersions = (...names: readonly string[]): Source =>
   matching('.tool-versions', new RegExp(`^(?:${names.join('|')})[ \\t]+(\\S+)`, 'm'))
 
 /**
- * Where a project may name the version of each tool. Files that only name a version come before ranges that a project
- * supports.
+ * Where a project may name the version of each tool. Files that name one version come before files with a range of
+ * supported versions.
  */
 export const versionSources = {
   node: [

@@ -14,7 +14,7 @@ export const consoleSocket = 'console.sock'
 
 const devices = ['/dev/kvm', '/dev/net/tun']
 
-/** Returns the user that Cloud Hypervisor can run as, with access to its devices. Undefined if only root has access. */
+/** Returns the user that Cloud Hypervisor can run as with access to its devices. Undefined if only root has access. */
 export function cellUser(user: VmUser | undefined): VmUser | undefined {
   const gid = user && deviceGroup(devices, user.uid)
   return user && gid !== undefined ? { uid: user.uid, gid } : undefined
@@ -24,7 +24,7 @@ export async function makeCell(vmDir: string, user: VmUser | undefined): Promise
   return { dir: await makeRunDir(vmDir, user), user }
 }
 
-/** Starts a VMM without a VM; it listens on its API socket. Seccomp is on by default; the option makes it explicit. */
+/** Starts a VMM without a VM; it listens on its API socket. Seccomp is on by default; the option only confirms that. */
 export function spawnCloudHypervisor(
   vmDir: string,
   cell: VmmCell,

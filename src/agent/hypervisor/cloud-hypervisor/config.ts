@@ -7,8 +7,8 @@ import { consoleSocket, vsockSocket } from './cell.ts'
 export const stateFiles = { memory: 'memory-ranges', state: 'state.json', settings: 'config.json' } as const
 
 /**
- * I/O limits of one VM, as token buckets. An empty one is refilled every 100 ms at the earliest, so the periods are
- * much longer.
+ * I/O limits of one VM, as token buckets. Cloud Hypervisor refills an empty bucket every 100 ms at the earliest, so the
+ * refill times are much longer.
  */
 const diskLimit = {
   bandwidth: { size: 400 * 2 ** 20, refill_time: 1000 },
@@ -24,7 +24,7 @@ const guestCid = 3
  */
 export function vmConfig({ vcpus, memoryMib, tap, mac, drives }: GuestPlan): Readonly<Record<string, unknown>> {
   return {
-    // No nested virtualization.
+    // Guests cannot use nested virtualization.
     cpus: { boot_vcpus: vcpus, max_vcpus: vcpus, nested: false },
     memory: { size: memoryMib * 2 ** 20 },
     payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
@@ -57,10 +57,10 @@ export function diskConfig({ id, serial, path, readOnly }: DiskInput): Readonly<
   return { id, serial, path, readonly: readOnly, image_type: 'Raw', rate_limiter_config: diskLimit }
 }
 
-/** Kernel arguments. A guest's power-off ends the VMM. */
+/** Arguments of the guest's kernel. The guest needs no `mote.off=reboot`: the VMM exits when the guest powers off. */
 export const kernelArgs = `${commonKernelArgs} reboot=k no_timer_check tsc=reliable`
 
-/** The settings of a test boot: a kernel and Mote's init, without devices. */
+/** The VM settings for a test boot: the guest's kernel and Mote's init, without devices. */
 export const proofConfig = {
   payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
   memory: { size: 128 * 2 ** 20 },

@@ -5,10 +5,11 @@ import { type Console, openConsole } from '../console.ts'
 import { runDir } from '../isolation.ts'
 
 /**
- * Serial consoles of the VMs that this agent started. They are sockets, so that a guest's output cannot fill a disk.
+ * The serial consoles of the VMs that this agent started. Each is a socket, so that a guest's output cannot fill a
+ * disk.
  */
 export interface Consoles {
-  /** Reads the console from the creation of its socket until the VMM exits. */
+  /** Reads the VM's console from the creation of its socket until the VMM exits. */
   follow(vmDir: string, process: ProcessIdentity): void
   tail(vmDir: string): string
   forget(vmDir: string): void

@@ -20,10 +20,10 @@ const leavingSocket = 'leaving.sock'
 const runMs = 30_000
 
 /**
- * Migrates a VM live. Cloud Hypervisor transfers memory and devices, and both agents relay its protocol to add the
- * scratch disk. The disk is sent first, while the guest runs. Before the agent forwards the last request (`Complete`),
- * when the guest is paused, it sends the changed parts of the disk. If a step before `Complete` fails, the guest
- * resumes on this host. Afterwards it does so only if the target refuses.
+ * Migrates a VM live. Cloud Hypervisor transfers memory and devices; both agents relay its protocol and add the scratch
+ * disk. The disk is sent first, while the guest runs. Before the agent forwards the last request (`Complete`), when the
+ * guest is paused, it sends the changed parts of the disk. If a step before `Complete` fails, the guest resumes on this
+ * host. After `Complete`, the guest resumes on this host only if the target refuses it.
  * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running on
  * this host.
  */
@@ -35,7 +35,7 @@ export async function handOver(
   release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir } = vm
-  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an earlier agent completed the switchover
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // the VM moved before the agent restarted
   const ends: Array<() => void> = []
   const closeAll = () => ends.forEach(end => end())
   try {
@@ -46,7 +46,7 @@ export async function handOver(
     return await sendVm(vm, wire, { onEnd: end => ends.push(end), onProgress, release }, signal)
   } catch (error) {
     if (hasMark(vmDir, 'left')) {
-      // Kill the VMM before closing its connection, because it would resume the guest on this host.
+      // Kill the VMM before its connection is closed, because otherwise it would resume the guest on this host.
       await endProcess(vm.running)
       return { downtimeMs: 0 }
     }
@@ -105,10 +105,10 @@ interface Disk {
   readonly onBytes: (bytes: number) => void
 }
 
-/** Relays requests to the target, and its responses back. @returns when the guest was paused, by performance.now() */
+/** Relays requests to the target and responses back. @returns the performance.now() at which the guest was paused */
 async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }: Disk): Promise<number> {
   const answers = byteReader(tunnelOf(wire))
-  // Updated at each memory request, because the last one is sent right after the guest was paused.
+  // Each memory request sets this time: the last one is sent right after the guest was paused.
   let stoppedMs = performance.now()
   const send = async (data: Buffer) => {
     onBytes(data.length)
@@ -131,7 +131,7 @@ async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }:
   }
 }
 
-/** Forwards the last response. The guest may run here again only if the target explicitly refuses it. */
+/** Forwards the target's last response. The guest may run here again only if the target explicitly refuses it. */
 async function settle({ ok, bytes }: Response, local: Peer, vmDir: string, stoppedMs: number): Promise<number> {
   if (!ok) await clearMark(vmDir, 'left')
   await local.send(bytes)

@@ -92,9 +92,9 @@ const openDevices =
   'let a group other than root open /dev/kvm (chgrp kvm /dev/kvm; chmod 660), so that VMs need not be root'
 
 /**
- * Boots the guest and pauses it while its tap moves to the host: Cloud Hypervisor's network device fails for good when
- * a packet cannot be written (`NetQueuePairError::WriteTap`). Between `vm.boot` and `vm.pause`, the guest's kernel is
- * too early in its boot to send a packet.
+ * Boots the guest and pauses it while its tap moves to the host: Cloud Hypervisor's network device fails permanently
+ * when a packet cannot be written (`NetQueuePairError::WriteTap`). In the short time between `vm.boot` and `vm.pause`,
+ * the guest's kernel cannot have sent a packet yet.
  */
 async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void> {
   await api.call('PUT', '/vm.create', vmConfig(guest))
@@ -112,7 +112,7 @@ async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void
 const fromDir = 'from'
 
 /**
- * Loads a snapshot. Cloud Hypervisor copies the memory, so clones share nothing. The settings get the tap of this VM.
+ * Loads a snapshot, and puts this VM's tap into its settings. Cloud Hypervisor copies the memory, so clones share none.
  */
 async function loadGuest({ cell, api, tap: way }: Launched, { dir: from, tap, volumes }: SavedGuest): Promise<void> {
   const dir = join(cell.dir, fromDir)

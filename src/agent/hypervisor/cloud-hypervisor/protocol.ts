@@ -21,13 +21,13 @@ const headerBytes = 16
 const rangeBytes = 16
 const okStatus = 1
 
-/** Maximum size of the VM's settings, which are a few KiB of JSON. */
+/** Maximum size of a VM's settings in a migration, which are a few KiB of JSON. */
 const maxConfigBytes = 16 << 20
 
 export interface Request {
   readonly command: number
   readonly header: Buffer
-  /** Size of the payload after the header. */
+  /** Size of the request's payload, without its header. */
   readonly payloadBytes: number
 }
 
@@ -53,7 +53,7 @@ export async function passPayload(
   for await (const piece of from.pieces(total)) await send(piece)
 }
 
-/** Forwards the settings after changing them. */
+/** Forwards a request whose payload is the VM's settings, after `change` has modified them. */
 export async function passConfig(
   { header, payloadBytes }: Request,
   from: ByteReader,

@@ -22,9 +22,9 @@ const transcripts = new URL('./transcripts.json', import.meta.url)
 const user = usable ? cellUser({ uid: 1_999_999_002, gid: 1_999_999_002 }) : undefined
 const cases = [{ name: 'as root', user: undefined }, ...(user ? [{ name: 'as a user of its own', user }] : [])]
 
-/** Tests the real program with a toy guest: all API calls that need no answer from the guest. */
+/** Tests the real Cloud Hypervisor with a toy guest: all API calls that need no answer from the guest. */
 describe.skipIf(!usable).each(cases)(`Cloud Hypervisor $name${why}`, ({ user }) => {
-  test('gives the recorded answers, and a new process loads the snapshot', async () => {
+  test('gives the recorded answers, and a new process loads the snapshot that the first process took', async () => {
     await using dir = await testDir()
     const saved = join(dir.path, 'run', 'snapshot')
     let first: Exchange[] = []

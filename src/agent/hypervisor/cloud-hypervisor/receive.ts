@@ -13,7 +13,7 @@ import { settingsHere } from './config.ts'
 import { commands, passConfig, passPayload, type Peer, peerOver, readRequest, readResponse } from './protocol.ts'
 
 const arrivingSocket = 'arriving.sock'
-/** Timeout for the whole migration: the call returns when the VM has arrived. */
+/** Timeout of the API call that receives a VM: the call returns when the whole migration has ended. */
 const receiveMs = 24 * 3_600_000
 
 /**
@@ -57,11 +57,11 @@ export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched
 
 interface RelayHow {
   readonly tap: string
-  /** Called before the request that resumes the guest. */
+  /** Called before the agent relays the request after which the guest resumes on this host. */
   readonly onLast: () => Promise<void>
 }
 
-/** Relays requests to the local VMM, and its responses to the source. */
+/** Relays the source's requests to the local VMM, and the VMM's responses to the source. */
 async function relay(
   first: Awaited<ReturnType<typeof readRequest>>,
   requests: ReturnType<typeof byteReader>,
@@ -87,7 +87,7 @@ async function relay(
   }
 }
 
-/** Writes received files, and yields the bytes of Cloud Hypervisor's own protocol. */
+/** Writes files that the source's agent has sent, and yields the bytes of Cloud Hypervisor's own protocol. */
 async function* tunnelOf(wire: Wire, files: ReturnType<typeof fileReceiver>): AsyncGenerator<Buffer> {
   for (;;) {
     const frame = await wire.next()
@@ -99,7 +99,7 @@ async function* tunnelOf(wire: Wire, files: ReturnType<typeof fileReceiver>): As
   }
 }
 
-/** Connects with retries: the VMM creates the socket shortly after the call. */
+/** Connects with retries: the VMM creates the migration socket a moment after the API call to receive a VM. */
 async function connectSoon(dir: string) {
   const deadline = performance.now() + 10_000
   for (;;) {

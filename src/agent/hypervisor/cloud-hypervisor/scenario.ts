@@ -7,7 +7,7 @@ import { diskConfig, vmConfig } from './config.ts'
 export type ScenarioCall = Pick<Exchange, 'method' | 'path' | 'body'>
 
 export const scenarioTap = 'tapscenario'
-/** Location of the snapshot: a relative path, as in the driver. */
+/** URL of the snapshot directory: a relative path, as the driver uses. */
 const snapshotUrl = 'file://snapshot'
 
 const config = vmConfig({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: '52:54:00:12:34:56', drives: [] })
@@ -15,7 +15,7 @@ const get = (path: string): ScenarioCall => ({ method: 'GET', path })
 const put = (path: string, body?: unknown): ScenarioCall => ({ method: 'PUT', path, ...(body ? { body } : {}) })
 const volume = diskConfig({ id: 'volume-1', serial: '1', path: 'volume.img', readOnly: false })
 
-/** Calls to a new process, in order. */
+/** API calls to a newly started Cloud Hypervisor, in order. */
 export const firstLife: readonly ScenarioCall[] = [
   get('/vmm.ping'),
   get('/nothing'),

@@ -14,7 +14,7 @@ export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   throw new Error(`Cloud Hypervisor reports that its VM is "${String(state)}"`)
 }
 
-/** Pauses or resumes the VM. Checks the state first, because pausing a paused VM is an error. */
+/** Pauses or resumes the VM. Reads the VM's state first, because pausing a paused VM is an error. */
 export async function setPaused(api: VmmHttp, paused: boolean): Promise<void> {
   if ((await inspect(api)) === (paused ? 'paused' : 'running')) return
   await api.call('PUT', paused ? '/vm.pause' : '/vm.resume')
@@ -24,7 +24,7 @@ export async function setTakenMib({ api }: VmContext, mib: number): Promise<void
   await api.call('PUT', '/vm.resize', { desired_balloon: mib * 2 ** 20 })
 }
 
-/** Queries the memory usage from the guest, because the balloon has no statistics. Without an answer, it is 0. */
+/** Reads the memory usage from the guest, because the balloon has no statistics. Without an answer, the usage is 0. */
 export async function readMemory({ api, guest, memoryMib }: VmContext): Promise<GuestMemory> {
   const [info, text] = await Promise.all([
     api.call('GET', '/vm.info'),

@@ -14,7 +14,10 @@ const disk = (volumeId: string) => ({
   mountPoint: '/data',
   readOnly: false,
 })
-/** Snapshot text that names a volume's device in the settings, the device tree, and a state as a string of JSON. */
+/**
+ * The text of a snapshot in which a volume's device occurs in the settings, in the device tree, and in a JSON string
+ * with the device's state.
+ */
 const saved = (volumeId: string) => {
   const { device, serial } = volumeNames(volumeId)
   return JSON.stringify({
@@ -28,12 +31,12 @@ test('in the saved state of a VM, every occurrence of a volume name is replaced 
   expect(renamed(saved(was), [{ disk: disk(is), of: was }])).toBe(saved(is))
 })
 
-test('a volume without a clone keeps its device name and serial, also next to a cloned volume', () => {
+test('a volume that no clone replaces keeps its device name and serial, even if another volume has a clone', () => {
   expect(renamed(saved(was), [{ disk: disk(was), of: was }])).toBe(saved(was))
   expect(renamed(saved(other), [{ disk: disk(is), of: was }])).toBe(saved(other))
 })
 
-test('two volumes that replace each other have different names afterwards', () => {
+test('if two volumes of a snapshot are exchanged, each gets the device name and serial of the other', () => {
   const both = [
     { disk: disk(is), of: was },
     { disk: disk(was), of: is },

@@ -10,7 +10,7 @@ import { diskConfig } from './config.ts'
 /** Timeout for the guest to release a disk. */
 const ejectMs = 10_000
 
-/** Volumes of one running VM: hot-pluggable PCI disks. */
+/** Volumes of one running VM: PCI disks that are attached while the guest runs. */
 export function volumeSlots({ api, vmDir, user }: VmContext): VolumeSlots {
   const pathOf = (device: string) => join(vmDir, runDir, device)
   return {
@@ -51,15 +51,16 @@ async function hasDevice(api: VmmHttp, id: string): Promise<boolean> {
   return id in asObject(asObject(await api.call('GET', '/vm.info')).device_tree)
 }
 
-/** Derives names from the last, random part of the UUID: a virtio disk's serial has 20 bytes. */
+/** Derives a volume's names from the last, random part of its UUID: a virtio disk's serial has at most 20 bytes. */
 export function volumeNames(volumeId: string): { device: string; serial: string } {
   const serial = volumeId.replaceAll('-', '').slice(-20)
   return { device: `volume-${serial}`, serial }
 }
 
 /**
- * Renames volumes that clones replace in a file of a snapshot. Device ids occur in the settings, the device tree and
- * the state of each device; disks are identified by serial. Replaces text for the same reason as `settingsHere`.
+ * In a file of a snapshot, replaces the names of volumes by the names of their clones. Device ids occur in the
+ * settings, the device tree and the state of each device; disks are identified by serial. Replaces text instead of
+ * parsing JSON, because numbers may have more digits than JavaScript can represent.
  */
 export function renamed(text: string, volumes: readonly Pick<KeptDisk, 'disk' | 'of'>[]): string {
   const names = volumes.flatMap(({ disk, of }) => (disk.volumeId === of ? [] : [[of, disk.volumeId].map(volumeNames)]))

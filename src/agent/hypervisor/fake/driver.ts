@@ -97,7 +97,7 @@ const runningAs = (prepared: Prepared, boot: number): Running => ({
   boot,
 })
 
-/** Returns the VM's index, or a free one close to the number of VMs, so that addresses stay in a small range. */
+/** Returns the VM's stored index, or a free one close to the number of VMs, so that addresses stay in a small range. */
 function takeIndex(indexes: Map<string, number>, vmId: string): number {
   const known = indexes.get(vmId)
   if (known !== undefined) return known
@@ -108,7 +108,7 @@ function takeIndex(indexes: Map<string, number>, vmId: string): number {
   return index
 }
 
-/** Opens the server on the same port after a restart, because endpoints must not change. */
+/** Starts the HTTP server. After a restart of the agent it uses the same port, because endpoints must not change. */
 async function openServer(host: FakeHost, dataDir: string): Promise<FakeServer> {
   const file = join(dataDir, 'fake-port.json')
   const text = await readIfExists(file)

@@ -1,4 +1,4 @@
-/** File tools of a simulated guest, on files in memory. Messages are those of guest/files.c. */
+/** File tools of a simulated guest, on files in memory. Error messages are the same as those of guest/files.c. */
 import { randomBytes } from 'node:crypto'
 import { posix } from 'node:path'
 import { decodeWord, encodeBytes } from '../../../lib/words.ts'
@@ -6,7 +6,7 @@ import type { SessionStart } from '../../guest/session-words.ts'
 import { type ChangeTaker, fakeWatches } from './watches.ts'
 
 interface FakeFile {
-  /** Undefined for a directory. */
+  /** Content of a file; undefined for a directory. */
   content: Buffer | undefined
   mode: string
   changedAt: number
@@ -20,7 +20,7 @@ export interface ToolResult {
 }
 
 export interface FakeFiles {
-  /** Runs a tool until it exits. */
+  /** Runs a file tool until it exits. */
   run(start: SessionStart, input: Buffer): ToolResult
   /**
    * Runs the tool `watch` (guest/watch.c), which does not exit by itself.

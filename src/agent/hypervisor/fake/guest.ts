@@ -7,11 +7,11 @@ import { readIfExists, writeFileAtomic } from '../../../lib/files.ts'
 import type { SnapshotMade, SnapshotSource, VmHome } from '../driver.ts'
 import { StepError } from '../../base/step-error.ts'
 
-/** State of a simulated guest. It moves with the VM. */
+/** State of a simulated guest. A migration sends it to the other host. */
 export const GuestState = Type.Object({
-  /** Random value of each boot, which stands for memory. Guests with the same value continue from the same state. */
+  /** Random value that stands for the guest's memory: each boot creates one; a restored guest keeps its snapshot's. */
   memory: Type.String(),
-  /** Stands for MAC, machine id and entropy, which differ between all running VMs. */
+  /** Random value that stands for MAC, machine id and entropy, which differ between all running VMs. */
   identity: Type.String(),
 })
 export type GuestState = Static<typeof GuestState>
@@ -43,7 +43,7 @@ export async function saveGuest(dir: string, guest: GuestState, imageDigest: str
   return { madeBy, imageDigest, pauseMs: performance.now() - startedMs, notes: {} }
 }
 
-/** Loads the guest of a snapshot. A clone keeps the memory and gets its own identity. */
+/** Loads the guest of a snapshot. A clone has the snapshot's memory and a new identity. */
 export async function loadGuest({ dir, made, renew }: SnapshotSource): Promise<GuestState> {
   if (made.madeBy !== madeBy)
     throw new StepError('snapshot_mismatch', `the snapshot was made by ${made.madeBy}, this host has ${madeBy}`)

@@ -6,12 +6,12 @@ import type { GuestSessions } from '../../guest/sessions.ts'
 export interface FakeTiming {
   readonly imageMs: number
   readonly bootMs: number
-  /** From the workload's start to its first passed health check. */
+  /** Time from the start of the workload to its first passed health check. */
   readonly healthyMs: number
   readonly stopMs: number
-  /** Interval of generated log lines of a VM; 0: only the first line. */
+  /** Interval at which a VM writes a log line; 0: it writes only one line. */
   readonly logEveryMs: number
-  /** How long a migration copies before the guest is paused; default: 0. */
+  /** How long a migration copies data before the guest is paused; default: 0. */
   readonly copyMs?: number
 }
 
@@ -35,14 +35,14 @@ export interface FakeVm {
   readonly hostname: string
   readonly deploymentId: string
   readonly address: string
-  /** See `GuestState`. */
+  /** Random value that stands for the guest's memory (`GuestState`). */
   memory: string
   readonly identity: string
   /** Mount point of each volume. */
   readonly disks: Map<string, string>
   healthy: boolean
   paused: boolean
-  /** Used share of its vCPUs (0 to 1) and memory in use. */
+  /** The used share of its vCPUs (0 to 1), and the memory in use. */
   load: { cpu: number; ramBytes: number }
   rxBytes: number
   txBytes: number
@@ -60,11 +60,11 @@ export interface FakeVm {
 export interface FakeHost {
   timing: FakeTiming
   readonly vms: Map<string, FakeVm>
-  /** Sessions of a VM. Default: simulated ones. */
+  /** Returns the sessions of a VM. Default: simulated sessions. */
   sessions?: (vmId: string) => GuestSessions
-  /** Makes the next `times` calls of the verb fail, for this VM or for all (`*`). */
+  /** Makes the next `times` calls of this driver method fail, for this VM or for all VMs (`*`). */
   fail(verb: FakeVerb, vmId: string, message: string, times?: number): void
-  /** Waits `ms`, then throws the error of a matching `fail`. Called by the driver. */
+  /** Called by the driver in each method: waits `ms`, then throws the error of `fail` if it applies to the call. */
   pass(verb: FakeVerb, vmId: string, ms: number, signal?: AbortSignal): Promise<void>
 }
 

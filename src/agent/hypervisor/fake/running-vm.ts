@@ -16,7 +16,7 @@ export interface FakeVmParts {
   readonly running: Running
   readonly watcher: Watcher
   readonly guest: GuestState
-  /** `goes-on`: adopted after a restart of the agent, restored from a snapshot, or migrated from another host. */
+  /** `goes-on`: adopted after an agent restart, restored from a snapshot, or migrated; the guest ran before. */
   readonly origin: 'booted' | 'goes-on'
 }
 
@@ -36,7 +36,7 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
   const startedMs = performance.now()
   const isWell = spec.env.MOTE_FAKE !== 'unhealthy'
   const timers: NodeJS.Timeout[] = []
-  let seq = fresh ? 0 : Date.now() // after an adoption, numbers need only be higher than before
+  let seq = fresh ? 0 : Date.now() // the first number after an adoption only has to be higher than all earlier ones
   const frame = (stream: Frame['stream'], line: string): Frame => ({ seq: ++seq, stream, ageUs: 0, line })
   const after = (ms: number, act: () => void) => timers.push(setTimeout(act, ms).unref())
   const forget = () => {
@@ -78,7 +78,7 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
   host.vms.set(vmId, vm)
   if (host.timing.logEveryMs > 0)
     timers.push(setInterval(() => vm.say('stdout', `tick ${seq}`), host.timing.logEveryMs).unref())
-  // Events start after the caller has received the VM.
+  // Start the workload only after the caller has received the VM.
   if (fresh) after(0, startWorkload)
   else vm.healthy = isWell
   return {
@@ -149,7 +149,7 @@ async function execFake(vm: FakeVm, [program, ...rest]: readonly string[], timeo
     await sleep(Math.min(ms, timeoutMs))
     return { exitCode: ms > timeoutMs ? 124 : 0, stdout: '', stderr: '', truncated: false }
   }
-  // The tools of database images succeed, as if the simulated guest ran a server.
+  // The programs of database images succeed, as if the simulated guest ran a database server.
   const known = program === 'echo' || program?.startsWith('/usr/local/bin/mote-')
   const stdout = program === 'echo' ? `${rest.join(' ')}\n` : ''
   const stderr = known ? '' : `${program}: not found\n`

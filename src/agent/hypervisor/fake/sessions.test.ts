@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { fakeSessions } from './sessions.ts'
 
-it('a watch whose client does not read reports one overflow, and then continues', async () => {
+it('a directory watch whose client does not read reports one overflow, and then later changes', async () => {
   const sessions = fakeSessions()
   const run = async (sessionId: string, command: readonly string[]) => {
     await sessions.open({ sessionId, command, fileTool: true })

@@ -20,7 +20,7 @@ const mostSessions = 16
 interface FakeSession {
   readonly start: SessionStart
   output: Record<keyof Offsets, Buffer>
-  /** Input of a file tool. */
+  /** Standard input that a file tool has received. */
   readonly input: Buffer[]
   inputBytes: number
   end: SessionEnd | undefined
@@ -28,9 +28,9 @@ interface FakeSession {
   held: boolean
   /** Bytes of standard output that clients have acknowledged. */
   readBytes: number
-  /** True if `watch` has dropped changes and not reported that yet. */
+  /** True if the tool `watch` has dropped changes and not reported that yet. */
   isIncomplete: boolean
-  /** Ends `watch`. */
+  /** Ends the tool `watch`. */
   unwatch: () => void
 }
 
@@ -100,7 +100,7 @@ const commandOf = ({ command = ['cat'] }: SessionStart) => command
 const programOf = (start: SessionStart) => basename(commandOf(start)[0] ?? '')
 const repeats = (start: SessionStart) => ['cat', 'sh', 'bash'].includes(programOf(start))
 const codeOf = (start: SessionStart) => exitCodeOf(commandOf(start))
-/** `sh -c '...; exit 7'` exits with 7, everything else with 0. */
+/** Returns the exit code of a command: 7 for `sh -c '...; exit 7'`, 0 for every other command. */
 export const exitCodeOf = (command: readonly string[]) => Number(/exit (\d+)/.exec(command.at(-1) ?? '')?.[1] ?? 0)
 
 function started(start: SessionStart, files: FakeFiles): FakeSession {

@@ -1,8 +1,8 @@
-/** Watched paths of a simulated guest. The lines are those of guest/watch.c. */
+/** Watched paths of a simulated guest. The output lines have the format of guest/watch.c. */
 import { posix } from 'node:path'
 import { encodeBytes } from '../../../lib/words.ts'
 
-/** Receives each line of output; undefined when the watched path is gone and the tool exits. */
+/** Receives each line of output, or undefined when the watched path is gone and the tool exits. */
 export type ChangeTaker = (line: string | undefined) => void
 
 interface Watch {
@@ -11,10 +11,10 @@ interface Watch {
   readonly take: ChangeTaker
 }
 
-/** Creates the set of watches. A path is a Latin-1 string, one character per byte. */
+/** Creates an empty set of watches. A path is a Latin-1 string, one character per byte, because it may not be UTF-8. */
 export function fakeWatches() {
   const watches = new Set<Watch>()
-  /** @param paths the path, or the old and new path for `moved` */
+  /** Reports a change to the watches that cover it. @param paths the changed path; for `moved`, the old and new path */
   const report = (event: 'created' | 'removed' | 'moved', ...paths: readonly [string, string?]): void => {
     for (const watch of [...watches]) {
       tell(watch, event, paths)
@@ -26,13 +26,13 @@ export function fakeWatches() {
   }
   return {
     report,
-    /** Reports that a file was written under a temporary name next to the path, and then moved to the path. */
+    /** Reports the replacement of a file: it was written under a temporary name, and then moved to the path. */
     reportReplaced(path: string): void {
       const partial = `${path}.mote-1`
       report('created', partial)
       report('moved', partial, path)
     },
-    /** @returns a function that ends the watch */
+    /** Adds a watch. @returns a function that ends it */
     add(watch: Watch): () => void {
       watches.add(watch)
       return () => void watches.delete(watch)
@@ -40,7 +40,7 @@ export function fakeWatches() {
   }
 }
 
-/** Reports a change to a watch. A move with only one watched path is reported as a creation or a removal. */
+/** Reports a change to one watch. If only one of a move's two paths is watched, it reports a creation or a removal. */
 function tell({ path, isRecursive, take }: Watch, event: string, paths: readonly [string, string?]): void {
   const below = path === '/' ? '/' : `${path}/`
   const isSeen = (one: string) =>

@@ -1,4 +1,4 @@
-/** Migration of simulated guests: one JSON document over TCP, answered once the guest runs on the target. */
+/** Migration of simulated guests: one JSON document over TCP. The target answers once the guest runs there. */
 import { connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Value } from 'typebox/value'
@@ -6,14 +6,14 @@ import { GuestState } from './guest.ts'
 
 export interface GuestListener {
   readonly uri: string
-  /** Resolves with the guest. `settle` reports to the source that the guest runs on this host. */
+  /** Resolves when the guest has arrived. `settle` reports to the source that the guest runs on this host. */
   readonly arrived: Promise<{ readonly guest: GuestState; settle(): void }>
   cancel(): Promise<void>
 }
 
 export async function listenForGuest(): Promise<GuestListener> {
   const { promise: arrived, resolve, reject } = Promise.withResolvers<{ guest: GuestState; settle(): void }>()
-  // After a cancel, no caller awaits the promise.
+  // After `cancel`, no caller awaits the promise, so ignore its rejection.
   arrived.catch(() => undefined)
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, socket => {

@@ -14,27 +14,27 @@ export interface FirecrackerPrograms {
   readonly jailer: string | undefined
 }
 
-/** Jail directory of one Firecracker: its root directory with the jailer, otherwise its working directory. */
+/** Jail directory of a Firecracker process: with the jailer its root directory, otherwise its working directory. */
 export interface Cell extends VmmCell {
-  /** `--id`: identifies the VM among all processes of the host. */
+  /** Value of Firecracker's `--id`, which identifies the VM among all processes of the host. */
   readonly id: string
 }
 
 export const title = 'Firecracker'
 
-/** Name of the jail directory in the VM's directory; with the jailer, a link to a nested directory that it requires. */
+/** Name of the jail directory in the VM's directory; with the jailer, a link to the nested directory it requires. */
 export const cellName = 'cell'
 const jailName = 'jail'
 export const apiSocket = 'api.sock'
 export const vsockSocket = 'vsock.sock'
 export const consoleFile = 'console'
-/** File of a placeholder drive, which has no volume. */
+/** File of the placeholder drives to which no volume is attached. */
 export const emptyDrive = 'empty.img'
 const emptyBytes = 2 ** 20
 
 /**
- * Returns the `--id` of a VM's Firecracker: at most 64 letters, digits and hyphens (Firecracker docs/jailer.md). The
- * first half identifies the agent.
+ * Returns Firecracker's `--id` for a VM: at most 64 letters, digits and hyphens (Firecracker docs/jailer.md). The first
+ * half identifies the agent.
  */
 export function cellId(dataDir: string, vmId: string): string {
   return `${agentPrefix(dataDir)}${hash(vmId).slice(0, 20)}`
@@ -44,7 +44,7 @@ function agentPrefix(dataDir: string): string {
   return `mote-${hash(dataDir).slice(0, 12)}-`
 }
 
-/** Creates an empty jail directory in the VM's directory, and removes an earlier one. */
+/** Creates an empty jail directory in the VM's directory. Removes an existing one first. */
 export async function makeCell(
   { dir, id }: { readonly dir: string; readonly id: string },
   { firecracker, jailer }: FirecrackerPrograms,
@@ -115,15 +115,15 @@ export async function findCells(dataDir: string): Promise<Array<{ id: string; pr
 }
 
 /**
- * Returns the serial that Firecracker assigns to a drive: device, device type and inode of its file, truncated to 20
- * bytes (`build_device_id` of its virtio block device). It cannot be configured.
+ * Returns the serial that Firecracker assigns to a drive: device, device type and inode of the drive's file, truncated
+ * to 20 bytes (`build_device_id` of its virtio block device). Firecracker has no option for another serial.
  */
 export async function driveSerial(file: string): Promise<string> {
   const { dev, rdev, ino } = await stat(file, { bigint: true })
   return `${dev}${rdev}${ino}`.slice(0, 20)
 }
 
-/** Returns the end of the console's text. Firecracker's rate limiter bounds the file, which the guest writes. */
+/** Returns the last console output. Firecracker's rate limiter limits the size of the file, which the guest fills. */
 export async function consoleTail(vmDir: string): Promise<string> {
   try {
     const text = await readFile(join(vmDir, cellName, consoleFile), 'latin1')

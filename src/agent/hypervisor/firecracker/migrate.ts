@@ -9,8 +9,8 @@ import { stateFiles } from './requests.ts'
 import { setPaused, writeState } from './vmm.ts'
 
 /**
- * Migrates by stop and copy, because Firecracker has no live migration. The scratch disk is sent while the guest runs,
- * and its changed parts with the state of the paused guest.
+ * Migrates a VM by stop and copy, because Firecracker has no live migration. The scratch disk is sent while the guest
+ * runs. Its changed parts are sent with the state of the paused guest.
  */
 export async function handOver(
   vm: VmContext,

@@ -31,7 +31,7 @@ import { takeOwnName, volumeFile, volumeSlots } from './volumes.ts'
 interface FirecrackerHost {
   /** The agent's directory; the ids of its Firecrackers contain its hash. */
   readonly dataDir: string
-  /** Undefined if Firecracker is not installed. */
+  /** Paths of Firecracker and its jailer; undefined if Firecracker is not installed. */
   readonly programs: FirecrackerPrograms | undefined
 }
 
@@ -108,7 +108,7 @@ async function bootGuest({ cell, api }: Launched, guest: GuestPlan): Promise<voi
 /** Loads a snapshot. Firecracker maps the memory file privately, so clones share unchanged pages. */
 async function loadGuest({ cell, api }: Launched, { dir, tap, volumes }: SavedGuest): Promise<void> {
   for (const name of Object.values(stateFiles)) await place(cell, join(dir, name), name, 'read')
-  // The state refers to the volumes by these names.
+  // In the snapshot's state, each volume has the file name of the volume that the guest had mounted (`of`).
   for (const { of, file } of volumes) await place(cell, file, volumeFile(of), 'write')
   await callAll(api, [consoleCall(), loadCall(tap)])
   for (const volume of volumes) await takeOwnName(api, cell, volume)

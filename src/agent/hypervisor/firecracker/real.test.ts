@@ -48,9 +48,9 @@ const cases: readonly Case[] = [
   ...(jailer ? [{ name: 'behind the jailer', programs: { ...plain, jailer }, user }] : []),
 ]
 
-/** Tests the real program with a toy guest: all API calls that need no answer from the guest. */
+/** Tests the real Firecracker with a toy guest: all API calls that need no answer from the guest. */
 describe.skipIf(!usable).each(cases)(`Firecracker $name${why}`, ({ programs, user }) => {
-  test('gives the recorded answers, and a new process loads the snapshot', async () => {
+  test('gives the recorded answers, and a new process loads the snapshot that the first process took', async () => {
     await using dir = await testDir()
     const first = await converseWith(dir.path, 'mote-test-first', programs, user, firstLife, async cell => {
       await writeFile(join(dir.path, 'toy'), toyGuest())
@@ -88,7 +88,7 @@ async function converseWith(
     await using tap = await tapIn(identity.pid, scenarioTap, user?.uid ?? 0)
     const said = await converse(api, calls)
     await tap.bring()
-    // The driver finds volumes by the drives' files, also after a load.
+    // The driver finds volumes by the files of the drives, also after a snapshot was loaded.
     if (calls === secondLife) {
       const { drives } = Value.Parse(Config, await api.call('GET', '/vm/config'))
       const files = Object.fromEntries(drives.map(one => [one.drive_id, one.path_on_host]))

@@ -20,7 +20,7 @@ export const slots = [
   ...['ro0', 'ro1'].map(id => ({ id, readOnly: true })),
 ] as const
 
-/** State files of a VM. They have the same names in snapshots. */
+/** Names of the files with a VM's saved memory and state, in its jail directory and in snapshots. */
 export const stateFiles = { memory: 'memory', state: 'state' } as const
 
 /** Maps the serial by which a guest looks for a disk to the serial that Firecracker assigned. */
@@ -31,8 +31,8 @@ export interface BootPlan extends GuestPlan {
 }
 
 /**
- * I/O limits of one VM, far above the needs of a web app; excess requests wait. Tokens are refilled evenly over
- * `refill_time` ms.
+ * Rate limits for the disks, network and entropy of one VM, far above the needs of a web app. Excess requests wait.
+ * Tokens are refilled evenly over `refill_time` ms.
  */
 const diskLimit = {
   bandwidth: { size: 400 * 2 ** 20, refill_time: 1000 },
@@ -40,7 +40,7 @@ const diskLimit = {
 } as const
 const netLimit = { bandwidth: { size: 256 * 2 ** 20, refill_time: 1000 } } as const
 const entropyLimit = { bandwidth: { size: 65_536, refill_time: 1000 } } as const
-/** Limit on console output. The burst is enough to explain a failed boot; then the guest gets 4 KiB per 10 minutes. */
+/** Limit on console output. A burst of 256 KiB is enough to explain a failed boot; then 4 KiB per 10 minutes pass. */
 const consoleLimit = { size: 4096, one_time_burst: 262_144, refill_time: 600_000 } as const
 
 /**
@@ -98,7 +98,7 @@ export function bootCalls(plan: BootPlan): ApiCall[] {
 
 const put = (path: string, body: unknown): ApiCall => ({ method: 'PUT', path, body })
 
-/** Returns the calls of a test boot: a kernel and Mote's init, without devices. */
+/** Returns the calls of a test boot: the guest's kernel and Mote's init, without devices. */
 export function proofCalls(): ApiCall[] {
   const { kernel, initrd } = cellFiles
   return [
@@ -127,7 +127,7 @@ export function consoleCall(): ApiCall {
 
 /**
  * Returns the call that adds a drive. With the cache type Writeback, a guest's flush reaches the host's disk. With
- * Unsafe, a volume could lose acknowledged writes.
+ * Unsafe, a volume could lose writes that were acknowledged to the guest.
  */
 function drive(id: string, file: string, readOnly: boolean): ApiCall {
   const body = {
@@ -141,7 +141,7 @@ function drive(id: string, file: string, readOnly: boolean): ApiCall {
   return { method: 'PUT', path: `/drives/${id}`, body }
 }
 
-/** Loads a snapshot. The guest stays paused until the caller resumes it. */
+/** Returns the call that loads a snapshot. The guest stays paused until the caller resumes it. */
 export function loadCall(tap: string): ApiCall {
   return {
     method: 'PUT',

@@ -18,7 +18,7 @@ const put = (path: string, body: unknown): ScenarioCall => ({ method: 'PUT', pat
 const patch = (path: string, body: unknown): ScenarioCall => ({ method: 'PATCH', path, body })
 const snapshot = { snapshot_type: 'Full', snapshot_path: 'state', mem_file_path: 'memory' }
 
-/** Calls to a new process, in order. The second process starts from the snapshot that they create. */
+/** API calls to a newly started Firecracker, in order. The second process loads the snapshot that these calls take. */
 export const firstLife: readonly ScenarioCall[] = [
   get('/version'),
   get('/'),
@@ -52,7 +52,7 @@ export const firstLife: readonly ScenarioCall[] = [
   patch('/drives/rw0', { drive_id: 'rw0', path_on_host: 'empty.img' }),
   patch('/drives/absent', { drive_id: 'absent', path_on_host: 'empty.img' }),
   patch('/drives/rw1', { drive_id: 'rw1', path_on_host: 'absent.img' }),
-  // The snapshot includes this volume.
+  // The snapshot taken below includes this volume.
   patch('/drives/rw2', { drive_id: 'rw2', path_on_host: 'volume.img' }),
   patch('/vm', { state: 'Stopped' }),
   patch('/vm', { state: 'Paused' }),
@@ -70,7 +70,7 @@ export const secondLife: readonly ScenarioCall[] = [
   put('/snapshot/load', loadCall(scenarioTap).body),
   get('/'),
   get('/vm/config'),
-  // A clone replaces the volume before the guest runs.
+  // A clone replaces the snapshot's volume before the guest runs.
   patch('/drives/rw2', { drive_id: 'rw2', path_on_host: 'clone.img' }),
   get('/balloon'),
   put('/snapshot/load', loadCall(scenarioTap).body),

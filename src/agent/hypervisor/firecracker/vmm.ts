@@ -15,7 +15,7 @@ export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   throw new Error(`Firecracker reports that its VM is "${String(state)}"`)
 }
 
-/** Makes the calls in order and waits for each answer. */
+/** Makes the API calls one after the other; each waits for the answer to the previous one. */
 export async function callAll(api: VmmHttp, calls: readonly ApiCall[]): Promise<void> {
   for (const { method, path, body } of calls) await api.call(method, path, body)
 }
@@ -34,7 +34,7 @@ export async function setTakenMib({ api }: VmContext, mib: number): Promise<void
 }
 
 /**
- * Reads the balloon's statistics. Before the guest's first report, Firecracker refuses the call or omits the memory.
+ * Reads the balloon's statistics. Until the guest has reported some, Firecracker refuses the call or omits the memory.
  */
 export async function readMemory({ api, memoryMib }: VmContext): Promise<GuestMemory> {
   const stats = await api.call('GET', '/balloon/statistics').then(asObject, (error: unknown) => {

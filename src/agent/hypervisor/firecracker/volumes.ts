@@ -30,7 +30,7 @@ export function volumeSlots(vm: VmContext): VolumeSlots {
       await use(api, free.id, volumeFile(volumeId))
       return driveSerial(pathOf(volumeId))
     },
-    // Firecracker reads the file's size again on each PATCH, even if the path is the same.
+    // Firecracker reads the file's size again on each PATCH of a drive, even if the path is the same.
     async grow(volumeId) {
       const [slot] = (await drivesIn(api)).get(volumeFile(volumeId)) ?? []
       if (slot) await use(api, slot, volumeFile(volumeId))
@@ -43,7 +43,7 @@ export function volumeSlots(vm: VmContext): VolumeSlots {
   }
 }
 
-/** Renames a clone, which was loaded under the name of the volume that it replaces, to its own name. */
+/** Gives a clone its own file name. It was loaded under the file name of the volume that it replaces. */
 export async function takeOwnName(api: VmmHttp, cell: VmmCell, { disk, file, of }: KeptDisk): Promise<void> {
   if (disk.volumeId === of) return
   const own = volumeFile(disk.volumeId)
@@ -62,7 +62,7 @@ function noRoom(readOnly: boolean): string {
   return `a Firecracker VM has room for ${room} ${readOnly ? 'read-only' : 'writable'} volumes: detach one first`
 }
 
-/** Maps each file name to the drives that use it. */
+/** Returns for each file name the drives that use the file. */
 async function drivesIn(api: VmmHttp): Promise<Map<string, Set<string>>> {
   const { drives } = asObject(await api.call('GET', '/vm/config'))
   const found = new Map<string, Set<string>>()

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { consolePace, readPaced } from '../../guest/pace.ts'
 import { openConsolePipe } from './pipes.ts'
 
-/** Reads the sandbox's console and retains its end. */
+/** Reads the sandbox's console and retains only the last output. */
 export interface SandboxConsole {
   tail(): string
   close(): void

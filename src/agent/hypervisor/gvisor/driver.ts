@@ -28,7 +28,7 @@ export interface GvisorDeps extends PrepareDeps {
   readonly dataDir: string
   readonly isolation: Isolation
   readonly launcher: Launcher
-  /** Timeout for a guest to start its workload. */
+  /** Maximum time from a guest's start until it starts its workload. */
   readonly bootLimitMs: number
   /** Path of runsc; undefined if it is not installed. */
   readonly program: string | undefined
@@ -46,7 +46,8 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
   const runsc = openRunsc(deps.program ?? 'runsc', runscRoot(dataDir))
   const prepareDeps: PrepareDeps = { ...deps, device: 'namespace', form: 'mapped', kernel: undefined }
   const init = once(() => buildInit(cacheDir, deps.onProgress))
-  // Optional: without a C compiler on the host, pipes are not enlarged and sessions are slower.
+  // Optional: without a C compiler on the host, the sandbox's pipes are not enlarged, and sessions transfer data more
+  // slowly.
   const widener = once(() => nativeProgram(cacheDir, new URL('./wide-pipes.c', import.meta.url)).catch(() => undefined))
   const madeBy = once(async () => `gvisor ${await runscVersion(runsc.program)} layout 1, ${arch()}, ${hostCpu()}`)
   const startOf = async (

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { IdleReading } from './idle-reading.ts'
 
-it('an idle guest is queried every ten seconds, and a busy one at each reading', async () => {
+it('an idle guest computes the value every ten seconds, and a busy guest at each reading', async () => {
   let asked = 0
   const reading = new IdleReading(async () => ++asked, 10_000)
   const second = (at: number) => reading.read(at * 1000)

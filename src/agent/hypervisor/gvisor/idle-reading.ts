@@ -1,15 +1,15 @@
 /**
- * Caches a reading that the guest has to compute. While the guest is idle, the last value is used for some time,
- * because each reading costs the guest 0.5 ms of processor time, as much as its other work in a second.
+ * Caches a value that the guest has to compute. While the guest is idle, a cached value is used for some time: each
+ * reading costs the guest 0.5 ms of processor time, as much as all other work of an idle guest in a second.
  */
 export class IdleReading<T> {
-  /** Whether the guest is idle now. */
+  /** True while the guest is idle. */
   isIdle = false
   readonly #read: () => Promise<T>
   readonly #lifeMs: number
   #last: { readonly value: T; readonly atMs: number } | undefined
 
-  /** @param lifeMs how long a value is used while the guest is idle */
+  /** @param lifeMs how long a cached value is used while the guest is idle */
   constructor(read: () => Promise<T>, lifeMs: number) {
     this.#read = read
     this.#lifeMs = lifeMs

@@ -15,7 +15,10 @@ import { cachedDir } from '../../guest/cache.ts'
 
 /** The release to install; the server has a checksum for it (https://gvisor.dev/docs/user_guide/install/). */
 const release = '20260223'
-/** The module version to build: the `go` branch of gvisor.dev/gvisor in the same week. Newer ones are untested. */
+/**
+ * Version of gVisor's Go module to build: the `go` branch of gvisor.dev/gvisor in the week of the release above. Newer
+ * versions are untested.
+ */
 const moduleVersion = 'v0.0.0-20260224225140-573d5e7127a8'
 
 /**
@@ -112,13 +115,13 @@ async function build(target: string, onProgress: (line: string) => void, signal:
       clearInterval(tick)
     }
   } finally {
-    // Go makes its modules read-only.
+    // Go makes the files of downloaded modules read-only, so they could not be deleted.
     await run('chmod', ['-R', 'u+w', work])
     await rm(work, { recursive: true, force: true })
   }
 }
 
-/** Returns the path of `go`. Go 1.21 and newer download the required toolchain; otherwise this function does. */
+/** Returns the path of `go`. Go 1.21 and newer download the required toolchain; without Go, this function does. */
 async function goProgram(work: string, onProgress: (line: string) => void, signal: AbortSignal): Promise<string> {
   const installed = await findProgram('go')
   if (installed !== undefined) {

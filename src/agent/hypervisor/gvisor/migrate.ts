@@ -14,7 +14,7 @@ import type { SandboxVm } from './running-vm.ts'
 import { shareFiles } from './spec.ts'
 import { restoreArrived, type Sandbox, type SandboxStart, shareDir, startSandbox } from './start.ts'
 
-/** The files of an uncompressed checkpoint. `pages.img` also has the changed files of the root. */
+/** The files of an uncompressed checkpoint. `pages.img` also contains the changed files of the root file system. */
 const checkpointFiles = ['checkpoint.img', 'pages_meta.img', 'pages.img'] as const
 
 /** Sends the checkpoint of the paused sandbox. */
@@ -86,7 +86,7 @@ async function take(wire: Wire, plan: SandboxStart, sandbox: Sandbox): Promise<R
 
     await unlessGone(restoreArrived(plan, sandbox, incoming, files))
     await unlessGone(guest.ready)
-    // The guest runs on this host now. Report that to the source; later failures are not reported to it.
+    // The guest runs on this host now. Tell the source, to which later failures must not be reported.
     await wire.say({ say: 'running' }).catch(() => undefined)
     await unlessGone(
       guest.request(`identity ${identity(home, readNotes(prepared), { moved: true, renew: false })}`, identityMs),

@@ -18,7 +18,7 @@ function reader() {
 }
 
 describe('frames from a sandbox', () => {
-  test('are parsed for any chunk size, and only after the echo of the nonce', () => {
+  test('are parsed for any chunk size; everything before the echo of the nonce is ignored', () => {
     const log = 'x'.repeat(4093)
     const bytes = Buffer.concat([
       Buffer.from('the rest of a frame for an earlier agent'),
@@ -41,13 +41,13 @@ describe('frames from a sandbox', () => {
   test.each([
     ['an unknown port', Buffer.from([2, 1, 0, 65])],
     ['a frame that is too long', Buffer.from([0, 0xff, 0xff, 65])],
-  ])('with %s throw GuestFault', (_, bytes) => {
+  ])('make the parser throw GuestFault if there is %s', (_, bytes) => {
     const { take } = reader()
     take(mark)
     expect(() => take(bytes)).toThrow(GuestFault)
   })
 
-  test('a megabyte of random bytes is ignored or throws GuestFault within 50 ms', () => {
+  test('that are a megabyte of random bytes are ignored or cause a GuestFault within 50 ms', () => {
     const noise = randomBytes(1 << 20)
     for (const prefix of [Buffer.alloc(0), mark]) {
       const { take } = reader()
@@ -64,7 +64,7 @@ describe('frames from a sandbox', () => {
 })
 
 describe('frames for a sandbox', () => {
-  test('fill one page each, except for the last one', () => {
+  test('have the size of one page each, except for the last frame', () => {
     for (const bytes of [1, 4092, 4093, 4094, 3 * 4093, 20_000]) {
       const data = randomBytes(bytes)
       const frames = framesFor(1, data)
@@ -100,7 +100,7 @@ describe('frames for a sandbox', () => {
       while (rest.length >= 3 && rest.length >= 3 + rest.readUInt16LE(1)) {
         const end = 3 + rest.readUInt16LE(1)
         expect(end).toBeLessThanOrEqual(4096)
-        // Skip the first frame, which requests the echo of a nonce.
+        // Skip the first frame, in which the agent asks the guest to echo a nonce.
         if (rest[0] === 0) {
           found.push(Buffer.from(rest.subarray(3, end)))
           received += end - 3

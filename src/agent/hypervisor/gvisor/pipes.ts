@@ -24,7 +24,7 @@ export const pipesIn = (dir: string): { readonly in: string; readonly out: strin
   console: join(dir, names.console),
 })
 
-/** Creates the pipes; those of an earlier start are replaced. */
+/** Creates the pipes in the VM's directory. Pipes of an earlier start are replaced. */
 export async function makePipes(dir: string, runs: RunCommand): Promise<void> {
   const files = Object.values(pipesIn(dir))
   for (const file of files) await rm(file, { force: true })
@@ -41,14 +41,14 @@ export async function openStdio(dir: string): Promise<readonly [FileHandle, File
   return Promise.all([both(pipes.in), both(pipes.out), both(pipes.console)])
 }
 
-/** Enlarges the pipes of the ports while they are open. @param program compiled wide-pipes.c */
+/** Enlarges the pipes that carry the ports, while they are open. @param program path of the compiled wide-pipes.c */
 export const widenPipes = async (dir: string, program: string, runs: RunCommand): Promise<void> =>
   void (await runs(program, [join(dir, names.in), join(dir, names.out)]))
 
-/** Opens the reading end of the sandbox's console: messages of the guest's init, and of runsc at the start. */
+/** Opens the reading end of the console's pipe, with messages of the guest's init, and of runsc while it starts. */
 export const openConsolePipe = (dir: string): Socket => readingEnd(join(dir, names.console))
 
-/** Opens a pipe for reading. @param take replaces `data` events; its bytes are valid only during the call */
+/** Opens a pipe for reading. @param take called instead of `data` events, with bytes valid only during the call */
 function readingEnd(file: string, take?: (bytes: Buffer) => void): Socket {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false, ...(take ? { onread: sharedReads(take) } : {}) })
@@ -65,13 +65,13 @@ function writingEnd(file: string): WritingEnd {
   return { fd, socket: new Socket({ fd, readable: false, writable: true }) }
 }
 
-/** Port numbers in frames, as in guest/sandbox.c. The guest echoes a `sync` frame. */
+/** Port numbers in frames, the same as in guest/sandbox.c. The guest sends a `sync` frame back. */
 const port = { control: 0, log: 1, sync: 2 } as const
 const headerBytes = 3
 /** Maximum size of a frame to the guest: one page, which is PIPE_BUF, so a frame is written whole or not at all. */
 const frameBytes = 4096
 const dataBytes = frameBytes - headerBytes
-/** Maximum data in a frame from the guest (OUT_MAX in guest/sandbox.c). */
+/** Maximum number of data bytes in a frame from the guest (OUT_MAX in guest/sandbox.c). */
 const maxGuestFrameBytes = 1 << 15
 
 export function frameOf(which: number, data: Buffer): Buffer {
@@ -79,7 +79,7 @@ export function frameOf(which: number, data: Buffer): Buffer {
   return Buffer.concat([header, data])
 }
 
-/** Splits the data into frames of one page each, except for the last one. Returns them in one pooled buffer. */
+/** Splits the data into frames of one page each, except for the last frame. Returns all frames in one pooled buffer. */
 export function framesFor(which: number, data: Buffer): Buffer {
   const count = Math.ceil(data.length / dataBytes)
   const frames = takeBytes(data.length + count * headerBytes)
@@ -101,7 +101,7 @@ export function framesFor(which: number, data: Buffer): Buffer {
  */
 export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) => void): (chunk: Buffer) => void {
   const mark = Buffer.from(`\0sync ${nonce}`)
-  // The beginning of a frame whose end has not arrived yet.
+  // The bytes of a frame that has not arrived completely.
   const held = Buffer.allocUnsafe(headerBytes + maxGuestFrameBytes)
   let heldBytes = 0
   let before: Buffer = Buffer.alloc(0)
@@ -149,7 +149,7 @@ export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) =
   }
 }
 
-/** Opens both ports when the first one is requested. They also close together, because they share the pipes. */
+/** Opens both ports when a caller requests the first one. Both also close together, because they share the pipes. */
 export function pipePorts(dir: string): GuestPorts {
   let opening: Promise<readonly [Duplex, Duplex]> | undefined
   const both = () => {
@@ -170,7 +170,7 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   const output = readingEnd(join(dir, names.out), bytes => onBytes(bytes))
   const write = writerOf(input)
   const ports = [port.control, port.log].map(which => portOf(which, write, () => output.resume()))
-  // `give` may pass bytes on unbuffered. The port's stream then does not call `read`, so resume the pipe here.
+  // `give` may bypass the port's buffer, and the port's stream then does not call `read`. So resume the pipe here.
   for (const one of ports) one.on('resume', () => output.resume())
   const [control, log] = ports
   if (!control || !log) throw new Error('BUG: two ports')
@@ -181,7 +181,7 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   }
   const nonce = randomBytes(8).toString('hex')
   const take = framesOf(nonce, (which, data) => {
-    // A port that is not read stops the other one, too, because they share a pipe.
+    // If one port's reader is slow, pause the pipe. This also stops the other port, because both share the pipe.
     if (ports[which] && !give(ports[which], data)) output.pause()
   })
   const onBytes = (bytes: Buffer) => {
@@ -193,7 +193,7 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   }
   for (const end of [output, input.socket]) end.on('error', () => undefined).on('close', () => endAll())
   for (const one of ports) one.on('error', () => undefined).once('close', () => endAll())
-  // Errors are ignored: if the pipe has closed, the ports are closed as well.
+  // Ignore errors: if the pipe has closed, the ports are closed as well.
   write(frameOf(port.sync, Buffer.from(nonce))).catch(() => undefined)
   return [control, log]
 }
@@ -208,7 +208,7 @@ function give(to: Duplex, bytes: Buffer): boolean {
 
 type Write = (frames: Buffer) => Promise<void>
 
-/** Returns a function that writes frames to the pipe. Concurrent calls are written in order, one after the other. */
+/** Returns a function that writes frames to the pipe. Frames of concurrent calls are written one call after another. */
 function writerOf({ fd, socket }: WritingEnd): Write {
   let last: Promise<void> = Promise.resolve()
   const whenWritable = (frame: Buffer) =>
@@ -220,7 +220,7 @@ function writerOf({ fd, socket }: WritingEnd): Write {
       if (socket.destroyed) throw new Error('the pipe is closed')
       at += writtenAtOnce(fd, frames, at)
       if (at === frames.length) return
-      // Write a single frame: libuv would split a longer buffer in the middle of a frame.
+      // Write one frame only: libuv would split a longer buffer in the middle of a frame.
       const frame = frames.subarray(at, at + frameBytes - (at % frameBytes))
       await whenWritable(frame)
       at += frame.length
@@ -234,9 +234,9 @@ function writerOf({ fd, socket }: WritingEnd): Write {
 }
 
 /**
- * Writes as many frames as the pipe accepts now, and returns their size. If the length is a multiple of the page size,
- * a pipe accepts whole pages only, so no frame is split. One turn of the event loop per frame would take most of the
- * time.
+ * Writes as many frames as the pipe accepts now, and returns their size in bytes. If the length is a multiple of the
+ * page size, a pipe accepts whole pages only, so no frame is split. Writing one frame per turn of the event loop would
+ * take far longer.
  * @throws Error EPIPE
  */
 function writtenAtOnce(fd: number, frames: Buffer, from: number): number {
@@ -257,7 +257,7 @@ function taken(fd: number, bytes: Buffer): number {
 
 function portOf(which: number, write: Write, onRead: () => void): Duplex {
   return new Duplex({
-    // When the guest's output ends, the port ends in both directions.
+    // When one direction of the port ends, the other one ends, too.
     allowHalfOpen: false,
     read: onRead,
     async write(chunk: Buffer, _encoding, done) {

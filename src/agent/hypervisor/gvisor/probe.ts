@@ -10,7 +10,7 @@ import { oldestRunsc, runscVersion } from './runsc.ts'
 export interface RunscProbe {
   readonly available: boolean
   readonly detail: string
-  /** What to do next; null if nothing is needed. */
+  /** How to make gVisor work on this host; null if it works. */
   readonly fix: string | null
 }
 
@@ -48,10 +48,13 @@ export async function probeRunsc(deps: RunscProbeDeps, signal: AbortSignal): Pro
   }
 }
 
-/** True for a release that is too old; its version begins with a date. Only the test starts decide on other builds. */
+/**
+ * True for a release that is too old; a release's version begins with a date. Other builds have no date, and only the
+ * test starts show whether they work.
+ */
 const isOlder = (version: string) => /^\d{8}/.test(version) && version < oldestRunsc
 
-/** Number of test starts. A build with an unsuitable Go toolchain failed in one of seven starts. */
+/** Number of test starts. A build with an unsuitable Go toolchain failed in only one of seven starts. */
 const proofStarts = 20
 const atOnce = 2
 const startMs = 20_000

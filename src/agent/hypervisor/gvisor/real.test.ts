@@ -27,7 +27,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     JSON.parse(await readFile(join(config.dataDir, 'vms/vm-1/record.json'), 'utf8')).running.process
   const sh = async (host: TestAgent, script: string) => (await host.exec('vm-1', ['/bin/sh', '-c', script])).stdout
 
-  it('a killed sandbox is started again, with a new root', { timeout: 60_000 }, async () => {
+  it('a killed sandbox is started again, with a new root file system', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -37,13 +37,14 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect(await sh(host, 'cat /tmp/left || echo gone')).toBe('gone\n')
   })
 
-  it('init takes less than 5 MiB of memory, and files in /tmp are on the disk', {
+  it("the guest's init takes less than 5 MiB of memory, and files in /tmp are stored on the disk", {
     timeout: 60_000,
   }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1, { memoryMib: 128, diskMib: 1024 }))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
-    // Init and the process that carries its ports take 2.7 MiB. As a fork of init, that process took 9.3 MiB.
+    // The guest's init and the process that carries its ports take 2.7 MiB together. When that process was a fork of
+    // init, it took 9.3 MiB.
     const [, kib] = /AnonPages: +(\d+) kB/.exec(await sh(host, 'cat /proc/meminfo')) ?? []
     expect(Number(kib)).toBeLessThan(5 * 1024)
     expect(await sh(host, 'stat -c "%a %F" /tmp; grep -c " /tmp " /proc/mounts')).toBe('1777 directory\n0\n')
@@ -69,7 +70,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     }
   })
 
-  it('a guest that kills the process behind its ports crashes and is started again', { timeout: 60_000 }, async () => {
+  it('a guest that kills the process carrying its ports crashes and is restarted', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await writeSampleImage(join(host.config.imageDir, 'root'), { user: 'root' })
     await host.put(desired(1, { image: 'oci:root' }))
@@ -78,7 +79,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     await host.until('vm-1', 'restarted', vm => vm.restartCount === 1 && vm.healthy)
   })
 
-  it('the root file system has the disk size, and the guest sees its memory limit', { timeout: 60_000 }, async () => {
+  it('a guest sees the size of its disk and its memory limit', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1, { diskMib: 32, memoryMib: 256 }))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -98,7 +99,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     if (found !== undefined) expect(found).toBe('10000 10000')
   })
 
-  it('a guest can run 300 processes, and has a limit on its host tasks', { timeout: 60_000 }, async () => {
+  it('a guest can run 300 processes, and its sandbox has a task limit on the host', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
@@ -113,7 +114,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect((await processOf(host)).pid, 'the sandbox did not end').toBe(pid)
   })
 
-  it('a guest that fills its memory survives snapshots', {
+  it('a guest that fills its memory survives the snapshots that are taken of it', {
     timeout: 60_000,
   }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})

@@ -17,7 +17,7 @@ import { shareDir } from './start.ts'
 import { normalSlackNs, setTimerSlack, slackMeter } from './timer-slack.ts'
 import { flushVolumes, volumesOf } from './volumes.ts'
 
-/** Name of the guest's init in a snapshot's directory, next to the configuration and the files of runsc. */
+/** Name of the guest's init in a snapshot's directory, which also has the configuration and the files of runsc. */
 export const snapshotInit = 'init'
 
 const idleReadingMs = 10_000
@@ -73,10 +73,10 @@ export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
   )
 }
 
-/** Adjusts the timer slack when statistics are read (every second), so that an idle sandbox wakes up less often. */
+/** Makes `stats`, which is called every second, adjust the timer slack, so that an idle sandbox wakes up less often. */
 function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: RunningVm): RunningVm {
   const meter = slackMeter()
-  // Unknown at first: an earlier agent may have set it.
+  // The sandbox's current timer slack. Unknown at first, because an earlier agent may have changed it.
   let slackNs: number | undefined
   const rest = (wanted: number) => {
     if (wanted !== slackNs) setTimerSlack(pid, wanted)
@@ -91,7 +91,7 @@ function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: 
         rest(meter(use, performance.now()))
         return use
       } catch (error) {
-        // A guest that does not answer may be overloaded.
+        // A guest that does not answer may be overloaded, so it gets the normal timer slack.
         rest(normalSlackNs)
         throw error
       }
@@ -99,7 +99,7 @@ function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: 
   }
 }
 
-/** Takes a checkpoint. The sandbox pauses its programs while it writes memory and the changed files of its root. */
+/** Takes a checkpoint. The sandbox's programs are paused while it writes memory and the changed files of its root. */
 async function takeCheckpoint(
   { runsc, id, home, running, madeBy }: SandboxVm,
   target: string,

@@ -1,24 +1,24 @@
-/** The `runsc` program of gVisor: each call is one short-lived process that talks to a sandbox. */
+/** Runs gVisor's program `runsc`: each call is one short-lived process that talks to a sandbox. */
 import { basename, dirname, join } from 'node:path'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../../lib/exec.ts'
 import { hasCode } from '../../../lib/files.ts'
 
-/** The oldest release that is accepted. Debian 12's package (2022) has neither systrap nor EROFS roots. */
+/** The oldest release that works. Debian 12's package (2022) has neither systrap nor root file systems on EROFS. */
 export const oldestRunsc = '20250820.0'
 
 /** Runs `runsc` commands on the sandboxes of one agent. */
 export interface Runsc {
   readonly program: string
-  /** Options that every call needs. */
+  /** The options that every call of `runsc` needs. */
   readonly options: readonly string[]
   pause(id: string): Promise<void>
   resume(id: string): Promise<void>
   inspect(id: string): Promise<'running' | 'paused' | 'stopped'>
   /** Writes the sandbox's state into the directory. The sandbox keeps running. */
   checkpoint(id: string, dir: string): Promise<void>
-  /** Kills the sandbox and removes runsc's files about it. Idempotent. */
+  /** Kills the sandbox and removes the files that runsc keeps about it. Idempotent. */
   remove(id: string): Promise<void>
   /** Returns the ids of this agent's sandboxes, including stopped ones. Empty if runsc is not installed. */
   list(): Promise<readonly string[]>
@@ -31,8 +31,8 @@ const State = Type.Object({ status: Type.String() })
 const States = Type.Union([Type.Null(), Type.Array(Type.Object({ id: Type.String() }))])
 
 /**
- * @param program path, which need not exist
- * @param root directory of runsc's own files. All calls about a sandbox need the same one
+ * @param program path of runsc, which need not exist
+ * @param root directory of runsc's own files. All calls about a sandbox need the same directory
  */
 export function openRunsc(program: string, root: string): Runsc {
   const options = ['--root', root, '--directfs=false', '--net-raw', '--allow-suid']
@@ -50,7 +50,7 @@ export function openRunsc(program: string, root: string): Runsc {
       return state.status === 'paused' ? 'paused' : 'running'
     },
     async checkpoint(id, dir) {
-      // Uncompressed, so that a restored sandbox runs while its memory is still being read.
+      // Write no compressed files, so that a restored sandbox can run while its memory is still being read.
       const how = ['--compression', 'none', '--exclude-committed-zero-pages', '--leave-running']
       await call(['checkpoint', ...how, '--image-path', dir, id], checkpointMs)
     },
@@ -70,12 +70,12 @@ export function openRunsc(program: string, root: string): Runsc {
   }
 }
 
-/** Returns the release (`20260223.0`), or the name of the program's directory for a build from a module. */
+/** Returns the release (`20260223.0`), or for a build from Go's module the name of the program's directory. */
 export async function runscVersion(program: string): Promise<string> {
   const text = await run(program, ['--version'], { timeoutMs: commandMs })
   const version = /^runsc version (?:release-)?(\S+)$/m.exec(text)?.[1] ?? 'unknown'
   return version === 'VERSION_MISSING' ? basename(dirname(program)) : version
 }
 
-/** Directory in which `runsc` keeps its files about this agent's sandboxes. */
+/** Directory in which `runsc` keeps its own files about this agent's sandboxes. */
 export const runscRoot = (dataDir: string): string => join(dataDir, 'runsc')

@@ -43,21 +43,21 @@ test('a sandbox has access to its own directories only, and has its own namespac
   expect(spec.linux.cgroupsPath).toBeUndefined()
 })
 
-test('drives and the shared directory are read-only unless the guest may write', () => {
+test('drives and the shared directory are read-only, and the directory of volumes is writable', () => {
   const { mounts } = Value.Parse(Spec, sandboxSpec(plan))
   const writable = mounts.filter(({ options }) => options.includes('rw')).map(({ destination }) => destination)
   expect(writable).toEqual(['/.mote-volumes'])
 })
 
-test('a sandbox has a limit on processes and threads', () => {
+test('a sandbox has a limit on its processes and threads on the host', () => {
   expect(Value.Parse(Spec, sandboxSpec(plan)).linux.resources.pids.limit).toBe(sandboxTasks)
 })
 
-test('the CPU quota of a sandbox, including its kernel, is its number of vCPUs', () => {
+test('the CPU quota of a sandbox, including its kernel, equals its number of vCPUs', () => {
   for (const vcpus of [1, 2, 8]) {
     const { quota, period } = Value.Parse(Spec, sandboxSpec({ ...plan, vcpus })).linux.resources.cpu
     expect(quota / period).toBe(vcpus)
-    // The kernel accepts periods of 1 ms to 1 s.
+    // The kernel accepts quota periods of 1 ms to 1 s.
     expect(period).toBeGreaterThanOrEqual(1_000)
     expect(period).toBeLessThanOrEqual(10_000)
   }

@@ -2,25 +2,25 @@ import { join } from 'node:path'
 import { namespaceDir } from '../../net/devices.ts'
 import type { RawDrive } from '../driver.ts'
 
-/** The input of `sandboxSpec`. */
+/** The values from which `sandboxSpec` makes the sandbox's config.json. */
 export interface SandboxPlan {
   readonly hostname: string
-  /** The image's read-only root: an EROFS image in which every file begins at a block. */
+  /** The image's read-only root: an EROFS image in which the content of every file begins at a block boundary. */
   readonly base: string
   /** Directory with the guest's init and its configuration. */
   readonly share: string
-  /** Directory below which volumes are mounted later. */
+  /** Directory below which the host mounts the VM's volumes while the sandbox runs. */
   readonly volumes: string
   /** Files that the guest sees below `drivesAt`, named by their serials. */
   readonly drives: readonly RawDrive[]
-  /** An empty directory, which the specification requires; the real root is `base`. */
+  /** An empty directory, because the specification requires a root directory; the real root is `base`. */
   readonly emptyRoot: string
-  /** Name of the network namespace. */
+  /** Name of the sandbox's network namespace. */
   readonly namespace: string
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
-  /** Path of the cgroup below the mount points of its hierarchies; undefined if the agent may not create any. */
+  /** Path of the cgroup below the mount points of the cgroup hierarchies; undefined if the agent may not create any. */
   readonly cgroup: string | undefined
 }
 
@@ -52,8 +52,8 @@ const capabilities = [
 const cpuPeriodUs = 10_000
 
 /**
- * Maximum number of a sandbox's processes and threads on the host, two for each process of the guest. A sandbox that
- * reaches the limit exits (docs/decisions/0126-tasks-of-sandboxes.md).
+ * Maximum number of a sandbox's processes and threads on the host; each process of the guest takes two of them. A
+ * sandbox that reaches the limit exits (docs/decisions/0126-tasks-of-sandboxes.md).
  */
 export const sandboxTasks = 4096
 
@@ -80,7 +80,7 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
     hostname: plan.hostname,
     mounts: [
       { destination: shareAt, type: 'bind', source: plan.share, options: ['ro', 'rbind'] },
-      // `dcache=0`: no cache of directory entries, which would keep a detached volume open.
+      // `dcache=0` disables the cache of directory entries, which would keep a detached volume open.
       { destination: volumesAt, type: 'bind', source: plan.volumes, options: ['rw', 'rbind', 'rslave', 'dcache=0'] },
       { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: ['nosuid', 'nodev', 'mode=1777'] },
       ...plan.drives.map(({ serial, file, readOnly }) => ({
@@ -93,7 +93,8 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
     annotations: {
       'dev.gvisor.spec.rootfs.source': plan.base,
       'dev.gvisor.spec.rootfs.type': 'erofs',
-      // Enables the overlay. Its directory is set by runsc's option `--overlay2`; the one named here is not used.
+      // Enables the overlay over the root. The option `--overlay2` of runsc sets its directory; the directory named
+      // here is not used.
       'dev.gvisor.spec.rootfs.overlay': 'dir=/',
       'dev.gvisor.spec.rootfs.options': `size=${plan.diskMib}m`,
     },
@@ -108,7 +109,8 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
       ...(plan.cgroup === undefined ? {} : { cgroupsPath: plan.cgroup }),
       resources: {
         memory: { limit: plan.memoryMib * 2 ** 20 },
-        // Includes the sandbox's kernel, as in a virtual machine (docs/decisions/0125-cpu-of-sandboxes.md).
+        // The quota includes the CPU time of the sandbox's kernel, as in a virtual machine
+        // (docs/decisions/0125-cpu-of-sandboxes.md).
         cpu: { quota: plan.vcpus * cpuPeriodUs, period: cpuPeriodUs },
         pids: { limit: sandboxTasks },
       },

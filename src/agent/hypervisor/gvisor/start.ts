@@ -1,4 +1,4 @@
-/** Starts a sandbox: from its image, or from a checkpoint. */
+/** Starts a gVisor sandbox from its image, or from a checkpoint. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, copyFile, type FileHandle, readFile, rm, writeFile } from 'node:fs/promises'
@@ -36,9 +36,9 @@ export interface SandboxStart {
   /** Path of the program that enlarges pipes, if it could be compiled. */
   readonly widener: string | undefined
   readonly limitMs: number
-  /** Log lines of the guest up to this number are skipped. */
+  /** Number of the last log line that the agent has stored; the guest's lines up to it are skipped. */
   readonly fromSeq: number
-  /** Directory of a checkpoint to restore instead of a start from the image. */
+  /** Directory of a checkpoint that is restored; without it, the sandbox starts from the image. */
   readonly checkpoint?: string
   /** True to create the sandbox without a guest; `restoreArrived` starts the guest later. */
   readonly waits?: boolean
@@ -52,7 +52,7 @@ export interface Sandbox {
   readonly console: SandboxConsole
   /** Directory of the sandbox's cgroup; undefined if the host has no cgroups. */
   readonly cgroup: string | undefined
-  /** Settles like `step`, but rejects as soon as the sandbox exits or the time limit for starting it has passed. */
+  /** Settles like `step`, but rejects as soon as the sandbox exits or the time limit for the start has passed. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** Like `unlessEnded`, but without a time limit, for steps long after the start. */
   unlessGone<T>(step: Promise<T>): Promise<T>
@@ -64,10 +64,10 @@ const names = { bundle: 'bundle', share: 'share', volumes: 'volumes', overlay: '
 export const volumesDir = (dir: string): string => join(dir, names.volumes)
 export const shareDir = (dir: string): string => join(dir, names.share)
 
-/** Returns the sandbox's id for this boot. Ids are never reused, so the remains of an earlier sandbox do no harm. */
+/** Returns the sandbox's id for this boot. Ids are never reused, so leftovers of an earlier sandbox do no harm. */
 export const sandboxId = (vmId: string, boot: number): string => `${vmId}-${boot}`
 
-/** Returns the VM's id in a `sandboxId`. */
+/** Returns the id of the VM to which the sandbox with this id belongs. */
 export const vmOf = (id: string): string => id.replace(/-\d+$/, '')
 
 /** Starts the sandbox and passes it to `use`. If that fails, no process is left. */
@@ -99,7 +99,7 @@ export async function startSandbox<T>(
     gone.catch(() => undefined)
     const unlessGone = <R>(step: Promise<R>) => Promise.race([step, gone])
     const unlessEnded = <R>(step: Promise<R>) => abortable(unlessGone(step), limit)
-    // A guest takes the limit at its start for its memory size, so the reserve is added afterwards.
+    // At its start, the guest takes the memory limit as its memory size, so the reserve is added afterwards.
     await isolation.cgroups?.limitMemory(home.vmId, home.spec.memoryMib + overheadMib)
     return await use({ id, running, guest, console, cgroup, unlessEnded, unlessGone })
   } catch (error) {
@@ -125,8 +125,8 @@ export function connectSandbox(
 }
 
 /**
- * Memory reserve for the sandbox itself, which takes 40 MiB, and 110 MiB while it writes a checkpoint. Without the
- * reserve, the kernel killed sandboxes of 128 MiB during a snapshot.
+ * Memory that a VM's cgroup has in addition to the guest's: the sandbox itself takes 40 MiB, and 110 MiB while it
+ * writes a checkpoint. Without this reserve, the kernel killed sandboxes of 128 MiB during a snapshot.
  */
 const overheadMib = 128
 
@@ -210,8 +210,8 @@ async function spawnSandbox(
 }
 
 /**
- * Skips the comparison of a checkpoint's specification with that of the sandbox that restores it, because their paths
- * differ. `create` needs this option, too, for a sandbox whose checkpoint arrives later.
+ * Option that skips the comparison of a checkpoint's specification with that of the sandbox that restores it, because
+ * their paths differ. `create` needs this option, too, for a sandbox whose checkpoint arrives later.
  */
 const anyPaths = '--restore-spec-validation=ignore'
 
@@ -219,7 +219,7 @@ const restoreVerb = (checkpoint: string) => [anyPaths, 'restore', '-detach', '-b
 
 /**
  * Restores a checkpoint from another host in a sandbox that was created with `waits`.
- * @param files the source's init and configuration, which the guest has open
+ * @param files the init and configuration that the source sent, because its guest has these files open
  */
 export async function restoreArrived(
   plan: SandboxStart,
@@ -231,7 +231,7 @@ export async function restoreArrived(
   await callRunsc(plan, [...restoreVerb(checkpoint), id], cgroup, console, AbortSignal.timeout(plan.limitMs))
 }
 
-/** Runs a runsc command that starts a sandbox with the pipes. @throws Error with the last line of the console */
+/** Runs a runsc command that starts a sandbox with the pipes as stdio. @throws Error with the console's last line */
 async function callRunsc(
   { runsc, home, isolation, launcher, widener }: SandboxStart,
   args: readonly string[],
@@ -269,7 +269,7 @@ async function callRunsc(
   }
 }
 
-/** Starts runsc from the agent itself, if the agent runs without the launcher process that otherwise starts programs. */
+/** Starts runsc from the agent itself, for agents without the launcher process that usually starts programs. */
 async function spawnRunsc(
   { program, args, cwd, env }: Pick<Lasting, 'program' | 'args' | 'cwd' | 'env'>,
   stdio: readonly FileHandle[],

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { normalSlackNs, setTimerSlack, slackMeter } from './timer-slack.ts'
 
-/** Feeds a meter one reading a second, and returns the slack in milliseconds after each. */
+/** Passes one reading per second to a meter, and returns the timer slack after each reading, in milliseconds. */
 function readings(uses: readonly { readonly cpu?: number; readonly bytes?: number }[]): number[] {
   const meter = slackMeter()
   let [cpuSeconds, rxBytes] = [0, 0]
@@ -17,7 +17,7 @@ function readings(uses: readonly { readonly cpu?: number; readonly bytes?: numbe
 const idle = (seconds: number, cpu = 0.03) => Array.from({ length: seconds }, () => ({ cpu }))
 
 describe('timer slack of a sandbox', () => {
-  it('grows after 5 s of idle time, and again after a minute', () => {
+  it('grows after the sandbox was idle for 5 s, and again after a minute', () => {
     const slack = readings([...idle(6), ...idle(60, 0.005)])
     expect(slack.slice(0, 5)).toEqual(Array(5).fill(0.05))
     expect(slack[5]).toBe(20)
@@ -33,13 +33,13 @@ describe('timer slack of a sandbox', () => {
     expect(readings([...idle(6), ...idle(10, 0.005), use]).at(-1)).toBe(normalSlackNs / 1e6)
   })
 
-  it('stays normal while a program computes, or requests arrive', () => {
+  it('stays normal while a program computes or requests arrive', () => {
     expect(readings(idle(20, 0.2))).toEqual(Array(20).fill(0.05))
     expect(readings(Array.from({ length: 20 }, () => ({ bytes: 8_000 })))).toEqual(Array(20).fill(0.05))
   })
 })
 
-it('setTimerSlack sets the slack of a process, and ignores a process that has exited', async () => {
+it('setTimerSlack sets the timer slack of a process, and ignores a process that has exited', async () => {
   const child = spawn('sleep', ['60'])
   const read = () => Number(readFileSync(`/proc/${child.pid}/timerslack_ns`, 'utf8'))
   try {

@@ -8,13 +8,14 @@ import type { VmStatistics } from '../driver.ts'
 
 type Use = Pick<VmStatistics, 'cpuSeconds' | 'rxBytes' | 'txBytes'>
 
-/** The default of Linux. */
+/** The default timer slack of Linux, in nanoseconds. */
 export const normalSlackNs = 50_000
 
 /**
- * Timer slack by idle time; the first matching row applies. An idle sandbox took 3.0 % of a core without slack, 0.5 %
- * with 20 ms, and 0.2 % with 60 ms. After the idle time, requests take up to 30 or 240 ms longer, because the sandbox's
- * Go scheduler depends on timers, until the next reading resets the slack.
+ * Timer slack by idle time; the first row that applies is used. An idle sandbox took 3.0 % of a core with normal slack,
+ * 0.5 % with 20 ms, and 0.2 % with 60 ms. The first requests after an idle time take longer, by up to 30 ms (20 ms
+ * slack) or 240 ms (60 ms slack), because the sandbox's Go scheduler depends on timers. The next reading resets the
+ * slack.
  */
 const levels = [
   { idleSeconds: 60, slackNs: 60_000_000 },
@@ -22,10 +23,10 @@ const levels = [
   { idleSeconds: 0, slackNs: normalSlackNs },
 ] as const
 
-/** Usage per second below which a sandbox is idle. Without slack, the fast path alone takes up to 4 % of a core. */
+/** Usage per second below which a sandbox is idle. With normal slack, the wake-ups alone take up to 4 % of a core. */
 const limits = { cpu: 0.06, cpuWithSlack: 0.02, bytes: 4096 } as const
 
-/** Returns a function that takes each reading and returns the slack that the sandbox should have now. */
+/** Returns a function that takes each reading of a sandbox's usage and returns the timer slack for the sandbox. */
 export function slackMeter(): (use: Use, atMs: number) => number {
   let last: (Use & { readonly atMs: number }) | undefined
   let idleSinceMs = 0
@@ -52,6 +53,6 @@ export function setTimerSlack(pid: number, slackNs: number): void {
     for (const thread of readdirSync(`/proc/${pid}/task`))
       writeFileSync(`/proc/${thread}/timerslack_ns`, String(slackNs))
   } catch {
-    // A thread has exited, or the agent lacks CAP_SYS_NICE.
+    // Either a thread has exited, or the agent lacks CAP_SYS_NICE. Both are harmless.
   }
 }

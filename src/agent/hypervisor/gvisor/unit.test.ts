@@ -14,28 +14,29 @@ const granted = (setting: string) =>
 
 /** Settings that gVisor needs: without any one of them, `runsc` or its driver fails under systemd 252 (all tried). */
 const needs = {
-  // CAP_SYS_RESOURCE: ext4 requires it to grow a mounted file system (ext4_ioctl_setup_resize).
+  // ext4 requires CAP_SYS_RESOURCE to grow a mounted file system (ext4_ioctl_setup_resize).
   CapabilityBoundingSet: ['NET_ADMIN', 'NET_RAW', 'SYS_ADMIN', 'SYS_CHROOT', 'SYS_PTRACE', 'SYS_RESOURCE'].map(
     name => `CAP_${name}`,
   ),
-  // AF_PACKET: a sandbox uses its network device through a packet socket.
+  // A sandbox uses its network device through a packet socket (AF_PACKET).
   RestrictAddressFamilies: ['AF_PACKET', 'AF_NETLINK', 'AF_UNIX'],
   RestrictNamespaces: ['user', 'net', 'mnt', 'ipc', 'pid', 'uts'],
-  // setpriority (from @resources): for the low priority of copies.
+  // setpriority, a part of @resources, gives copies a low priority.
   SystemCallFilter: ['@system-service', '@mount', '@privileged', 'seccomp', 'ptrace', 'setpriority'],
-  // systemd 252 cannot allow mseal(2), which it does not support. gVisor continues without mseal only after ENOSYS.
+  // systemd 252 does not know mseal(2), so it cannot allow it. gVisor continues without mseal only if the call fails
+  // with ENOSYS.
   SystemCallErrorNumber: ['ENOSYS'],
 } as const
 
 describe("the agent's systemd unit", () => {
-  it.each(Object.entries(needs))('grants the %s that gVisor needs', (setting, values) => {
+  it.each(Object.entries(needs))('grants gVisor the values of %s that it needs', (setting, values) => {
     expect(granted(setting)).toEqual(expect.arrayContaining([...values]))
   })
 })
 
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 
-/** Imitates systemd: the host's mounts are shared, and each start of the unit has a namespace that receives them. */
+/** Imitates systemd: the host's mounts are shared, and propagate to the mount namespace of each start of the unit. */
 const asSystemd = `set -e
 mount -t tmpfs tmpfs /run
 mkdir /run/cgroup && mount --rbind "$1" /run/cgroup
@@ -54,7 +55,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
       await using dir = await testDir()
       const own = BigInt(`0x${/^CapBnd:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'}`)
       const bounding = granted('CapabilityBoundingSet').map(name => name.replace('CAP_', '').toLowerCase())
-      // A container may lack CAP_SYS_RESOURCE.
+      // In a container, root may lack CAP_SYS_RESOURCE.
       const held = bounding.filter(name => name !== 'sys_resource' || (own >> 24n) % 2n === 1n)
       const program = fileURLToPath(new URL('../../../../test/support/agent/restarted-agent.ts', import.meta.url))
       const { runsc } = gvisor?.config.programs ?? {}

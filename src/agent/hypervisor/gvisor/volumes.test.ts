@@ -11,14 +11,14 @@ import { mountDrives, openVolumes, releaseVolumes } from './volumes.ts'
 
 const why = await whyNoLoop('ext4')
 
-/** Starts a program that has a copy of all mounts of the host, as sandboxes and `ip -n` have while they start. */
+/** Starts a program that has a copy of all mounts of the host, as a sandbox and `ip -n` have while they start. */
 async function withCopyOfMounts(): Promise<Disposable> {
   const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', 'echo has; exec sleep 60'])
   await once(holder.stdout, 'data')
   return { [Symbol.dispose]: () => void holder.kill('SIGKILL') }
 }
 
-/** Lists the names in the root of an image's file system from its bytes, as a host reads a copy of the image. */
+/** Lists the files in the root of a file system image by reading the image's bytes, without mounting it. */
 const namesIn = async (image: string) => (await run('debugfs', ['-R', 'ls -p /', image])).match(/[a-z-]+\.txt/g) ?? []
 
 describe.skipIf(why !== undefined)(`volumes of a sandbox${why ? ` (skipped: ${why})` : ''}`, () => {
@@ -38,7 +38,7 @@ describe.skipIf(why !== undefined)(`volumes of a sandbox${why ? ` (skipped: ${wh
       await copyFile(volume, `${volume}.copy`)
       expect(await namesIn(`${volume}.copy`)).toContain(name)
     }
-    // The volume was mounted again while the first program still had its copy of the mount. No data was lost.
+    // The volume was mounted again while another program still had its copy of the first mount. No data was lost.
     expect(await namesIn(`${volume}.copy`)).toEqual(['first.txt', 'second.txt'])
   })
 })

@@ -31,7 +31,8 @@ export function volumesOf({ home, guest }: Pick<SandboxVm, 'home' | 'guest'>): V
       if (!(await isMounted(volumeId))) return
       const device = (await run('findmnt', ['-n', '-f', '-o', 'SOURCE', at(volumeId)])).trim()
       await run('losetup', ['-c', device])
-      // Needs CAP_SYS_RESOURCE, which root in a container may lack. The file system then grows at the next start.
+      // Growing a mounted file system needs CAP_SYS_RESOURCE, which root in a container may lack. The file system then
+      // grows at the VM's next start.
       await run('resize2fs', [device]).catch((error: unknown) => {
         if (!(error instanceof CommandError && /Permission denied/.test(error.stderr))) throw error
       })
@@ -55,7 +56,7 @@ async function mountVolume(dir: string, file: string, at: string, readOnly: bool
   await mkdir(at, { recursive: true })
   const options = ['loop', 'nodev', 'nosuid', 'noatime', 'errors=remount-ro', ...(readOnly ? ['ro', 'noload'] : [])]
   await change(dir, 'mount', ['-t', 'ext4', '-o', options.join(','), file, at])
-  // If the mount does not propagate to this agent, it does not reach the sandbox either, and writes would be lost.
+  // If a mount does not propagate to the agent, it does not propagate to the sandbox either, and writes would be lost.
   if (await mountedAt(at)) return
   await change(dir, 'umount', [at])
   throw new Error('the mounts of this host do not propagate to its agent: see mount_namespaces(7)')
@@ -85,8 +86,8 @@ async function change(
 const mountedAt = async (at: string) => (await mountedBelow(at)).includes(await realpath(at).catch(() => at))
 
 /**
- * Prepares the directory for volumes before a start. Mounts below it reach a running sandbox, because it is a mount of
- * its own with shared propagation (mount_namespaces(7)).
+ * Prepares the directory for volumes before a sandbox starts. It is a separate mount with shared propagation, so later
+ * mounts below it reach the running sandbox (mount_namespaces(7)).
  */
 export async function openVolumes(dir: string, runs: RunCommand): Promise<void> {
   await releaseVolumes(dir)
@@ -96,8 +97,8 @@ export async function openVolumes(dir: string, runs: RunCommand): Promise<void> 
 }
 
 /**
- * Mounts the volumes of a checkpoint's guest where the guest had them: the same volumes, or clones under the names of
- * their origins.
+ * Mounts the volumes of a restored guest where the guest had them mounted. A clone is mounted under the name of the
+ * volume that it replaces.
  */
 export async function mountKept(dir: string, disks: readonly KeptDisk[]): Promise<void> {
   await mkdir(aliasDir(dir), { recursive: true, mode: 0o700 })
@@ -107,13 +108,13 @@ export async function mountKept(dir: string, disks: readonly KeptDisk[]): Promis
   }
 }
 
-/** Mounts drives that have a file system, under their serials. */
+/** Mounts each drive that has a file system, in a directory named by the drive's serial. */
 export async function mountDrives(dir: string, drives: readonly RawDrive[]): Promise<void> {
   for (const { serial, file, readOnly, fileSystem } of drives)
     if (fileSystem !== undefined) await mountVolume(dir, file, join(volumesDir(dir), serial), readOnly)
 }
 
-/** Links from the id of a clone to the name under which it is mounted. */
+/** Directory with a link for each clone, from the clone's id to the name under which it is mounted. */
 const aliasDir = (dir: string) => join(dir, 'volume-names')
 
 function nameIn(dir: string, volumeId: string): string {
@@ -133,7 +134,7 @@ export async function flushVolumes(dir: string): Promise<void> {
   }
 }
 
-/** Grows the file system of a volume to the size of its file, if it is smaller. */
+/** Grows a volume's file system to the size of the volume's file, if the file system is smaller. */
 async function fillOffline(file: string): Promise<void> {
   const { size } = await stat(file)
   if ((await ext4Bytes(file)) >= size - slackBytes) return
@@ -144,10 +145,10 @@ async function fillOffline(file: string): Promise<void> {
   await run('resize2fs', [file])
 }
 
-/** A file system may be this much smaller than its file, because mke2fs rounds its size down. */
+/** Tolerated difference between a file system and its file, because mke2fs rounds the file system's size down. */
 const slackBytes = 1 << 20
 
-/** Returns the size in the superblock (Documentation/filesystems/ext4: block count and block size). */
+/** Returns the size in the file system's superblock (Documentation/filesystems/ext4: block count and block size). */
 async function ext4Bytes(file: string): Promise<number> {
   const superblock = Buffer.alloc(1024)
   await using handle = await open(file)

@@ -24,12 +24,12 @@ export async function adoptVm(
   if (!isRunning(running.process) || cwd !== (await realpath(home.dir))) return undefined
   try {
     const links = await connectVm(home.dir, fromSeq, watcher)
-    // An unfinished arrival: the VM still runs on the source.
+    // The migration to this host was not finished: the VM still runs on the source.
     if (hasMark(home.dir, 'arriving') || asObject(await links.qmp.execute('query-status')).status === 'inmigrate')
       throw new Error('the VM has not arrived')
     const console = await openConsole(home.dir)
     const { tap } = readNotes(running.prepared)
-    // A paused guest does not answer. Its workload runs, or its end was already reported.
+    // A paused guest does not answer. Either its workload still runs, or its exit was reported before the restart.
     const unanswered: WorkloadState = { state: 'running' }
     const workload = await Promise.race([
       links.guest.ready.then(parseWorkload),

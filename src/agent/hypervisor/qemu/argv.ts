@@ -9,12 +9,12 @@ import { type QemuProgram, userArgs } from './program.ts'
 /** How the guest starts: from a kernel, or from a saved or migrated state. */
 export type Start =
   | { readonly kind: 'boot'; readonly kernel: string; readonly initrd: string; readonly kernelArgs: string }
-  /** `memoryFile` is mapped privately. Without it, the state includes the memory. */
+  /** `memoryFile` has the guest's memory and is mapped privately. Without it, the state includes the memory. */
   | {
       readonly kind: 'incoming'
       readonly memoryFile?: string
       readonly after: 'run' | 'stay-paused'
-      /** Buffer for translated code; default: `bootCodeMib`. */
+      /** Size of QEMU's buffer for translated code, in MiB; default: `bootCodeMib`. */
       readonly codeMib?: number
     }
 
@@ -24,7 +24,7 @@ export interface QemuPlan {
   readonly start: Start
   readonly vcpus: number
   readonly memoryMib: number
-  /** See `QemuProgram`. */
+  /** True if QEMU omits memory from a saved state only if the memory is a named file (since 8.1). */
   readonly memoryNeedsName: boolean
   readonly base: string
   readonly scratch: string
@@ -83,8 +83,9 @@ export function qemuArgs(plan: QemuPlan): string[] {
 }
 
 /**
- * The memory balloon and the SCSI bus for volumes. A microvm without ACPI has eight device slots. Base, scratch,
- * config, network, ports and the three drives of a build fill them, and a build needs neither balloon nor volumes.
+ * Arguments for the memory balloon and for the SCSI bus of volumes. A microvm without ACPI has eight device slots. The
+ * disks base, scratch and config, network, ports and the three drives of a build fill them; a build needs neither
+ * balloon nor volumes.
  */
 const optionalDevices = [
   ...['-device', 'virtio-balloon-device,id=balloon0,free-page-reporting=on'],
@@ -92,8 +93,9 @@ const optionalDevices = [
 ]
 
 /**
- * A distribution's kernel finds virtio-mmio devices only through ACPI tables (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is
- * off); for the shipped kernel QEMU names the devices on the command line, which boots sooner.
+ * Returns QEMU's machine option. A distribution's kernel finds virtio-mmio devices only through ACPI tables
+ * (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is off). For the shipped kernel, QEMU lists the devices on the command line,
+ * which boots sooner.
  */
 export function machineOf(devices: GuestKernel['devices']): string {
   return `microvm,acpi=${devices === 'acpi' ? 'on' : 'off'},pit=off,pic=off,x-option-roms=off`
@@ -111,7 +113,7 @@ function privilegesOf({ user }: QemuPlan): string[] {
   ]
 }
 
-/** Size of the buffer for translated code under emulation. A boot translates 50 MiB. */
+/** Size of the buffer for translated code under emulation. The code that runs during a boot takes 50 MiB in it. */
 const bootCodeMib = 64
 
 function accelOf({ accel, start }: QemuPlan): string {
@@ -134,19 +136,19 @@ function memoryOf(plan: QemuPlan): string {
 }
 
 /**
- * True for a live migration, during which the source writes to the disk through an NBD export. The export outlives the
- * start of the guest by a moment; without `share-rw` it would deny the guest's device write access, and QEMU would
- * abort at the guest's first write.
+ * True for a live migration to this host, during which the source writes to the disk through an NBD export. The export
+ * still exists for a moment when the guest starts; without `share-rw` it would deny the guest's device write access,
+ * and QEMU would abort at the guest's first write.
  */
 function comesOverTheNetwork(start: Start): boolean {
   return start.kind === 'incoming' && start.memoryFile === undefined
 }
 
 /**
- * The memory size, less two pages under emulation. Until QEMU 9.0, memory whose size is a multiple of 64 pages took a
- * path in `cpu_physical_memory_sync_dirty_bitmap` that did not reset the emulator's TLB. Writes during a live migration
- * could be missing on the target: QEMU reported "VQ ... Guest index inconsistent with Host index", or the guest did not
- * respond (3 of 12 migrations on a busy host).
+ * Returns the memory size, less two pages under emulation. Until QEMU 9.0, memory whose size is a multiple of 64 pages
+ * took a path in `cpu_physical_memory_sync_dirty_bitmap` that did not reset the emulator's TLB. Writes during a live
+ * migration could be missing on the target: QEMU reported "VQ ... Guest index inconsistent with Host index", or the
+ * guest did not respond (3 of 12 migrations on a busy host).
  */
 function memorySize({ accel, memoryMib }: QemuPlan): string {
   return `${memoryMib * 1024 - (accel === 'tcg' ? 8 : 0)}K`
@@ -163,15 +165,16 @@ function throttleOf(limits: DiskLimits): string {
   return `,${bytes},throttling.iops-total=${iops},throttling.iops-total-max=${iopsMax}`
 }
 
-/** Doubles commas, because QEMU's option syntax requires that within a value. */
+/** Doubles commas, because QEMU's option syntax requires that for commas within a value. */
 function escaped(value: string): string {
   return value.replaceAll(',', ',,')
 }
 
 /**
- * The guest kernel's command line. `tsc_early_khz` is required: without it, Debian's kernel calibrates the TSC against
- * emulated timers, fails under load and hangs (0 of 10 boots succeeded; with it 10 of 10). `lapic_hz` does the same for
- * the APIC timer, which counts nanoseconds in QEMU and KVM: guest/kernel-patches/0001-lapic-hz.patch.
+ * Returns the guest kernel's command line. `tsc_early_khz` is required: without it, Debian's kernel calibrates the TSC
+ * against emulated timers, fails under load and hangs (0 of 10 boots succeeded; with it 10 of 10). `lapic_hz` sets the
+ * frequency of the APIC timer, which counts nanoseconds in QEMU and KVM, for the same reason:
+ * guest/kernel-patches/0001-lapic-hz.patch.
  */
 export function kernelArgs(tscKhz: number, devices: GuestKernel['devices']): string {
   // Without ACPI the guest cannot power off. It reboots instead, which ends QEMU (`-no-reboot`).

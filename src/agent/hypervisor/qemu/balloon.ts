@@ -5,7 +5,7 @@ import { asObject, type Qmp } from './qmp.ts'
 
 const balloonPath = '/machine/peripheral/balloon0'
 
-/** Sets the balloon. QMP's `balloon` takes the memory that the guest keeps, in bytes. */
+/** Sets how much memory the balloon leaves to the guest. The QMP command `balloon` takes this value in bytes. */
 export async function setBalloon(qmp: Qmp, targetMib: number | null, memoryMib: number): Promise<void> {
   await qmp.execute('balloon', { value: balloonTarget(targetMib, memoryMib) * 2 ** 20 })
 }

@@ -44,7 +44,7 @@ export async function bootVm(
       return await startFromTemplate(deps, plan, template, madeBy, context)
     } catch (error) {
       context.signal.throwIfAborted()
-      // A boot would fail for the same reason, only later.
+      // Without firewall rules, a boot of the kernel would fail for the same reason, only later.
       if (isNetworkFault(error)) throw error
       deps.onError(error)
       if (!isDiskFull(error)) await templates.distrust(key)
@@ -70,7 +70,7 @@ async function bootCold(
     await context.time('boot', () => unlessEnded(guest.ready))
     if (claim) {
       const taken = claim.fill(dir => takeTemplate(launched, plan, dir))
-      // If the template cannot be taken, the VM starts anyway.
+      // If the template cannot be taken, the VM starts without one.
       await context.time('template', () => unlessEnded(taken).catch(onError))
       await unlessEnded(guest.request(`begin ${beginning()}`, 0))
     }

@@ -17,7 +17,7 @@ import { asObject, type Qmp } from './qmp.ts'
 const pollIntervalMs = 10
 /** Name of the dirty bitmap that selects the blocks to copy. */
 const bitmap = 'copied'
-/** Bytes to mark with one write: qemu-io of QEMU 7.2 accepts less than 2^31 bytes per write. */
+/** Maximum size of one write that marks blocks: qemu-io of QEMU 7.2 accepts less than 2^31 bytes per write. */
 const mostMarkedBytes = 2 ** 30
 
 export interface CopyPlan {
@@ -25,13 +25,14 @@ export interface CopyPlan {
   readonly dir: string
   readonly user: VmUser | undefined
   readonly volumeId: string
-  /** A file of the volume's size that reads as zeros. */
+  /** File for the copy: as large as the volume, and all zeros. */
   readonly target: string
 }
 
 /**
- * Prepares a copy that `begin` starts with a single command, so that the VM is paused only briefly. Cancels a copy of
- * this volume that an earlier agent started. @throws StepError `vm_not_running`, Error of QEMU
+ * Prepares a copy of a volume. `begin` starts it with a single command, so that the VM is paused only briefly. An
+ * unfinished copy of this volume that an earlier agent started is cancelled.
+ * @throws StepError `vm_not_running`, or an error of QEMU
  */
 export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan): Promise<DiskCopy> {
   const source = nodeOf(volumeId)
@@ -45,7 +46,7 @@ export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan
       await qmp.execute('block-dirty-bitmap-remove', { node: source, name: bitmap }).catch(notThere)
     } finally {
       await unbind(shown)
-      // Take the file back from the VM's user.
+      // Take the file back. QEMU runs as the VM's user, who had to own the file until now.
       if (user) await chown(target, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
     }
   }
@@ -76,9 +77,9 @@ export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan
 }
 
 /**
- * Marks the ranges in which the volume has data, and from then on the guest's writes. Without the bitmap, QEMU would
- * also copy zeros, and the copy would be fully allocated (`fallocate`, without holes). QEMU marks a bitmap only on
- * writes, so this function writes to a null device and merges its bitmap.
+ * Marks the blocks of the volume that have data; from then on, QEMU also marks the blocks that the guest writes.
+ * Without this bitmap, QEMU would also copy zeros, and the copy would be fully allocated (`fallocate`, without holes).
+ * QEMU marks a bitmap only on writes, so this function writes to a null device and merges that device's bitmap.
  */
 async function markData(qmp: Qmp, dir: string, source: string, marks: string): Promise<void> {
   await qmp.execute('block-dirty-bitmap-add', { node: source, name: bitmap })
@@ -86,7 +87,7 @@ async function markData(qmp: Qmp, dir: string, source: string, marks: string): P
   await qmp.execute('blockdev-add', { driver: 'null-co', 'node-name': marks, size: sizeBytes })
   await qmp.execute('block-dirty-bitmap-add', { node: marks, name: bitmap })
   for (const range of await dataRanges(resolve(dir, file))) {
-    // A file that has just grown may be longer than the size that QEMU knows.
+    // A file that was just grown may be longer than the size that QEMU knows.
     const end = Math.min(range.end, sizeBytes)
     for (let at = range.start; at < end; at += mostMarkedBytes) {
       const command = `qemu-io ${marks} "write -q -z ${at} ${Math.min(end - at, mostMarkedBytes)}"`
@@ -127,7 +128,7 @@ async function untilDone(qmp: Qmp, id: string): Promise<void> {
   }
 }
 
-/** Cancels a running job and dismisses a finished one. Idempotent. */
+/** Cancels a running block job and dismisses a finished one. Idempotent. */
 export async function dropJob(qmp: Qmp, id: string): Promise<void> {
   for (let job = await jobOf(qmp, id); job; job = await jobOf(qmp, id)) {
     const verb = job.status === 'concluded' ? 'job-dismiss' : 'job-cancel'

@@ -28,14 +28,14 @@ export interface QemuDeps extends PrepareDeps {
   readonly bootLimitMs: number
   /** The address on which this host receives VMs from other hosts. */
   readonly migrationHost: () => string
-  /** Limit for all templates of this host; 0 disables templates. */
+  /** Limit on the disk space for all templates of this host, in MiB; 0 disables templates. */
   readonly templateMib: number
   readonly onError: (error: unknown) => void
 }
 
 /**
- * QEMU's microvm machine, with KVM if a test boot passes, otherwise with emulation (TCG), which runs on any Linux
- * host.
+ * The driver for QEMU's microvm machine. It uses KVM if a test boot passes, otherwise emulation (TCG), which works on
+ * any Linux host.
  */
 export function qemuDriver(deps: QemuDeps): Driver {
   const { isolation, launcher, cacheDir, templateMib, onError } = deps
@@ -45,7 +45,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
   const program = once(inspectQemu)
   const memoryEnv = once(async () => ((await program()).memoryNeedsName ? sharedMemoryEnv(cacheDir) : {}))
   const itsQemu = async () => ({ program: await program(), memoryEnv: await memoryEnv() })
-  /** The current `RunningVm` of each VM. VMs that migrated to this host are missing until the agent restarts. */
+  /** The current `RunningVm` of each VM. A VM that migrated to this host is added when the agent restarts. */
   const runningVms = new Map<string, RunningVm>()
   const known = ({ vmId }: VmHome, runningVm: RunningVm) => {
     runningVms.set(vmId, runningVm)
@@ -76,7 +76,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
       home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, ...(await itsQemu()), ...shared }
-      // Clear the marks of a finished migration: with them, a restarted agent would kill the VM or not start it.
+      // Clear the marks of an earlier migration: because of them, a restarted agent would kill the VM or not start it.
       await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()
@@ -110,7 +110,8 @@ export function qemuDriver(deps: QemuDeps): Driver {
 }
 
 /**
- * Returns `madeBy`. Emulation has QEMU's own CPU model, KVM the host's. `1` is the version of the VM's device layout.
+ * Returns `madeBy`. With emulation the CPU model is QEMU's own, with KVM the host's. `1` is the version of the VM's
+ * device layout.
  */
 function kindOf(version: string, accel: 'kvm' | 'tcg'): string {
   return `qemu ${version} microvm 1, ${arch()}, ${accel === 'kvm' ? hostCpu() : 'tcg max'}`

@@ -12,7 +12,7 @@ it.each([
   [256 * mib + 4096, 64 * 1024],
   [512 * mib, 65_536 * 9],
   [65_536 * mib, 4 * mib],
-])('with %i bytes of memory left, the gate lets %i bytes pass before its next check', (left, bytes) =>
+])('with %i bytes of memory left to send, the gate lets %i bytes pass before its next check', (left, bytes) =>
   expect(copyTimeout(left)).toBe(bytes),
 )
 
@@ -29,7 +29,7 @@ async function pair(cleanup: DisposableStack): Promise<readonly [Socket, Socket]
   return [client, accepted]
 }
 
-it('the gate forwards bytes until little memory is left, then stops, and loses none', async () => {
+it("the gate forwards QEMU's output until little memory is left, then stops reading, and loses no byte", async () => {
   using cleanup = new DisposableStack()
   const [[writes, qemu], [outside, reads]] = [await pair(cleanup), await pair(cleanup)]
   const total = 2 * mib

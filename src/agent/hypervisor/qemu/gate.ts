@@ -1,15 +1,15 @@
 /**
  * Stalls the memory transfer of a live migration shortly before its end. QEMU pauses the guest as soon as little memory
- * is left to copy, and 7.2 has no option to delay that. It does wait while its output is not read, and the guest keeps
- * running.
+ * is left to copy, and QEMU 7.2 has no option to delay that. But as long as the agent does not read QEMU's output, QEMU
+ * waits, and the guest keeps running.
  */
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 
 /**
- * The gate closes when this much memory is left. QEMU can write 400 KB more after the gate stops reading (its own
- * buffer, both socket buffers, and the agent's), and some between two checks. If these are zero pages of 9 bytes each,
- * they stand for 206 MiB of memory.
+ * The gate closes when this much memory is left to send. QEMU can write 400 KB more after the agent stops reading
+ * (QEMU's buffer, both socket buffers, and the agent's), and some between two checks. If all of these bytes are zero
+ * pages, which take 9 bytes each, they stand for 206 MiB of memory.
  */
 const leftBytes = 256 * 2 ** 20
 const pageBytes = 4096
@@ -18,20 +18,20 @@ const leastBytes = 64 * 1024
 const mostBytes = 4 * 2 ** 20
 
 export interface Gate {
-  /** Forwards QEMU's output until little memory is left. Resolves when the gate is released. */
+  /** Forwards QEMU's output until little memory is left to send. Resolves when `release` is called. */
   pass(qemu: Socket, outside: Socket): Promise<void>
-  /** True once little memory is left or QEMU has closed its output. */
+  /** True once little memory is left to send or QEMU has closed its output. */
   closed(): boolean
   release(): void
 }
 
-/** Returns how many bytes may pass before the next check; 0 closes the gate. */
+/** Returns how many bytes of QEMU's output may pass before the next check; 0 closes the gate. */
 export const copyTimeout = (remainingBytes: number): number =>
   remainingBytes <= leftBytes
     ? 0
     : Math.min(mostBytes, Math.max(leastBytes, ((remainingBytes - leftBytes) / pageBytes) * zeroPageBytes))
 
-/** Creates a gate. @param remaining reads the bytes of memory not sent yet; undefined before the transfer starts */
+/** Creates a gate. @param remaining reads the bytes of memory left to send; undefined before the transfer starts */
 export function createGate(remaining: () => Promise<number | undefined>): Gate {
   const released = Promise.withResolvers<void>()
   let closed = false

@@ -6,14 +6,14 @@ import { copySparse, copyWritable } from '../snapshot-files.ts'
 export const memoryName = 'memory'
 
 /**
- * Location of a guest's memory in its QEMU: a memfd, or a private mapping of a file (private-memory.c), in which pages
- * that the guest has changed are QEMU's own.
+ * Where QEMU has a guest's memory. `shared`: in a memfd. `private`: in a private mapping of a file (private-memory.c);
+ * pages that the guest has changed exist only in QEMU's process.
  */
 export type GuestMemory =
   | { readonly kind: 'shared'; readonly file: string }
   | { readonly kind: 'private'; readonly file: string; readonly pid: number; readonly parts: readonly Part[] }
 
-/** An address range of the process, and its offset in the file; bytes. */
+/** An address range of QEMU's process, and its offset in the memory file, in bytes. */
 interface Part {
   readonly from: number
   readonly to: number
@@ -21,8 +21,7 @@ interface Part {
 }
 
 /**
- * Locates the guest's memory. Undefined if it cannot be read from outside; QEMU then has to include it in the saved
- * state.
+ * Locates the guest's memory. Undefined if the agent cannot read it; QEMU then has to include it in the saved state.
  */
 export async function memoryOf(pid: number): Promise<GuestMemory | undefined> {
   const fds = `/proc/${pid}/fd`
@@ -30,7 +29,7 @@ export async function memoryOf(pid: number): Promise<GuestMemory | undefined> {
     const file = join(fds, name)
     const target = await readlink(file).catch(() => '')
     if (target.startsWith('/memfd:memory-backend-memfd')) return { kind: 'shared', file }
-    // The file may have been deleted; the process still has it open.
+    // The file may be deleted already; QEMU's process still has it open.
     if (!target.replace(/ \(deleted\)$/, '').endsWith(`/${memoryName}`)) continue
     const parts = privateParts(await readFile(`/proc/${pid}/maps`, 'utf8'), target)
     if (parts.length > 0 && (await mayRead(pid))) return { kind: 'private', file, pid, parts }
@@ -48,14 +47,17 @@ function privateParts(maps: string, path: string): Part[] {
   })
 }
 
-/** False for an agent that is not root, on hosts where only a parent may trace a process (Yama). */
+/**
+ * True if the agent may read the process's memory. False for an agent that is not root on a host where only a parent
+ * may trace a process (Yama).
+ */
 async function mayRead(pid: number): Promise<boolean> {
   const mem = await open(`/proc/${pid}/mem`).catch(() => undefined)
   await mem?.close()
   return mem !== undefined
 }
 
-/** Copies the memory of a paused guest. Untouched pages stay holes. */
+/** Copies the memory of a paused guest to a file. Pages that the guest has never touched stay holes. */
 export async function copyMemory(memory: GuestMemory, target: string): Promise<void> {
   if (memory.kind === 'shared') return copySparse(memory.file, target)
   await copyWritable(memory.file, target)
@@ -76,7 +78,7 @@ const entryBytes = 8
 const entriesAtOnce = 1 << 15
 const runBytes = 4 << 20
 
-/** Yields the ranges of pages that the guest has changed, and that therefore no longer belong to the file. */
+/** Yields the ranges of pages that the guest has changed, so that QEMU's process has its own copies of them. */
 async function* changed(pagemap: FileHandle, { from, to, offset }: Part): AsyncGenerator<Part> {
   const entries = Buffer.alloc(entriesAtOnce * entryBytes)
   let run: Part | undefined
@@ -98,7 +100,7 @@ async function* changed(pagemap: FileHandle, { from, to, offset }: Part): AsyncG
 }
 
 /**
- * Tests the upper half of a pagemap entry: bit 63 present, 62 swapped, 61 file page (kernel's
+ * Tests the upper half of a pagemap entry: bit 63 means present, 62 swapped, 61 file page (kernel's
  * admin-guide/mm/pagemap.rst).
  */
 function isOwn(high: number): boolean {

@@ -15,6 +15,6 @@ test.each([
   ['is migrating', true, 'active', 'running', false],
   ['was paused for a snapshot', false, 'completed', 'postmigrate', false],
   ['was never migrated', false, 'none', 'running', false],
-])('a VM that %s (mirror %s, migration %s, status %s) has left: %s', async (_, mirror, migration, status, left) => {
+])('a VM that %s (mirror %s, migration %s, status %s): hasLeft is %s', async (_, mirror, migration, status, left) => {
   expect(await hasLeft(qmp(mirror, migration, status))).toBe(left)
 })

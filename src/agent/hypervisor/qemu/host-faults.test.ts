@@ -15,18 +15,18 @@ it('firewall rules that cannot be loaded cause the error network_failed with a r
 const systemError = (code: string) => Object.assign(new Error('no'), { code })
 
 it.each([
-  ['a system call', systemError('ENOSPC'), true],
-  ['a quota', systemError('EDQUOT'), true],
-  ['a program', new CommandError('cp', 1, "cp: error writing 'x': No space left on device"), true],
-  ['the cause of another error', new Error('it did not start', { cause: systemError('ENOSPC') }), true],
-  ['another system call', systemError('ENOENT'), false],
-  ['another program', new CommandError('cp', 1, "cp: cannot stat 'x'"), false],
-  ['no error', 'ENOSPC', false],
-])('tells a full disk from other faults: %s', (_what, error, full) => {
+  ['ENOSPC of a system call', systemError('ENOSPC'), true],
+  ['EDQUOT of a system call', systemError('EDQUOT'), true],
+  ['ENOSPC reported by a program', new CommandError('cp', 1, "cp: error writing 'x': No space left on device"), true],
+  ['ENOSPC as the cause of another error', new Error('it did not start', { cause: systemError('ENOSPC') }), true],
+  ['another error of a system call', systemError('ENOENT'), false],
+  ['another error of a program', new CommandError('cp', 1, "cp: cannot stat 'x'"), false],
+  ['a value that is no error', 'ENOSPC', false],
+])('isDiskFull recognizes only a full disk: %s', (_what, error, full) => {
   expect(isDiskFull(error)).toBe(full)
   expect(isNetworkFault(error)).toBe(false)
 })
 
-it('other step errors are not network faults', () => {
+it('a StepError of another kind is not a network fault', () => {
   expect(isNetworkFault(new StepError('boot_failed', 'no'))).toBe(false)
 })

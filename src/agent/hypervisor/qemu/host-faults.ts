@@ -1,11 +1,11 @@
-/** Faults of the host during a start. Neither the guest nor the template caused them, so the host must be repaired. */
+/** Faults of the host while a VM starts. Neither the guest nor its template causes them; the host must be repaired. */
 import type { Network } from '../../net/net.ts'
 import { StepError } from '../../base/step-error.ts'
 
-/** StepError code: the firewall rules of the VM could not be loaded. Retried with backoff. */
+/** StepError code: the firewall rules of the VM could not be loaded. The start is retried with backoff. */
 export const networkFailed = 'network_failed'
 
-/** Waits for the VM's firewall rules (`Network.held`). @throws StepError `network_failed` */
+/** Waits until the VM's firewall rules are loaded (`Network.held`). @throws StepError `network_failed` */
 export async function heldBy(network: Pick<Network, 'held'>, vmId: string): Promise<void> {
   try {
     await network.held(vmId)

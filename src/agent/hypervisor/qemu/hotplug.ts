@@ -11,15 +11,15 @@ import { unbind } from '../bind.ts'
 import { runDir, showFile, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
-/** Timeout for the guest's kernel to detect a disk: about 50 ms, but the first disk takes longer (SCSI modules). */
+/** Timeout for the guest's kernel to detect a disk: it takes 50 ms, but the first disk longer (SCSI modules load). */
 const foundMs = 10_000
 const answerMs = 5_000
-/** Timeout for growing a file system: growing to a terabyte writes many new group descriptors. */
+/** Timeout for growing a file system, which for a terabyte writes many new group descriptors. */
 const growMs = 60_000
 /** Maximum length of a serial in INQUIRY page 0x80 of QEMU's scsi-hd. */
 const serialChars = 36
 
-/** Address of a disk on the VM's SCSI bus. */
+/** Address of a volume's disk on the VM's SCSI bus. */
 export const ScsiAddress = Type.Object({ channel: Type.Integer(), id: Type.Integer(), lun: Type.Integer() })
 export type ScsiAddress = Static<typeof ScsiAddress>
 
@@ -27,7 +27,7 @@ export type ScsiAddress = Static<typeof ScsiAddress>
 export interface Hotplug {
   /**
    * Attaches the file to the guest without mounting it. Idempotent.
-   * @param at address on the bus; default: a free one
+   * @param at address on the SCSI bus; default: a free one
    * @param use `exported`: the source host writes to the file until the guest runs on this host; see
    * `comesOverTheNetwork` in argv.ts
    */
@@ -38,9 +38,9 @@ export interface Hotplug {
     at?: ScsiAddress,
     use?: 'own' | 'exported',
   ): Promise<void>
-  /** Returns the SCSI address of each volume. A VM that starts from this one's state needs the same addresses. */
+  /** Returns the SCSI address of each volume. A VM that starts from this VM's saved state needs the same addresses. */
   addresses(): Promise<Record<string, ScsiAddress>>
-  /** Attaches and mounts the file. @param key if the file is a LUKS container: its text is the passphrase */
+  /** Attaches and mounts the file. @param key if the file is a LUKS container, its passphrase */
   attach(disk: DiskSpec, file: string, key?: string): Promise<void>
   detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /** Grows the guest's disk and its file system to this size. Idempotent. */
@@ -51,7 +51,7 @@ export interface HotplugOptions {
   readonly qmp: Qmp
   readonly guest: GuestChannel
   readonly dir: string
-  /** The user of QEMU. Files that are attached later must be owned by this user and inside the run directory. */
+  /** The user that QEMU runs as. Files that are attached later must be owned by this user and in the run directory. */
   readonly user: VmUser | undefined
   readonly diskLimits: DiskLimits
 }
@@ -104,7 +104,7 @@ export function hotplug({ qmp, guest, dir, user, diskLimits }: HotplugOptions): 
         await qmp.execute('device_del', { id: device })
         await until(async () => !(await hasDevice(qmp, device)))
       }
-      // The device releases its block node a moment after it is removed.
+      // QEMU uses the block node until a moment after it has removed the device.
       const removeNode = () => qmp.execute('blockdev-del', { 'node-name': node }).then(() => true)
       if (await hasNode(qmp, node)) await until(() => removeNode().catch(inUse))
       await removeSecret(qmp, secretOf(node))
@@ -129,13 +129,13 @@ async function throttle(qmp: Qmp, device: string, limits: DiskLimits): Promise<v
   })
 }
 
-/** No separate limits for reads and writes. QMP requires these fields. */
+/** QMP requires these fields; 0 means that reads and writes have no separate limits. */
 const unlimitedApart = { bps_rd: 0, bps_wr: 0, iops_rd: 0, iops_wr: 0 } as const
 
 const secretOf = (node: string) => `key-${node}`
 
 async function addSecret(qmp: Qmp, id: string, key: string): Promise<void> {
-  await removeSecret(qmp, id) // left by a failed attempt
+  await removeSecret(qmp, id) // the secret may exist from a failed attempt
   await qmp.execute('object-add', { 'qom-type': 'secret', id, data: key })
 }
 

@@ -24,11 +24,11 @@ export interface Launch {
   readonly program: QemuProgram
   readonly accel: 'kvm' | 'tcg'
   readonly start: Start
-  /** Environment of a QEMU whose memory is a mapped file. */
+  /** Environment of a QEMU that maps a memory file. */
   readonly env?: Readonly<Record<string, string>>
-  /** Environment of a QEMU whose memory is new. */
+  /** Environment of a QEMU that gets new memory. */
   readonly memoryEnv: Readonly<Record<string, string>>
-  /** Log lines of the guest up to this number are skipped. */
+  /** Number of the last log line that the agent has stored; the guest's lines up to it are skipped. */
   readonly fromSeq: number
   readonly watcher: Watcher
   readonly limitMs: number
@@ -40,7 +40,7 @@ export interface Launch {
   readonly held: (vmId: string) => Promise<void>
 }
 
-/** A QEMU process whose sockets are connected. */
+/** A started QEMU process to whose sockets the agent has connected. */
 export interface Launched {
   readonly running: Running
   readonly qmp: Qmp
@@ -92,7 +92,7 @@ export async function launch<T>(
   }
 }
 
-/** Connects as soon as QEMU has created its sockets, about 60 ms after its start. Polling every 4 ms is cheap. */
+/** Connects as soon as QEMU has created its sockets, about 60 ms after its start. Trying every 4 ms is cheap. */
 async function connectSoon({ home, fromSeq, watcher }: Launch, signal: AbortSignal) {
   for (;;) {
     try {

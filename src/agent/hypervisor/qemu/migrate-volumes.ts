@@ -1,8 +1,7 @@
 /**
  * The source's side of a live migration with volumes. QEMU mirrors the volumes and the scratch disk to the target (NBD,
- * QEMU 7.2); a write is acknowledged to the guest once both hosts have it. The target starts the guest only on a
- * message from this agent, sent after the `left` mark is durable on this host, so that two guests never use the same
- * volume.
+ * QEMU 7.2). A write is acknowledged to the guest once both hosts have it. The target starts the guest only when this
+ * agent tells it to, after the `left` mark is durable on this host, so that two guests never use the same volume.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'
@@ -34,7 +33,7 @@ import { createGate } from './gate.ts'
 import { relayOut } from './relay.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
-/** Protocol version in the `hello` of the two agents. */
+/** Protocol version that the two agents exchange in `hello`; both must have the same. */
 export const volumesGreeting = 'qemu volumes 1'
 const loadMs = 120_000
 const runMs = 30_000
@@ -68,7 +67,7 @@ export async function handOverWithVolumes(
   release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { qmp, vmDir } = source
-  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an earlier agent completed the switchover
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // the VM moved before the agent restarted
   const mirrors = mirrorsOf(source)
   await using undo = new AsyncDisposableStack()
   try {
@@ -192,7 +191,7 @@ async function switchOver(
       throw new Error(`the migration ended: ${String(state['error-desc'] ?? state.status)}`)
     signal.throwIfAborted()
     if (state.status === 'pre-switchover') {
-      // The guest is paused. Ending the mirrors flushes its last writes to the target.
+      // The guest is paused now. Ending the mirrors flushes the guest's last writes to the target.
       stoppedMs = performance.now()
       for (const mirror of mirrors) await endWhole(source, mirror)
       await wire.say({ say: 'complete' })
@@ -208,7 +207,7 @@ async function switchOver(
   return { downtimeMs: Math.round(performance.now() - (stoppedMs ?? performance.now())) }
 }
 
-/** Ends a ready mirror: a cancel without force leaves two identical disks, unless the job reports an error. */
+/** Ends a mirror that is in sync: a cancel without force leaves two identical disks, unless the job has an error. */
 async function endWhole({ qmp }: LeavingWithVolumes, { job }: Mirror): Promise<void> {
   await qmp.execute('block-job-cancel', { device: job, force: false })
   for (;;) {
@@ -220,7 +219,7 @@ async function endWhole({ qmp }: LeavingWithVolumes, { job }: Mirror): Promise<v
   }
 }
 
-/** Waits for the target's answer. Only its explicit `failed` lets the guest run on this host again. */
+/** Waits for the target's answer. The guest may run on this host again only if the answer is `failed`. */
 async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return

@@ -11,8 +11,9 @@ import type { GuestKernel } from '../../guest/kernel.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
 /**
- * The address of a waiting QEMU: `tcp://<host>:<port>?disk=<port>[&volumes=<port>.<key>][&devices=command-line]`.
- * Memory and device state go to `port`, the scratch disk to `disk`; `devices` is the machine type of the target.
+ * The address of a QEMU that waits for a VM:
+ * `tcp://<host>:<port>?disk=<port>[&volumes=<port>.<key>][&devices=command-line]`. Memory and device state go to
+ * `port`, the scratch disk to `disk`; `devices` is the machine type of the target.
  */
 export interface ArrivalAddress {
   readonly host: string
@@ -48,7 +49,7 @@ export function parseArrival(uri: string): ArrivalAddress {
   }
 }
 
-/** Both sides must set these. With `return-path`, a migration completes only once the target has everything. */
+/** Capabilities that both QEMUs must set. With `return-path`, a migration ends only once the target has everything. */
 export const migrationCapabilities = {
   'x-ignore-shared': false,
   'return-path': true,
@@ -56,11 +57,11 @@ export const migrationCapabilities = {
   'auto-converge': true,
 }
 
-/** Sockets in QEMU's run directory, on both sides, that the agents relay. */
+/** Sockets in QEMU's run directory on both hosts. The agents relay their data. */
 export const memorySocket = 'move.sock'
 export const diskSocket = 'move-disk.sock'
 
-/** The QEMU on the source. */
+/** The QEMU from which the VM migrates. */
 export interface Leaving {
   readonly qmp: Qmp
   readonly runDir: string
@@ -69,9 +70,9 @@ export interface Leaving {
 }
 
 /**
- * Migrates a VM: copies scratch disk and memory while the guest runs, pauses it, copies the rest, and resumes it on the
- * target. The switchover waits for `release`. After a restart, the agent finds the migration in progress and sees it
- * fail, because the data went through the earlier agent.
+ * Migrates a VM: copies scratch disk and memory while the guest runs, pauses the guest, copies the rest, and resumes it
+ * on the target. The guest is paused only once `release` resolves. If the agent restarts, the migration fails, because
+ * its data went through the old agent.
  * @throws the signal's reason when aborted, Error with QEMU's reason. In both cases the guest keeps running on this
  * host.
  */
@@ -110,7 +111,8 @@ export async function handOver(
 }
 
 /**
- * Opens the gate once `release` allows the switchover. The caller detects a failed migration.
+ * Waits until the gate is closed, calls `release`, and opens the gate when `release` resolves. If the migration has
+ * ended, it returns; the caller detects that.
  * @throws the signal's reason
  */
 export async function releaseMemory(
@@ -136,7 +138,7 @@ export async function remainingBytes(qmp: Qmp): Promise<number | undefined> {
   return typeof remaining === 'number' ? remaining : undefined
 }
 
-/** Checks that both hosts use the same machine type. @throws StepError `migration_mismatch` */
+/** Checks that both hosts use the same machine type for guests. @throws StepError `migration_mismatch` */
 export function assertSameDevices({ devices }: Pick<Leaving, 'devices'>, address: ArrivalAddress): void {
   if (address.devices === devices) return
   throw new StepError(
@@ -151,15 +153,15 @@ export async function hasMirror(qmp: Pick<Qmp, 'execute'>, name = mirrorNode): P
 }
 
 /**
- * True if the guest has moved to another host: the local copy must never run again. After an arrival or a snapshot,
- * QEMU's migration is also `completed`, but only a guest that has left is in state `postmigrate`.
+ * True if the guest has moved to another host and must never run here again. QEMU's migration status is `completed`
+ * also after an arrival or a snapshot, but only a guest that has moved away is in state `postmigrate`.
  */
 export async function hasLeft(qmp: Pick<Qmp, 'execute'>): Promise<boolean> {
   if (!(await hasMirror(qmp)) || asObject(await qmp.execute('query-migrate')).status !== 'completed') return false
   return asObject(await qmp.execute('query-status')).status === 'postmigrate'
 }
 
-/** Resolves when the target's disk is in sync and every write goes to both. */
+/** Resolves when the target's disk is in sync and every write goes to both hosts. */
 async function mirrorDisk(qmp: Qmp, signal: AbortSignal): Promise<void> {
   const server = { type: 'unix', path: `${runDirName}/${diskSocket}` }
   await qmp.execute('blockdev-add', { driver: 'nbd', 'node-name': mirrorNode, server, export: diskExport })
@@ -172,7 +174,7 @@ async function mirrorDisk(qmp: Qmp, signal: AbortSignal): Promise<void> {
 }
 
 export interface MirrorState {
-  /** The error of a job that has ended and is not dismissed yet. */
+  /** The error of a mirror job that has ended and was not dismissed yet. */
   readonly failed: string | undefined
   readonly ready: boolean
   readonly there: boolean
@@ -219,7 +221,7 @@ async function switchOver(qmp: Qmp): Promise<void> {
   while (asObject(await qmp.execute('query-migrate')).status === 'pre-switchover') await sleep(1)
 }
 
-/** Ends a ready mirror: a cancel without force leaves two identical disks. */
+/** Ends a mirror that is in sync. Cancelling it without `force` leaves two identical disks. */
 async function endMirror(qmp: Qmp): Promise<void> {
   await qmp.execute('block-job-cancel', { device: mirrorJob, force: false })
   while ((await mirrorState(qmp).catch(() => ({ there: true }))).there) await sleep(2)

@@ -8,8 +8,8 @@ import { hasCode } from '../../../lib/files.ts'
 import { cachedDir } from '../../guest/cache.ts'
 
 /**
- * Compiles the source file and returns the library's path, for LD_PRELOAD. The library is linked without other
- * libraries: it calls functions of the program that loads it.
+ * Compiles the source file and returns the path of the library, for LD_PRELOAD. The library is not linked with other
+ * libraries, because it calls functions of the program that loads it.
  * @throws Error if no C compiler is installed
  */
 export async function preloadLibrary(cacheDir: string, source: URL): Promise<string> {

@@ -20,12 +20,12 @@ export interface QemuProof {
   readonly detail: string
 }
 
-/** Timeout of the test boot with KVM: a working KVM boots the kernel in 0.3 s; a broken one never does. */
+/** Timeout of the test boot with KVM. If KVM works, the kernel boots in 0.3 s; otherwise it often hangs. */
 const kvmLimitMs = 4_000
 
 /**
- * Checks whether QEMU is installed, and selects KVM or emulation. Even if /dev/kvm can be opened, KVM may not work, so
- * a test boot runs the guest's kernel until Mote's init writes to the console.
+ * Checks whether QEMU is installed, and selects KVM or emulation. KVM may fail even if /dev/kvm can be opened, so a
+ * test boot runs the guest's kernel until Mote's init writes to the console.
  */
 export async function probeQemu(
   cacheDir: string,
@@ -48,7 +48,7 @@ export async function probeQemu(
     const [why] = kvm.split('\n')
     const tcg = await cachedPass(cacheDir, `tcg ${key}`, () => proveBoot(guest, 'tcg', silentAfterMs, signal))
     signal.throwIfAborted()
-    // A failed proof does not make QEMU unavailable: a busy host may be too slow for it.
+    // QEMU stays available if the test boot with emulation fails, because a busy host may be too slow for that test.
     const doubt = tcg === undefined ? '' : `; emulation may not work: ${tcg}`
     return { available: true, accel: 'tcg', detail: `tcg (${why}), ${about}${doubt}` }
   } catch (error) {
@@ -58,7 +58,7 @@ export async function probeQemu(
   }
 }
 
-/** @returns undefined if KVM works, otherwise the reason */
+/** Checks /dev/kvm and then runs the test boot. @returns undefined if KVM works, otherwise the reason */
 async function whyNoKvm(prove: () => Promise<string | undefined>): Promise<string | undefined> {
   if (!existsSync('/dev/kvm')) return '/dev/kvm does not exist'
   const usable = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(

@@ -4,7 +4,7 @@ import { ageOf } from '../vmm/version.ts'
 import { qemuBinary } from './spawn.ts'
 
 export interface QemuProgram {
-  /** Such as `7.2.22`. */
+  /** Version of QEMU, such as `7.2.22`. */
   readonly version: string
   /**
    * The option that drops privileges: `-runas uid:gid`, or `-run-with user=uid:gid` (since 9.1; the only one since
@@ -33,7 +33,7 @@ export async function inspectQemu(): Promise<QemuProgram> {
   return qemuProgramFrom(version, help, runningVms)
 }
 
-/** Parses the output of QEMU's help options. Pure. */
+/** Parses what QEMU prints for `--version`, `-help` and `-M help`. Pure. */
 export function qemuProgramFrom(versionText: string, help: string, runningVms: string): QemuProgram {
   const version = /version (\S+)/.exec(versionText)?.[1] ?? 'unknown'
   if (!/^microvm\s/m.test(runningVms))
@@ -47,7 +47,7 @@ export function qemuProgramFrom(versionText: string, help: string, runningVms: s
   }
 }
 
-/** Returns undefined if the tests have run on this version, otherwise a warning. */
+/** Returns undefined if the tests have run with this version of QEMU, otherwise a warning. */
 export function untestedQemu(version: string): string | undefined {
   const { oldest, newest } = testedQemu
   if (ageOf(version, oldest) === 'older') return `older than ${oldest}, the oldest version that Mote is tested with`

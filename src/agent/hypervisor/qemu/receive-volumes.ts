@@ -1,4 +1,4 @@
-/** The target's side of a live migration with volumes. The source's side is migrate-volumes.ts. */
+/** The target's side of a live migration with volumes. migrate-volumes.ts has the source's side. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DiskLimits } from '../../base/disk-limits.ts'
 import type { ArrivingVolumes } from '../driver.ts'
@@ -17,7 +17,7 @@ export interface Bringing {
   readonly diskLimits: DiskLimits
   readonly volumes: ArrivingVolumes
   /**
-   * Called with true once the source has given the VM up and the guest starts on this host; with false if the migration
+   * Called with true once the source has given up the VM and the guest starts on this host; with false if the migration
    * failed.
    */
   readonly onGo: (runs: boolean) => void
@@ -47,7 +47,8 @@ export async function takeGuestWithVolumes(wire: Wire, bringing: Bringing): Prom
     await untilLoaded(qmp)
     await qmp.execute('nbd-server-stop')
     onGo(true)
-    // An agent that restarts between these two steps finds the only copy of the guest on this host, paused.
+    // If the agent restarts after the mark is cleared and before `cont`, the new agent finds the only copy of the
+    // guest, paused.
     await clearMark(dir, 'arriving')
     await qmp.execute('cont')
     await wire.say({ say: 'running' }).catch(() => undefined)

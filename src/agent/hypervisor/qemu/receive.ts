@@ -24,7 +24,7 @@ import { setCapabilities } from './state-file.ts'
 
 const identityTries = 8
 
-/** Starts a QEMU that receives memory and disk of a VM from another host, and starts the guest once it has both. */
+/** Starts a QEMU that receives memory and disk of a VM from another host, and starts the guest once QEMU has both. */
 export async function receiveVm(
   deps: Pick<QemuDeps, 'cacheDir' | 'migrationHost'>,
   plan: Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'>,
@@ -35,10 +35,10 @@ export async function receiveVm(
   const scratch = () => makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib, plan.launcher.run)
   const volumes = home.arriving
   const start = { kind: 'incoming', after: volumes ? 'stay-paused' : 'run' } as const
-  // With volumes, the VM must not start on this host until the source has given it up.
+  // A VM with volumes must not start on this host until the source has given it up.
   if (volumes) await setMark(home.dir, 'arriving')
   else await clearMark(home.dir, 'arriving')
-  await clearMark(home.dir, 'left') // from an earlier migration to another host
+  await clearMark(home.dir, 'left') // the mark may exist from an earlier migration to another host
   return launch({ ...plan, scratch, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
     const host = deps.migrationHost()
@@ -52,7 +52,7 @@ export async function receiveVm(
     const listener = volumes ? open(await listenForVm(host, volumesGreeting)) : undefined
     const memory = open(await relayIn(host, join(home.dir, runDir), memorySocket))
     const disk = open(await relayIn(host, join(home.dir, runDir), diskSocket))
-    // Nothing can fail from here on. The relays are closed when the migration succeeds or fails.
+    // No step after this one can fail. The relays are closed when the migration succeeds or fails.
     const relays = opened.move()
     let [hasRun, wire]: [boolean, Wire | undefined] = [false, undefined]
     const closeRelays = () => {
@@ -108,8 +108,8 @@ async function untilArrived(
   while (asObject(await qmp.execute('query-status')).running !== true) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
     if (status === 'failed') throw new Error(`the migration failed: ${String(reason ?? 'no reason given')}`)
-    // A VM that was paused on the source arrives paused. It must run to receive its identity; the agent pauses it
-    // afterwards.
+    // A VM that was paused on the source arrives paused. Its guest must run to receive its identity; the agent pauses
+    // it again afterwards.
     if (status === 'completed') await qmp.execute('cont')
     await sleep(10)
   }
@@ -118,7 +118,8 @@ async function untilArrived(
   await enableMemoryStats(qmp, home)
   const notes = readNotes(prepared)
   const { tap } = notes
-  // With taps, the guest's addresses differ on each host. With user networking they are the same everywhere.
+  // With taps, a guest has other addresses on each host, so it needs a new identity. With user networking the addresses
+  // are the same everywhere.
   if (tap !== null) await sendIdentity(guest, () => identity(home, notes, { moved: true, renew: false }))
   return qemuVm({
     running,
@@ -139,7 +140,7 @@ async function untilArrived(
 }
 
 /**
- * Sends the identity, with retries: the guest now runs only on this host, so a slow response must not fail the
+ * Sends the guest its identity, with retries: only this host has the guest now, so a slow response must not fail the
  * migration.
  */
 async function sendIdentity(guest: GuestChannel, words: () => string): Promise<void> {

@@ -12,11 +12,11 @@ import type { VmUser } from '../isolation.ts'
 import type { Gate } from './gate.ts'
 
 export interface Relay {
-  /** Accepts no new connections. Established ones continue until one side closes them. */
+  /** Accepts no new connections. Open connections continue until one side closes them. */
   close(): void
 }
 
-/** Relays from a free TCP port of `host` to the socket `name`, on which QEMU listens. */
+/** Relays data from a free TCP port of `host` to the socket `name`, on which QEMU listens. */
 export async function relayIn(host: string, runDir: string, name: string): Promise<Relay & { readonly port: number }> {
   const server = createServer({ allowHalfOpen: true }, outside => {
     connectIn(runDir, name, { allowHalfOpen: true }).then(
@@ -31,8 +31,8 @@ export async function relayIn(host: string, runDir: string, name: string): Promi
 }
 
 /**
- * Relays from the socket `name`, to which QEMU connects, to a TCP port.
- * @param gate decides when to stop reading from QEMU, which can then write no more than its socket buffer holds
+ * Relays data from the socket `name`, to which QEMU connects, to a TCP port.
+ * @param gate decides when the agent stops reading from QEMU, which then can only fill its socket buffer
  */
 export async function relayOut(
   runDir: string,
@@ -74,7 +74,7 @@ export async function relayOut(
   }
 }
 
-/** Connects two sockets in both directions. An error of one destroys both. */
+/** Relays data between two sockets in both directions. If one of them has an error, both are destroyed. */
 function connectBoth(one: Socket, other: Socket): void {
   for (const [from, to] of [
     [one, other],

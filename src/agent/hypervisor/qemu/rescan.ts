@@ -6,8 +6,8 @@ import { identityMs } from '../identity.ts'
 
 /**
  * Makes a restored guest read the serials of its disks again: its kernel still has the serials of the volumes that
- * clones have replaced. An older init does not know `rescan`, but re-reads one disk on `grow` with the old serial; the
- * size of the file system stays the same.
+ * clones have replaced. Earlier versions of the guest's init do not know `rescan`, but read one disk's serial again on
+ * `grow` with the old serial; the size of the file system stays the same.
  * @throws StepError `snapshot_mismatch` (not retried) if the init does not know `grow` either
  */
 export async function rescanDisks(
@@ -25,7 +25,10 @@ export async function rescanDisks(
     })
 }
 
-/** Recognizes the answer of guest/init.c to an unknown command. The channel puts its own text before it. */
+/**
+ * Returns false if the guest's init does not know the command, otherwise throws the error. The init's answer is the end
+ * of the error's message.
+ */
 function unlessUnknown(error: unknown): false {
   if (error instanceof Error && error.message.endsWith('unknown verb')) return false
   throw error

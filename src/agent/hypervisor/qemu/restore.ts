@@ -17,15 +17,15 @@ import { addressesOf, snapshotFiles } from './snapshot.ts'
 import { loadState } from './state-file.ts'
 
 /**
- * Buffer for translated code in a clone. A clone that serves a page fills 24 MiB; with a limit of 16, it takes 38 MiB
- * (PSS) instead of 45. The buffer is then flushed once, which delays the first page by 60 ms, so a VM that shares its
- * memory with no clone gets the default.
+ * Size in MiB of the buffer for translated code in a clone. With the default size, a clone that serves one page uses 24
+ * MiB of the buffer and 45 MiB in total (PSS); with 16 MiB, it uses 38 MiB in total. The buffer is then flushed once,
+ * which delays the first page by 60 ms. So a VM that shares its memory with no clone gets the default.
  */
 const cloneCodeMib = 16
 
 /**
- * Restores a VM from a snapshot. Its memory is a private mapping of the snapshot's file, so clones share unchanged
- * pages. The network link stays down until the guest has its own addresses.
+ * Restores a VM from a snapshot. The guest's memory is a private mapping of the snapshot's file, so clones share
+ * unchanged pages. The network link stays down until the guest has its own addresses.
  */
 export async function restoreVm(
   deps: Pick<QemuDeps, 'cacheDir'>,
@@ -47,7 +47,7 @@ export async function restoreVm(
     context,
     async ({ qmp, guest, running, console, unlessEnded, cgroupCpuSeconds }) => {
       if (memoryFile !== undefined) await assertPrivate(running.process.pid, memoryFile)
-      // The disks must exist before the state is loaded, because the state contains their device state.
+      // Attach the volumes before the state is loaded, because the state contains their devices.
       const volumes = hotplug({
         qmp,
         guest,

@@ -25,7 +25,7 @@ export interface QemuParts extends Omit<RunningVmParts, 'vmm' | 'consoleTail'> {
   readonly dir: string
   readonly isolation: Isolation
   readonly memoryMib: number
-  /** `SnapshotMade.madeBy` of its snapshots. */
+  /** The `madeBy` of snapshots of this VM. */
   readonly madeBy: string
 }
 
@@ -73,7 +73,7 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
   }
 }
 
-/** Connects to QMP and the guest's ports of a running QEMU. The caller closes both. */
+/** Connects to the QMP socket and to the guest's ports of a running QEMU. The caller closes both. */
 export async function connectVm(
   dir: string,
   fromSeq: number,

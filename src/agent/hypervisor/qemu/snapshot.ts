@@ -11,7 +11,7 @@ import type { Qmp } from './qmp.ts'
 import { asObject } from './qmp.ts'
 import { saveState } from './state-file.ts'
 
-/** The files of a snapshot. `memory` is missing when the guest's memory is in `state`. */
+/** Names of the files of a snapshot. The file `memory` is missing if `state` includes the guest's memory. */
 export const snapshotFiles = { memory: memoryName, state: 'state' } as const
 
 export interface SnapshotInput {
@@ -21,7 +21,7 @@ export interface SnapshotInput {
   readonly target: string
   readonly madeBy: string
   readonly user: VmUser | undefined
-  /** The last log line that the agent has stored. */
+  /** Number of the last log line of the guest that the agent has stored. */
   readonly logSeq: number
   /** SCSI address of each volume. */
   readonly addresses: Readonly<Record<string, ScsiAddress>>
@@ -35,8 +35,8 @@ export function addressesOf({ notes }: SnapshotMade): Readonly<Record<string, Sc
 }
 
 /**
- * Takes a consistent snapshot: pauses the guest, copies memory (read from the process), devices and the scratch disk,
- * and resumes the guest.
+ * Takes a consistent snapshot: pauses the guest; copies the memory (read from QEMU's process), the device state and the
+ * scratch disk; and resumes the guest.
  */
 export async function takeSnapshot({
   qmp,

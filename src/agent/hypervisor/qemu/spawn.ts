@@ -9,9 +9,9 @@ export interface QemuStart {
   readonly dir: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** If absent, QEMU stays in the host's network namespace. */
+  /** Set if QEMU runs in its own network namespace; otherwise QEMU runs in the host's. */
   readonly apart?: ApartFromHost
-  /** See `launchVmm`. */
+  /** Directory of the cgroup in which QEMU starts (see `launchVmm`). */
   readonly cgroup?: string
 }
 
@@ -24,7 +24,7 @@ export function spawnQemu(launcher: Launcher, { dir, args, env, apart, cgroup }:
   return launchVmm(launcher, { name: 'QEMU', ...command, dir, env: childEnv(qemuBinary, { own: env }) }, cgroup)
 }
 
-/** QEMU runs in a network namespace of its own, with the tap as `tapNetdev`. */
+/** What QEMU needs to run in its own network namespace: the program that creates it, and the VM's tap. */
 export interface ApartFromHost {
   readonly netless: string
   readonly tap: string

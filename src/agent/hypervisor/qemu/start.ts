@@ -11,7 +11,7 @@ import { qemuArgs } from './argv.ts'
 import type { Launch } from './launch.ts'
 import { type QemuStart, spawnQemu, tapNetdev } from './spawn.ts'
 
-/** Memory in addition to the guest's: QEMU's own, translated code (64 MiB), and some page cache for the disks. */
+/** Memory of a VM's cgroup beyond the guest's: QEMU's own, translated code (64 MiB), and page cache for the disks. */
 const overheadMib = 512
 
 /** Creates the disk, the directory and the cgroup of the VM in parallel, then starts QEMU in that cgroup. */
@@ -22,17 +22,17 @@ export async function startQemu(plan: Launch, context: PrepareContext): Promise<
   const limits = { vcpus: home.spec.vcpus, memoryMib: home.spec.memoryMib + overheadMib }
   const makeGroup = async () => (launcher.start ? isolation.cgroups?.make(vmId, limits) : undefined)
   const makeDisk = context.time('disk', plan.scratch)
-  // A booting guest runs as soon as QEMU starts, so its firewall rules must apply first. A restored one waits for
-  // `cont`.
+  // A booting guest runs as soon as QEMU starts, so its firewall rules must be loaded before. A restored guest runs
+  // only after `cont`.
   const isHeld = plan.start.kind === 'incoming'
   const held = isHeld ? Promise.resolve() : plan.held(vmId)
   const [cgroup] = await allDone([makeGroup(), makeDisk, makeRunDir(dir, user), held])
-  // QEMU reopens its disk during a migration, when it has already dropped its privileges to the VM's user.
+  // QEMU reopens its scratch disk during a migration, after it has dropped its privileges to the VM's user.
   if (user) await chown(join(dir, scratchFile), user.uid, user.gid)
   const start = { ...startOf(plan), ...(cgroup === undefined ? {} : { cgroup }) }
   const process = await spawnQemu(launcher, start).catch(async (error: unknown) => {
-    // If the launcher died before it reported the process, the process is in the cgroup and would keep disks and tap
-    // open.
+    // If the launcher died before it reported QEMU's process, that process is in the cgroup and would keep disks and
+    // tap open.
     if (cgroup !== undefined) await isolation.cgroups?.release(vmId)
     throw error
   })
@@ -46,7 +46,7 @@ export async function startQemu(plan: Launch, context: PrepareContext): Promise<
   return process
 }
 
-/** Returns QEMU's directory, arguments and environment. */
+/** Returns the directory, arguments and environment with which QEMU starts. */
 function startOf({ home, prepared, accel, start, env, memoryEnv, isolation, program }: Launch): QemuStart {
   const { spec, dir, vmId } = home
   const user = isolation.userOf(vmId)

@@ -9,15 +9,15 @@ import { connectIn } from '../../../lib/short-socket.ts'
 import { runDir, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
-/** Sockets to save and load device state, and memory that is not shared, in QEMU's migration format. */
+/** Sockets through which QEMU saves and loads device state and non-shared memory, in its migration format. */
 const saveSocket = 'save.sock'
 const loadSocket = 'load.sock'
 
 /**
- * Writes the state of the paused VM to the file. QEMU sends it through a socket in its run directory, because its
- * sandbox forbids starting programs, which `exec:` would need.
- * @param dir the run directory
- * @param memoryApart omit shared memory (capability `x-ignore-shared`)
+ * Writes the state of the paused VM to the file. QEMU sends the state through a socket in its run directory, because
+ * its sandbox forbids starting programs, as `exec:` would do.
+ * @param dir QEMU's run directory
+ * @param memoryApart true to omit shared memory (capability `x-ignore-shared`)
  */
 export async function saveState(
   qmp: Qmp,
@@ -44,8 +44,8 @@ export async function loadState(qmp: Qmp, dir: string, file: string, memoryApart
   await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
   await rm(join(dir, loadSocket), { force: true })
   await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${loadSocket}` })
-  // Write errors are ignored: QEMU may close the socket at the end mark, before the last write returns. It reports the
-  // outcome.
+  // Ignore write errors: QEMU may close the socket at the end mark, before the last write returns. QEMU reports the
+  // outcome itself.
   const sent = pipeline(createReadStream(file), await connectIn(dir, loadSocket)).catch(() => undefined)
   await migrationEnd(qmp)
   await sent
@@ -59,7 +59,7 @@ export async function setCapabilities(qmp: Qmp, wanted: Readonly<Record<string, 
   await qmp.execute('migrate-set-capabilities', { capabilities })
 }
 
-/** Waits until the migration completes. @throws Error with QEMU's reason when it failed. */
+/** Waits until QEMU's migration has completed. @throws Error with QEMU's reason when it failed */
 async function migrationEnd(qmp: Qmp): Promise<void> {
   for (;;) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))

@@ -32,9 +32,9 @@ export interface TemplateInput {
 }
 
 /**
- * Hashes everything that influences the guest up to the template: files, QEMU's arguments and the VM's size. VMs with
- * the same key differ only in the values that a start replaces. Files are identified by inode, size and modification
- * time, because a rebuilt file may have the same path.
+ * Hashes everything that influences the guest until its template is taken: files, QEMU's arguments and the VM's size.
+ * VMs with the same key differ only in values that each start replaces. Files are identified by inode, size and
+ * modification time, because a rebuilt file may have the same path.
  */
 export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput): Promise<string> {
   const { home, prepared, accel, isolation } = plan
@@ -58,7 +58,7 @@ export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput)
     diskMib,
     configBytes,
     apart: isolation.netless !== undefined,
-    // The features of the network card depend on its backend.
+    // The features of the guest's network card depend on its backend on the host.
     args: qemuArgs({ ...alike, accel, devices, start, vcpus, memoryMib, netdev: netdev.split(',')[0] ?? '' }),
   })
 }
@@ -68,10 +68,10 @@ async function identityOf(file: string): Promise<string> {
   return `${file} ${ino} ${size} ${mtimeMs}`
 }
 
-/** Kernel arguments that make the guest's init wait at the point where the template is taken. */
+/** Kernel arguments that make the guest's init wait at the point in the boot at which the template is taken. */
 export const templateArgs = (baseType: string) => ` mote.template=${baseType}`
 
-/** Pauses the guest while its memory, devices and scratch disk are saved. */
+/** Writes a template: pauses the guest while its memory, devices and scratch disk are saved. */
 export async function takeTemplate(
   { qmp, running }: Launched,
   { home, isolation }: Pick<Launch, 'home' | 'isolation'>,
@@ -92,7 +92,7 @@ export async function takeTemplate(
   }
 }
 
-/** Starts a VM from the template, and then sends it its identity. */
+/** Starts a VM from the template, and then sends the guest its identity. */
 export async function startFromTemplate(
   { cacheDir }: { readonly cacheDir: string },
   plan: Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'>,
@@ -118,7 +118,7 @@ export async function startFromTemplate(
   })
 }
 
-/** Waits until a guest that has its identity reports its workload, and returns the running VM. */
+/** Waits until a guest with an identity has started its workload, and returns the running VM. */
 export async function bootedVm(
   { qmp, guest, console, running, cgroupCpuSeconds, unlessEnded }: Launched,
   { home, isolation, watcher }: Pick<Launch, 'home' | 'isolation' | 'watcher'>,

@@ -9,36 +9,37 @@ import { partialSuffix } from '../../guest/cache.ts'
 /** Directory of the templates, below the cache directory. */
 export const templatesDir = 'templates'
 
-/** Templates of this host, by key. All agents on the host share them. */
+/** The templates of this host, by key. All agents on the host share them. */
 export interface Templates {
   /**
-   * Returns the template's directory. It may be deleted at any time; a start that misses a file boots the kernel
-   * instead.
+   * Returns the directory of the template with this key. The directory may be deleted at any time; a VM's start that
+   * misses a file boots the kernel instead.
    */
   find(key: string): Promise<string | undefined>
-  /** Claims the right to create the template. Undefined if it exists, is being created, or is distrusted. */
+  /** Claims the right to create the template. Undefined if it exists, is being created, or its key is banned. */
   claim(key: string): Promise<TemplateClaim | undefined>
   /**
-   * Deletes a template after a failed start and bans its key for this agent. A template that was pruned is not banned.
+   * Deletes a template after a failed start, and bans its key for this agent. A template that was already evicted is
+   * not banned.
    */
   distrust(key: string): Promise<void>
-  /** Waits until pending templates are written. */
+  /** Waits until all templates that are being written are on disk. */
   close(): Promise<void>
 }
 
 export interface TemplateClaim extends AsyncDisposable {
-  /** Fills the template's directory with `write`. The complete template becomes visible later, atomically, or never. */
+  /** Fills the template's directory by calling `write`. The template becomes visible later, complete or not at all. */
   fill(write: (dir: string) => Promise<void>): Promise<void>
 }
 
 export interface TemplatesDeps {
   readonly cacheDir: string
-  /** Limit for all templates together; the least recently used ones are evicted. 0 disables templates. */
+  /** Limit on the disk space for all templates; the least recently used ones are evicted. 0 disables templates. */
   readonly maxMib: number
   readonly onError: (error: unknown) => void
 }
 
-/** Hashes the parts into a key that is also the directory's name. */
+/** Hashes all parts into a key, which is also the name of the template's directory. */
 export function templateKey(parts: Readonly<Record<string, unknown>>): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
 }
@@ -86,7 +87,7 @@ export function openTemplates({ cacheDir, maxMib, onError }: TemplatesDeps): Tem
           settled = settle(partial, dir).catch(onError)
         },
         async [Symbol.asyncDispose]() {
-          // The VM's start does not wait for the disk. The lock is held until the template is durable.
+          // The VM's start does not wait until the template is on disk. The lock is held until then.
           const end = settled.then(() => lock.release()).finally(() => writing.delete(end))
           writing.add(end)
         },
@@ -103,7 +104,8 @@ export function openTemplates({ cacheDir, maxMib, onError }: TemplatesDeps): Tem
 }
 
 /**
- * Evicts the least recently used templates. VMs that were started from one keep its memory file open until they end.
+ * Evicts the least recently used templates. A VM that was started from an evicted template keeps its memory file open
+ * until the VM ends.
  */
 async function prune(root: string, maxBytes: number): Promise<void> {
   const names = (await readdir(root)).filter(name => !name.endsWith(partialSuffix))

@@ -1,8 +1,8 @@
-/** Reads exact numbers of bytes from a stream of arbitrary chunks. */
+/** Reads a given number of bytes at a time from a stream of arbitrary chunks. */
 export interface ByteReader {
   /** Reads exactly this number of bytes. @throws Error when the stream ends early */
   read(count: number): Promise<Buffer>
-  /** Like `read`, but in pieces, so that large amounts are not held in memory. */
+  /** Like `read`, but yields the bytes in pieces, so that large amounts are not held in memory. */
   pieces(count: number): AsyncGenerator<Buffer>
 }
 

@@ -5,12 +5,12 @@ import type { Wire } from './wire.ts'
 const chunkBytes = 256 << 10
 const zeros = Buffer.alloc(chunkBytes)
 
-/** Hash of each chunk that the receiver has, by offset. A missing entry means that the chunk is zero there. */
+/** The chunks of a file that the receiver has: hash by offset. A missing entry means that the chunk is all zeros. */
 export type Sent = Map<number, string>
 
 /**
- * Sends the chunks that the receiver does not have: without `sent`, all chunks that are not zero; with the result of an
- * earlier call, the chunks that have changed since. Each call reads the whole file.
+ * Sends the chunks of a file that the receiver does not have: without `sent`, all chunks that are not zero; with the
+ * result of an earlier call, the chunks that have changed since. Each call reads the whole file.
  * @param onBytes called with the number of bytes read
  */
 export async function sendFile(
@@ -40,7 +40,7 @@ export async function sendFile(
 }
 
 async function readChunk(file: FileHandle, offset: number): Promise<Buffer> {
-  // Allocates a new buffer for each chunk, because the socket may still hold the previous one.
+  // Use a new buffer for each chunk, because the socket may still hold the previous one.
   const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, offset)
   return buffer.subarray(0, bytesRead)
 }
@@ -49,7 +49,7 @@ function isZero(data: Buffer): boolean {
   return data.equals(zeros.subarray(0, data.length))
 }
 
-/** Writes received files to their expected paths. */
+/** Writes each received file to the path expected for its name. */
 export interface FileReceiver {
   take(name: string, size: number): Promise<void>
   data(offset: number, data: Buffer): Promise<void>

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { writeFileAtomic } from '../../../lib/files.ts'
 
 /**
- * Records the state of a migration in the VM's directory, for an agent that restarts in the middle of it. `arriving`:
- * the VM has not run on this host yet and must not be started; `left`: the VM now runs on the target host.
+ * Marks in the VM's directory for an agent that restarts during a migration. `arriving`: the VM has not run on this
+ * host yet and must not be started; `left`: this host has given up the VM, which must never run here again.
  */
 export type Mark = 'arriving' | 'left'
 
 const fileOf = (dir: string, mark: Mark) => join(dir, `move.${mark}`)
 
-/** Sets the mark. It is durable once the promise resolves. */
+/** Writes the mark. It is durable once the promise resolves. */
 export async function setMark(dir: string, mark: Mark): Promise<void> {
   await writeFileAtomic(fileOf(dir, mark), '')
 }

@@ -1,6 +1,6 @@
 /**
- * Migration by stop and copy, for hypervisors without live migration: the guest is paused, its state is sent, and it is
- * started on the target.
+ * Migration by stop and copy, for hypervisors without live migration: the source pauses the guest and sends its state,
+ * and the target starts it.
  */
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,34 +12,35 @@ import { fileReceiver } from './files.ts'
 import { clearMark, hasMark, setMark } from './marks.ts'
 import { listenForVm, openWire, type Wire } from './wire.ts'
 
-/** Timeouts for the target to load the guest after the last byte, and then to start it. */
+/** Timeouts for the target: to load the guest after the last byte (`loadMs`), and then to start it (`runMs`). */
 const loadMs = 120_000
 const runMs = 30_000
 
-/** A VM to migrate, with the steps that its hypervisor implements. */
+/** A VM to migrate, with the steps that its driver implements. */
 export interface Departure {
   readonly vmDir: string
   readonly running: Running
-  /** VMM, its version and the CPU model. The target needs the same ones. */
+  /** VMM, its version and the CPU model. The target must have the same values. */
   readonly madeBy: string
-  /** An estimate of all bytes that are sent. */
+  /** Estimates how many bytes the migration sends. */
   readonly totalBytes: () => Promise<number>
   /** Sends data that can be sent before the guest is paused. */
   readonly sendAhead?: (wire: Wire, onBytes: OnBytes) => Promise<void>
   /**
-   * Pauses the guest and sends the rest.
+   * Pauses the guest and sends everything that `sendAhead` did not send.
    * @param dir an empty directory, which is removed afterwards
    */
   readonly sendState: (wire: Wire, dir: string, onBytes: OnBytes) => Promise<void>
-  /** Lets the guest run on this host again. Idempotent. */
+  /** Lets the guest run on this host again after a failed migration. Idempotent. */
   readonly resume: () => Promise<void>
 }
 
 type OnBytes = (bytes: number) => void
 
 /**
- * Moves the VM to the target. If a step before `go` fails, the guest resumes on this host. After `go` it does so only
- * if the target reports that it did not start the guest, so that two guests never use the same disk.
+ * Moves the VM to the target. If a step before the message `go` fails, the guest resumes on this host. After `go`, the
+ * guest resumes on this host only if the target reports that it did not start it, so that two guests never use the same
+ * disk.
  * @param release awaited before the guest is paused
  * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running on
  * this host.
@@ -52,7 +53,7 @@ export async function leaveByCopy(
   release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir } = vm
-  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an earlier agent completed the switchover
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // the VM moved before the agent restarted
   let wire: Wire | undefined
   try {
     signal.throwIfAborted()
@@ -105,7 +106,7 @@ async function sendVm(
   return { downtimeMs: Math.round(performance.now() - stoppedMs) }
 }
 
-/** Waits for the target's answer. Only its explicit `failed` lets the guest run on this host again. */
+/** Waits for the target's answer. The guest may run on this host again only if the answer is `failed`. */
 async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
@@ -114,9 +115,9 @@ async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
 }
 
 /**
- * Listens for a VM from another host, which a waiting process (`running`) will run. If `take` fails, the process is
- * killed and the source gets the reason.
- * @param madeBy VMM, its version and the CPU model. The source needs the same ones
+ * Listens for a VM from another host; the waiting process `running` will run it. If `take` fails, the process is killed
+ * and the source gets the reason.
+ * @param at `madeBy`: VMM, its version and the CPU model; the source must have the same values
  */
 export async function awaitArrival(
   at: { readonly host: string; readonly madeBy: string; readonly vmDir: string },
@@ -152,7 +153,7 @@ export async function awaitArrival(
 }
 
 /**
- * Receives files until the source sends `complete`.
+ * Receives files until the source sends the message `complete`.
  * @param paths the path of each expected file, by name; other names are refused
  */
 export async function receiveFiles(wire: Wire, paths: Readonly<Record<string, string>>): Promise<void> {

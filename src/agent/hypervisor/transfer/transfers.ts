@@ -1,11 +1,11 @@
-/** Carries out transfers to and from other hosts, once for each transfer id in the desired states. */
+/** Transfers volumes and snapshots to and from other hosts, once for each transfer id in the desired states. */
 import type { Logger } from 'pino'
 import type { Transfer } from '../../../contract/agent.ts'
 import { abortable } from '../../../lib/abortable.ts'
 import { listenForVm, openWire, type Wire } from './wire.ts'
 import { StepError } from '../../base/step-error.ts'
 
-/** The desired state of an object that can be transferred. */
+/** The part of an object's desired state that concerns its transfer. */
 export interface Movable {
   readonly want: 'present' | 'absent'
   readonly incoming?: { readonly transferId: string }
@@ -17,16 +17,16 @@ export type Report = (change: Partial<Transfer>) => void
 /** A running transfer. */
 export interface UnderWay {
   readonly signal: AbortSignal
-  /** True once the object is no longer written to. */
+  /** True once the source no longer writes to the object. */
   final(): boolean
-  /** Resolves when the desired state may have changed. @throws the signal's reason */
+  /** Resolves when the object's desired state may have changed. @throws the signal's reason */
   news(): Promise<void>
   readonly report: Report
 }
 
 export interface TransfersDeps<W extends Movable> {
   readonly idOf: (desired: W) => string
-  /** @param received id of the transfer that has already delivered everything */
+  /** @param received id of the transfer that has already delivered everything, if there was one */
   readonly receive: (desired: W, received: string | undefined, move: UnderWay) => Promise<void>
   readonly send: (desired: W, move: UnderWay) => Promise<void>
   readonly onChange: (id: string) => void
@@ -34,13 +34,13 @@ export interface TransfersDeps<W extends Movable> {
 }
 
 export interface Transfers<W extends Movable> {
-  /** Starts, continues or cancels the transfer that the desired state requests. Call it again after any change. */
+  /** Starts, continues or cancels the transfer that the object's desired state requests. Call it after each change. */
   follow(desired: W, received: string | undefined): void
-  /** Undefined if no transfer of the object is in progress. */
+  /** Returns the state of the object's transfer; undefined if none is in progress. */
   observed(id: string): Transfer | undefined
-  /** Aborted once the running transfer is canceled; undefined without one. */
+  /** Returns a signal that aborts when the object's running transfer is canceled; undefined without such a transfer. */
   signalOf(id: string): AbortSignal | undefined
-  /** Resolves when a canceled transfer has ended. Undefined if none is ending. */
+  /** Resolves when the object's canceled transfer has ended; undefined if it has none. */
   ended(id: string): Promise<void> | undefined
   stop(): void
 }
@@ -56,8 +56,8 @@ interface Move {
 export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Transfers<W> {
   const { log, onChange, idOf } = deps
   const moves = new Map<string, Move>()
-  // A canceled transfer may still read, or wait for a program, for minutes; the next transfer of the object waits for
-  // its end.
+  // Canceled transfers that have not ended. Such a transfer may still read, or wait for a program, for minutes. The
+  // next transfer of the same object waits for its end.
   const ending = new Map<string, Promise<void>>()
   let stopped = false
 
@@ -131,7 +131,7 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
   }
 }
 
-/** Listens for one connection from another host, until the transfer is aborted. */
+/** Listens for one connection from another host. The transfer's abort closes the listener and the connection. */
 export async function awaitWire(host: string, protocol: string, { signal, report }: UnderWay): Promise<WireInUse> {
   const undo = new DisposableStack()
   const onAbort = (close: () => void) => {
@@ -160,7 +160,7 @@ export interface WireInUse extends Disposable {
   readonly wire: Wire
 }
 
-/** Connects to the listening host. The connection is closed when the transfer is aborted. */
+/** Connects to the host that listens at `uri`. The connection is closed when the transfer is aborted. */
 export async function reachWire(uri: string, protocol: string, signal: AbortSignal): Promise<WireInUse> {
   signal.throwIfAborted()
   const wire = await openWire(uri, protocol)

@@ -21,7 +21,7 @@ const senders = {
 }
 
 test.each(Object.entries(senders))(
-  '%s waits for a slow reader, and removes its listeners from the socket',
+  '%s waits until a slow reader has read, and removes its listeners from the socket',
   async (_, sender) => {
     using ends = await pair()
     const send = sender(ends.near)

@@ -7,13 +7,12 @@ import { StepError } from '../../base/step-error.ts'
 import { drained } from './drained.ts'
 
 /**
- * The protocol between two agents during a migration, for data that the hypervisor does not transfer itself.
- * `hello` opens the connection. `loaded`: the target has everything, and the VM is paused there. `go`: the source will
- * never run the VM again. `running`: the VM runs on the target.
- * `volumes`: the address of each volume on the guest's SCSI bus. `whole`: all data of a volume, or of one of its
- * snapshots, was sent; the target answers `loaded`.
- * `snapshot`: announces the files and the description of a VM snapshot. `complete` ends it; the target answers
- * `loaded`.
+ * The protocol between two agents during a migration, for data that the hypervisor does not transfer itself. `hello`
+ * opens the connection. `loaded`: the target has everything, and the VM is paused there. `go`: the source will never
+ * run the VM again. `running`: the VM runs on the target. `volumes`: the address of each volume on the guest's SCSI
+ * bus. `whole`: all data of a volume, or of one of its snapshots, was sent; the target answers `loaded`. `snapshot`:
+ * announces the files and the description of a VM snapshot; after the files, the source sends `complete`, and the
+ * target answers `loaded`.
  */
 const Message = Type.Union([
   Type.Object({ say: Type.Literal('hello'), key: Type.String(), madeBy: Type.String() }),
@@ -41,20 +40,21 @@ export type Message = Static<typeof Message>
 
 export type Frame =
   | { readonly kind: 'message'; readonly message: Message }
-  /** Bytes of the file that the last `file` message named. */
+  /** Bytes of the file that the last `file` message has named. */
   | { readonly kind: 'data'; readonly offset: number; readonly data: Buffer }
-  /** Bytes of the hypervisor's own protocol. */
+  /** Bytes of the protocol between the two hypervisors. */
   | { readonly kind: 'tunnel'; readonly data: Buffer }
 
 /**
- * A frame: kind (one byte), length of the payload (four bytes, big-endian), payload. Data begins with an 8-byte offset.
+ * Format of a frame: kind (one byte), length of the payload (four bytes, big-endian), payload. The payload of `data`
+ * begins with an offset (8 bytes).
  */
 const kinds = { message: 0x4a, data: 0x44, tunnel: 0x54 } as const
 const headerBytes = 5
 const offsetBytes = 8
 /** Maximum size of a frame's payload. A longer frame is a protocol error. */
 const maxBytes = 8 << 20
-/** Maximum size of the first frame's payload: the sender has not presented the key yet and may be any program. */
+/** Maximum size of the first frame's payload: its sender has not shown the key yet, and may be any program. */
 const maxHelloBytes = 4096
 
 export interface Wire {
@@ -63,12 +63,12 @@ export interface Wire {
   tunnel(data: Buffer): Promise<void>
   /** Returns the next frame; undefined at the end. @throws Error on an invalid frame or a lost connection */
   next(): Promise<Frame | undefined>
-  /** Returns the next frame, which must be one of these messages. @throws StepError with the other side's reason */
+  /** Returns the next frame, which must be one of these messages. @throws StepError with the other agent's reason */
   expect<S extends Message['say']>(...says: readonly S[]): Promise<Extract<Message, { say: S }>>
   close(): void
 }
 
-/** Speaks the protocol over a connection. @param firstBytes limit on the first frame that the other side sends */
+/** Speaks the protocol over a socket. @param firstBytes limit on the first frame that the other agent sends */
 export function wireOver(socket: Socket, firstBytes = maxBytes): Wire {
   socket.on('error', () => undefined).setNoDelay(true)
   const read = frames(socket, firstBytes)
@@ -145,7 +145,7 @@ function parseFrame(kind: number, body: Buffer): Frame {
   return { kind: 'message', message }
 }
 
-/** The address of a host that waits for a VM: `tcp://<host>:<port>?key=<hex>`. Only the source gets the key. */
+/** Address of an agent that waits for a VM: `tcp://<host>:<port>?key=<hex>`. Only the source's agent gets the key. */
 export interface ArrivalAddress {
   readonly host: string
   readonly port: number
@@ -166,7 +166,7 @@ export function parseArrival(uri: string): ArrivalAddress {
 
 const connectMs = 10_000
 
-/** Connects to the waiting agent and sends `hello`. */
+/** Connects to the agent that waits for a VM, and sends `hello`. */
 export async function openWire(uri: string, madeBy: string): Promise<Wire> {
   const { host, port, key } = parseArrival(uri)
   const socket = connect(port, host)
@@ -182,8 +182,8 @@ export async function openWire(uri: string, madeBy: string): Promise<Wire> {
 export interface Listener {
   readonly uri: string
   /**
-   * Resolves with the first connection whose `hello` has the right key and the same `madeBy` as this host. Rejects if
-   * the listener is closed before.
+   * Resolves with the first connection whose `hello` has the right key and this host's `madeBy`. Rejects if the
+   * listener is closed before that.
    */
   readonly wire: Promise<Wire>
   close(): void
@@ -191,7 +191,7 @@ export interface Listener {
 
 /**
  * Listens on a free port for one VM from another host.
- * @param madeBy VMM, version and CPU of this host. It cannot run a VM with another value.
+ * @param madeBy VMM, version and CPU of this host; a VM from a host with other values is refused
  */
 export async function listenForVm(host: string, madeBy: string): Promise<Listener> {
   const key = randomBytes(16).toString('hex')

@@ -12,7 +12,7 @@ import type { VmmDriverDeps } from './driver.ts'
 import { launch, type LaunchPlan } from './launch.ts'
 import type { Platform } from './platform.ts'
 
-/** Boots a VM from its image. Resolves when the guest's init answers. */
+/** Boots a VM from its image. Resolves once the guest's init has answered. */
 export async function bootVm(
   platform: Platform,
   deps: Pick<VmmDriverDeps, 'kernel' | 'cacheDir'>,
@@ -56,8 +56,8 @@ export async function placeDisks(
 }
 
 /**
- * Restores a VM from a snapshot. A clone's link is up before the clone has its own address; until then the host's
- * firewall drops its packets.
+ * Restores a VM from a snapshot. The link of a clone is up before the clone has its own address; until then the host's
+ * firewall drops the clone's packets.
  */
 export async function restoreVm(
   platform: Platform,

@@ -4,15 +4,15 @@ import { showFile, type VmUser } from '../isolation.ts'
 
 /**
  * The jail directory ("cell") of one VMM process: its root directory with Firecracker's jailer, otherwise its working
- * directory. It contains all its files and sockets, which the VMM opens by relative names.
+ * directory. It contains all files and sockets of the VMM, which opens them by relative names.
  */
 export interface VmmCell {
   readonly dir: string
-  /** User of the process; undefined if it is the agent's. */
+  /** The user that the VMM runs as; undefined if it runs as the agent's user. */
   readonly user: VmUser | undefined
 }
 
-/** Names in the jail directory of the files that every guest starts from. */
+/** Names in the jail directory of the files that every guest needs to start. */
 export const cellFiles = {
   kernel: 'vmlinux',
   initrd: 'init.cpio',
@@ -21,7 +21,7 @@ export const cellFiles = {
   config: 'config.img',
 } as const
 
-/** Name in the jail directory of a VM's additional drive. */
+/** Name in the jail directory of the VM's additional drive with this index. */
 export const driveFile = (index: number) => `drive-${index}.img`
 
 /** Makes a file available in the jail directory under this name. With `write`, the VMM's user becomes its owner. */

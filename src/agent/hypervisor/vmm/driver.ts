@@ -18,7 +18,7 @@ export interface VmmDriverDeps extends PrepareDeps {
   readonly kernel: () => Promise<GuestKernel>
   readonly cacheDir: string
   readonly isolation: Isolation
-  /** Timeout for a guest to start its workload. */
+  /** Maximum time from a guest's start until it starts its workload. */
   readonly bootLimitMs: number
   /** The address on which this host receives VMs from other hosts. */
   readonly migrationHost: () => string

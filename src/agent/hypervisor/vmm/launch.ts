@@ -24,13 +24,13 @@ export interface LaunchPlan {
   readonly limitMs: number
   readonly isolation: Isolation
   readonly madeBy: string
-  /** Log lines of the guest up to this number are skipped. */
+  /** Number of the last log line that the agent has stored; the guest's lines up to it are skipped. */
   readonly fromSeq: number
-  /** Set if the VMM has its own network namespace; undefined if it uses the host's. */
+  /** Creates the tap in the VMM's own network namespace; undefined if the VMM uses the host's namespace. */
   readonly apart: TapsApart | undefined
 }
 
-/** A VMM whose API answers, and which has no guest yet. */
+/** A started VMM whose API answers, but which has no guest yet. */
 export interface Launched {
   readonly cell: VmmCell
   readonly api: VmmHttp
@@ -44,13 +44,19 @@ export interface Launched {
   runningVm(workload: WorkloadState): RunningVm
 }
 
-/** Creates a VM's tap in the VMM's network namespace and moves it to the host's. No-op if the VMM uses the host's. */
+/**
+ * How a VM gets its tap: it is created in the VMM's network namespace and moved to the host's. If the VMM uses the
+ * host's network namespace, both methods do nothing.
+ */
 export interface TapWay {
   /** True if the VMM has its own network namespace. */
   readonly apart: boolean
   /** Creates the tap; called before the VMM opens it. */
   make(): Promise<void>
-  /** Moves the open tap to the host. Takes effect once. The tap is down for about 20 ms, during which writes fail. */
+  /**
+   * Moves the tap, which the VMM has open, to the host. Later calls do nothing. The tap is down for about 20 ms; writes
+   * to it fail meanwhile.
+   */
   bring(): Promise<void>
 }
 
@@ -132,14 +138,14 @@ export function runningVmFor(platform: Platform, input: RunningVmInput, workload
     cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(vmId),
     vmm: {
       ...vmmOf(platform, { ...context, api: platform.api(dir), user: isolation.userOf(vmId) }),
-      // The API has no permanent connection. The guest's channel detects the end of the process.
+      // The VMM's API has no permanent connection. The channel to the guest closes when the VMM's process ends.
       closed: guest.closed.then(readConsole),
       close: () => platform.forget?.(dir),
     },
   })
 }
 
-/** Waits until the API answers. The socket exists about 5 ms after the start (20 ms with a jailer). */
+/** Waits until the VMM's API answers. The API socket exists about 5 ms after the VMM's start (20 ms with a jailer). */
 export async function untilAnswers(api: VmmHttp, greeting: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -154,7 +160,7 @@ export async function untilAnswers(api: VmmHttp, greeting: string, signal: Abort
 
 /**
  * Returns the state of an adopted VM's workload. If the guest does not answer, the workload counts as running, because
- * its exit would have been recorded.
+ * an exit would have been recorded by the earlier agent.
  */
 export async function adoptedWorkload(guest: GuestChannel, state: 'running' | 'paused'): Promise<WorkloadState> {
   const unanswered: WorkloadState = { state: 'running' }

@@ -16,13 +16,13 @@ import type { Launched, LaunchPlan } from './launch.ts'
  */
 export interface Platform {
   readonly name: HypervisorName
-  /** Name in messages. */
+  /** Name of the VMM in messages. */
   readonly title: string
   readonly migrate: Capabilities['migrate']
-  /** The VMM's own memory, and some page cache for the disks. */
+  /** Memory that a VM's cgroup has in addition to the guest's: the VMM's own, and page cache for the disks. */
   readonly overheadMib: number
   readonly program: VmmProgram
-  /** Describes the isolation of VMs with this user, and how to improve it. */
+  /** Describes how VMs with this user are isolated, and how to improve that. */
   traitOf(user: VmUser | undefined): { readonly says: string; readonly fix?: string }
   /** Returns the versions of the program and of its snapshot format. @throws StepError if it is not installed */
   version(): Promise<string>
@@ -34,45 +34,45 @@ export interface Platform {
   ): Promise<{ readonly cell: VmmCell; readonly process: VmmProcess }>
   /** Checks that the process is the VM's. After a reboot, an unrelated process may have the same pid and start time. */
   owns(home: VmHome, running: Running): Promise<boolean>
-  /** Releases the resources of `start` other than the process. Idempotent. */
+  /** Releases what `start` has created, except for the process. Idempotent. */
   release(vmDir: string): Promise<void>
-  /** Called at start: kills VMMs that are not in `keep` and cannot be found by their directory. */
+  /** Called at the agent's start: kills VMMs of VMs not in `keep` that cannot be found by their working directory. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
   api(vmDir: string): VmmHttp
   /** Path of an API call that the VMM answers as soon as it listens. */
   readonly greeting: string
   ports(vmDir: string): GuestPorts
   consoleTail(vmDir: string): Promise<string>
-  /** Boots the kernel and initramfs in the jail directory, without devices. */
+  /** Boots the kernel and initramfs in the jail directory without any device, as a test boot. */
   bootProof(api: VmmHttp): Promise<void>
   /**
-   * Configures a VMM without a VM, whose files are in its jail directory, and boots the guest. The tap exists; the
-   * caller moves it to the host later.
+   * Configures a started VMM, whose files are in its jail directory, and boots the guest. The VM's tap exists already;
+   * the caller moves it to the host later.
    */
   bootGuest(launched: Launched, guest: GuestPlan): Promise<void>
-  /** Loads a saved guest into a VMM without a VM. The guest stays paused. */
+  /** Loads a saved guest into a started VMM. The guest stays paused. */
   loadGuest(launched: Launched, saved: SavedGuest): Promise<void>
   /** Reads whether the VM runs or is paused. @throws Error if it is in another state */
   inspect(api: VmmHttp): ReturnType<RunningVm['inspect']>
-  /** Idempotent. */
+  /** Pauses or resumes the VM. Idempotent. */
   setPaused(api: VmmHttp, paused: boolean): Promise<void>
   /** Receives a guest from another host. Resolves when it runs on this host. */
   takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void>
   control(vm: VmContext): VmmControl
-  /** Releases what the agent holds in memory for this VM. */
+  /** Releases what the agent has in memory for a VM that has ended. */
   forget?(vmDir: string): void
 }
 
 export interface VmmProgram {
-  /** Absolute path; undefined if not installed. */
+  /** Absolute path of the program; undefined if it is not installed. */
   readonly file: string | undefined
-  /** Name on the PATH. */
+  /** Name of the program on the PATH. */
   readonly command: string
-  /** Address of its releases. */
+  /** Web address of the program's releases. */
   readonly from: string
-  /** Name of the setting with the file's path. */
+  /** Name of the environment variable that sets the program's path. */
   readonly variable: string
-  /** The version that the driver is written for and tested with; older ones are refused. */
+  /** The version for which the driver is written and tested. Older versions are refused. */
   readonly tested: string
 }
 
@@ -81,7 +81,7 @@ export interface SavedGuest {
   /** Directory of the snapshot. */
   readonly dir: string
   readonly tap: string
-  /** Volumes that replace those that the guest has mounted. */
+  /** Volumes that take the place of those that the saved guest has mounted. */
   readonly volumes: readonly KeptDisk[]
 }
 
@@ -95,7 +95,7 @@ export interface GuestPlan {
   readonly drives: readonly RawDrive[]
 }
 
-/** The values that all operations on one VM need. */
+/** The values that all operations on a running VM need. */
 export interface VmContext {
   readonly running: Running
   readonly vmId: string
@@ -104,30 +104,30 @@ export interface VmContext {
   readonly api: VmmHttp
   readonly guest: GuestChannel
   readonly user: VmUser | undefined
-  /** `SnapshotMade.madeBy` of its snapshots. */
+  /** The `madeBy` of snapshots of this VM. */
   readonly madeBy: string
 }
 
 /** Operations on one running VMM. */
 export interface VmmControl {
   readMemory(): Promise<GuestMemory>
-  /** Sets how much memory the balloon takes from the guest. */
+  /** Sets how much memory the balloon takes away from the guest. */
   setTakenMib(mib: number): Promise<void>
   /** Writes memory and devices of the paused guest to the empty directory, as files that the agent owns. */
   writeState(dir: string): Promise<void>
-  /** Name of the file with the guest's memory. */
+  /** Name of the file with the guest's memory in a snapshot. */
   readonly memoryFile: string
   readonly volumes: VolumeSlots
   readonly handOver: NonNullable<RunningVm['handOver']>
 }
 
-/** Disks that are attached and detached while the guest runs. */
+/** The volumes of a VM: disks that are attached and detached while the guest runs. */
 export interface VolumeSlots {
   /** Returns the serial of the volume's disk in the guest; undefined if it is not attached. */
   find(volumeId: string): Promise<string | undefined>
   /** Attaches the volume. @returns the serial of its disk */
   insert(volumeId: string, file: string, readOnly: boolean): Promise<string>
-  /** Reports the new size of the volume's file to the guest's kernel. Idempotent. */
+  /** Makes the guest's kernel see the new size of the volume's file. Idempotent. */
   grow(volumeId: string, sizeMib: number): Promise<void>
   /** Detaches a volume that the guest has unmounted. Idempotent. */
   remove(volumeId: string): Promise<void>

@@ -8,7 +8,7 @@ import { type Probe, probeVmm } from './probe.ts'
 
 type Change = Partial<{ mode: 'tap' | 'user'; file: string | undefined; kernel: () => Promise<never> }>
 
-/** Tests all checks before the test boot, which needs the real program and KVM (contract.test.ts). */
+/** Tests all checks of a probe up to the test boot, which needs the real program and KVM (contract.test.ts). */
 test.each(fakedVmms)('$name: a probe reports missing requirements and what to do next', async ({ name, platform }) => {
   await using dir = await testDir()
   const says = async (version: string) => {

@@ -23,11 +23,11 @@ export interface ProbeDeps {
 export interface Probe {
   readonly available: boolean
   readonly detail: string
-  /** What to do next; null if nothing is needed. */
+  /** How to make the VMM work on this host; null if it works. */
   readonly fix: string | null
 }
 
-/** Timeout of the test boot, which takes one second on real hardware, about ten with nested emulation. */
+/** Timeout of the test boot, which takes one second on real hardware and about ten with nested emulation. */
 const proofLimitMs = 30_000
 
 /**
@@ -64,7 +64,7 @@ export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: Abor
   }
 }
 
-/** Runs the test boot. @returns undefined if it works, otherwise the reason */
+/** Boots a guest without devices. @returns undefined if Mote's init wrote to the console, otherwise the reason */
 async function prove(platform: Platform, guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-proof-'))
   try {

@@ -24,7 +24,7 @@ export async function receiveVm(
 async function take(platform: Platform, wire: Wire, plan: LaunchPlan, launched: Launched): Promise<RunningVm> {
   const { guest, runningVm, unlessGone } = launched
   await platform.takeGuest(wire, plan, launched)
-  // The guest runs on this host now. Report that to the source; later failures are not reported to it.
+  // The guest runs on this host now. Tell the source, to which later failures must not be reported.
   await wire.say({ say: 'running' }).catch(() => undefined)
   const words = identity(plan.home, readNotes(plan.prepared), { moved: true, renew: false })
   await unlessGone(guest.ready)

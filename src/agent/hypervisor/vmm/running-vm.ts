@@ -6,7 +6,7 @@ import { untilThere } from '../until-there.ts'
 import type { Platform, VmContext, VmmControl } from './platform.ts'
 import { takeSnapshot } from './snapshot.ts'
 
-/** Adapts a running VMM to the `Vmm` interface of `runningVmOf`. */
+/** Implements the `Vmm` interface of `runningVmOf` for a VMM with an HTTP API. */
 export function vmmOf(platform: Platform, vm: VmContext): Omit<Vmm, 'closed' | 'close'> {
   const { api, memoryMib, vmDir } = vm
   const control = platform.control(vm)
@@ -28,12 +28,12 @@ function runsElsewhere(): Error {
   return new Error('the VM runs on another host')
 }
 
-/** Timeout for mounting a volume, which includes loading kernel modules for the first one. */
+/** Timeout for mounting a volume; for a VM's first volume, this includes loading kernel modules. */
 const mountMs = 5_000
-/** Timeout for growing a file system: for a large one, many new block groups are written. */
+/** Timeout for growing a file system; growing a large one writes many new block groups. */
 const growMs = 60_000
 
-/** Volume operations. The VMM knows which volume has which disk, so the agent stores nothing. */
+/** Volume operations of a VM. The VMM knows which disk belongs to which volume, so the agent stores nothing. */
 function volumesOf(
   { guest }: VmContext,
   { volumes }: VmmControl,

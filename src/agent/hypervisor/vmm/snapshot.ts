@@ -4,12 +4,13 @@ import type { SnapshotMade } from '../driver.ts'
 import { configFile, copySparse, scratchFile, snapshotNotes } from '../snapshot-files.ts'
 import type { Platform, VmContext, VmmControl } from './platform.ts'
 
-/** Timeout, long enough for a large guest's memory on a slow disk. */
+/** Timeout for writing a snapshot: enough for a large guest's memory on a slow disk. */
 export const snapshotMs = 600_000
 
 /**
- * Takes a consistent snapshot: pauses the guest while the VMM writes memory and devices and the scratch disk is copied.
- * Firecracker closes the guest's vsock connections meanwhile; the guest's channel reconnects by itself.
+ * Takes a consistent snapshot: pauses the guest while the VMM writes memory and devices, and the agent copies the
+ * scratch disk. Firecracker closes the guest's vsock connections meanwhile; the agent's channel to the guest reconnects
+ * by itself.
  */
 export async function takeSnapshot(
   platform: Pick<Platform, 'inspect' | 'setPaused'>,
@@ -29,7 +30,7 @@ export async function takeSnapshot(
   }
   const pauseMs = wasRunning ? Math.round(performance.now() - startedMs) : 0
   await copySparse(join(vmDir, configFile), join(target, configFile))
-  // VMMs write untouched memory as zeros; turn them into holes.
+  // VMMs write memory that the guest never touched as zeros. Turn these zeros into holes.
   await run('fallocate', ['--dig-holes', join(target, memoryFile)]).catch(() => undefined)
   const { imageDigest, notes } = running.prepared
   return { madeBy, imageDigest, pauseMs, notes: snapshotNotes(notes, logSeq) }

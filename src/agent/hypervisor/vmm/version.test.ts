@@ -11,6 +11,6 @@ test.each([
   ['cloud-hypervisor v52.1', '53', 'older'],
   ['cloud-hypervisor v54.0', '53', 'newer'],
   ['no version at all', '53', 'older'],
-])('the version in "%s", compared with the tested v%s, is %s', (text, tested, age) => {
+])('the version in the output "%s" counts, with the tested version %s, as %s', (text, tested, age) => {
   expect(ageOf(text, tested)).toBe(age)
 })

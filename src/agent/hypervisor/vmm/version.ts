@@ -1,5 +1,6 @@
 /**
- * Compares a program's version with the tested one, up to the precision of the tested one.
+ * Returns whether a program's version is older or newer than the tested one, or equal to it as far as the tested one is
+ * specified.
  * @param text the program's output, which contains a version such as `v1.16.1`
  * @param tested numbers with dots, such as `1.16`
  */

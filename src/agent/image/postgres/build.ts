@@ -16,9 +16,9 @@ import { guestFiles, postgresUid, unwanted, wantedPackages } from './recipe.ts'
 import { warmList } from './warm.ts'
 
 export interface PostgresImageOptions {
-  /** Directory of OCI layouts, in which the image becomes `oci:postgres:<version>`. */
+  /** Directory for OCI layouts, in which the image becomes `oci:postgres:<version>`. */
   readonly imageDir: string
-  /** Major version. */
+  /** Major version of PostgreSQL. */
   readonly version: number
   /** Whether to replace an existing image. */
   readonly again?: boolean
@@ -26,8 +26,8 @@ export interface PostgresImageOptions {
 }
 
 /**
- * Creates `oci:postgres:<version>` unless it exists. Needs root, because the cluster is initialized in a chroot, and
- * apt with a repository that has `postgresql-<version>`.
+ * Builds the image `oci:postgres:<version>` unless it exists. Needs root, because the cluster is initialized in a
+ * chroot, and apt with a repository that has `postgresql-<version>`.
  * @returns the image reference for deployments
  * @throws Error that names what is missing
  */
@@ -90,7 +90,10 @@ async function build(layoutDir: string, version: number, scratch: string, say: (
   })
 }
 
-/** Returns the host's own package lists if they have this version, otherwise those of a release that does. */
+/**
+ * Returns the arguments for apt to read the host's own package lists if they have this PostgreSQL version, otherwise
+ * those of a release that has it.
+ */
 async function aptFor(version: number, dir: string, say: (line: string) => void): Promise<Apt> {
   if (await isPackage(`postgresql-${version}`)) return []
   const release = releaseOfPostgres[version]
@@ -99,7 +102,7 @@ async function aptFor(version: number, dir: string, say: (line: string) => void)
   return aptOf(release, dir)
 }
 
-/** Does by hand what the packages' scripts would do, and adds our own files. */
+/** Makes the changes that the scripts of the packages would make, and adds Mote's own files. */
 async function furnish(root: string, version: number, inventory: readonly string[]): Promise<void> {
   const put = async (path: string, text: string) => {
     await mkdir(dirname(join(root, path)), { recursive: true })

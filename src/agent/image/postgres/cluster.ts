@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
 
 export interface ClusterOptions {
-  /** Directory with the image's files, which contain the server. */
+  /** Directory with the unpacked image, which contains the PostgreSQL server. */
   readonly root: string
   readonly version: number
   readonly uid: number
@@ -53,7 +53,9 @@ export async function initializeCluster({ root, version, uid, target }: ClusterO
   }
 }
 
-/** SQL that runs once. `postgres --single -j` reads one statement per paragraph. */
+/**
+ * SQL statements that run once, when the cluster is created. `postgres --single -j` reads one statement per paragraph.
+ */
 const initialSql = [
   'CREATE ROLE mote LOGIN CREATEDB CREATEROLE',
   'GRANT pg_monitor, pg_signal_backend TO mote WITH ADMIN OPTION',

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest'
 import { guestFiles } from './recipe.ts'
 
 /**
- * gVisor reports another file system type for volumes than QEMU. Guest programs that looked for ext4 themselves did not
- * find the backup archive on gVisor, so databases had no backups.
+ * gVisor reports another file system type for volumes than QEMU. mote-volumes knows both; a program that looks for ext4
+ * itself would find no volume on gVisor, and thus make no backups.
  */
 it('among the guest programs, only mote-volumes inspects mounts and file system types', () => {
   const looking = readdirSync(guestFiles).filter(name =>

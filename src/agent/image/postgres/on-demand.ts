@@ -7,10 +7,10 @@ import { tagsOf } from '../write-layout.ts'
 import { buildPostgresImage } from './build.ts'
 
 /**
- * Makes the image of a PostgreSQL version when a database on the host needs it for the first time, if the distribution
- * has this version. Other versions need packages from elsewhere, for which an operator decides: `mote image build
- * postgres`.
- * @throws ImageError `image_unusable` if that fails
+ * Builds the image of a PostgreSQL version when a database on the host needs it for the first time, if the distribution
+ * has this version. Other versions need packages of another distribution release, so an operator has to build them:
+ * `mote image build postgres`.
+ * @throws ImageError `image_unusable` if the build fails
  */
 export async function ensurePostgresImage(
   imageDir: string,

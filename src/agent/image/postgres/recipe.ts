@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Uid and gid of the server in the VM. The host has no such account. */
+/** User and group id of the PostgreSQL server in the VM. The host has no such account. */
 export const postgresUid = 999
 
 export const wantedPackages = (version: number): readonly string[] => [
@@ -25,12 +25,12 @@ export const wantedPackages = (version: number): readonly string[] => [
 export const unwanted =
   /^(postgresql-common|postgresql-client-common|libllvm\d+\w*|ssl-cert|locales.*|debconf.*|cdebconf.*|perl.*|libperl.*|libjson-perl|adduser|passwd|libpam-.*|lsb-base|sysvinit-utils|init-system-helpers|dpkg|tar|sensible-utils|readline-common|netbase|ucf)$/
 
-/** Directory of the repository with our files for the image. */
+/** Directory with the repository's files for the image. */
 export const guestFiles = fileURLToPath(new URL('../../../../guest/postgres/', import.meta.url))
 
 /**
- * Returns a digest (16 hex digits) of all files that decide the image besides the packages. Caches of the image use it
- * as key.
+ * Returns a digest (16 hex digits) of all files besides the packages that determine the content of the image. Caches of
+ * the image use it as a key.
  */
 export async function recipeDigest(): Promise<string> {
   const hash = createHash('sha256')

@@ -9,7 +9,10 @@ const loader = '/lib64/ld-linux-x86-64.so.2'
 /** PostgreSQL programs that run at each start or soon after it. */
 const programs = ['postgres', 'pg_ctl'] as const
 
-/** Returns paths in the image: the server with its libraries and configuration, and our own programs. */
+/**
+ * Returns the paths of these files in the image: the server with its libraries and configuration, and Mote's own
+ * programs.
+ */
 export async function warmList(root: string, version: number): Promise<string[]> {
   const server = programs.map(name => `/usr/lib/postgresql/${version}/bin/${name}`)
   const dynamic = [...server, '/usr/bin/openssl']

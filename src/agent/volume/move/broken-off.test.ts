@@ -21,7 +21,7 @@ import { createSender, protocol } from './send.ts'
 const mib = 2 ** 20
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
 
-test('a device longer than the sent volume has the same digest, and a shorter one is refused', async () => {
+test('a received device that is longer than the sent volume has the same digest, and a shorter device is refused', async () => {
   await using dir = await testDir()
   const path = join(dir.path, 'device')
   const [data, size] = [Buffer.alloc(1000, 'sent'), 17 * mib + 1000]
@@ -29,16 +29,16 @@ test('a device longer than the sent volume has the same digest, and a shorter on
   await truncate(path, 20 * mib)
   const file = await open(path, 'r+')
   await file.write(data, 0, data.length, 17 * mib)
-  // Older data in the space that the pool added by rounding up.
+  // Space that the pool added by rounding up the size, and that still has older data.
   await file.write('older', 17 * mib + 1000)
   await file.write('older', 19 * mib)
   await file.close()
   expect(await digestAt(path, size)).toBe(digestOf(size, new Map([[17 * mib, hashOf(data) ?? '']])))
-  await expect(digestAt(path, 21 * mib)).rejects.toThrow('were to be there')
+  await expect(digestAt(path, 21 * mib)).rejects.toThrow('instead of at least')
 })
 
 describe('a canceled volume transfer', () => {
-  test('creates no more snapshots or content in the pool', async () => {
+  test('stops writing to the pool, and creates no more snapshots', async () => {
     await using dir = await testDir()
     const [abort, kept] = [new AbortController(), new Array<string>()]
     const pool = dirPool('local', dir.path)
@@ -55,7 +55,7 @@ describe('a canceled volume transfer', () => {
     await receiver.close()
   })
 
-  test('ends before the volume is removed or received again', async () => {
+  test('ends before its volume is removed or received again', async () => {
     await using dir = await testDir()
     const source = dirPool('local', join(dir.path, 'source'))
     await source.create(volumeId, 32)

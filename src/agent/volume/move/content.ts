@@ -4,11 +4,11 @@ import { run } from '../../../lib/exec.ts'
 import { dataRanges, type Range } from '../../disk/extents.ts'
 import { sync } from '../../disk/whole-file.ts'
 
-/** Size of a chunk. Content is compared and sent in chunks: one is sent if its hash differs. */
+/** Size of a chunk. Volumes are compared and sent in chunks: only chunks whose hashes differ are sent. */
 export const chunkBytes = 256 << 10
 const zeros = Buffer.alloc(chunkBytes)
 
-/** Hash of each chunk by offset. Chunks that are all zeros have no entry. */
+/** Hash of each chunk, by the chunk's offset in the volume. Chunks that are all zeros have no entry. */
 export type Chunks = Map<number, string>
 
 /** Returns the size of a file or block device. */
@@ -18,13 +18,13 @@ export async function sizeOf(path: string): Promise<number> {
 }
 
 /**
- * Returns the size and the byte ranges that may contain data. For a block device that is the whole device, because it
- * does not report holes.
+ * Returns the size of a file or device, and the byte ranges that may contain data: for a block device the whole device,
+ * because it does not report holes.
  */
 export async function dataIn(path: string): Promise<{ readonly size: number; readonly ranges: readonly Range[] }> {
   const size = await sizeOf(path)
   if ((await stat(path)).isBlockDevice()) return { size, ranges: [{ start: 0, end: size }] }
-  // The list of extents lacks data that is not written to disk yet (delayed allocation).
+  // Flush the file first: the list of its extents lacks data that is not written to disk yet (delayed allocation).
   await sync(path)
   return { size, ranges: await dataRanges(path) }
 }
@@ -44,7 +44,7 @@ export async function* chunksOf(
   try {
     let next = 0
     for (const { start, end } of ranges) {
-      // Two extents may share one chunk.
+      // The end of one extent and the start of the next may be in the same chunk, which must be read only once.
       next = Math.max(next, start - (start % chunkBytes))
       for (; next < Math.min(end, size); next += chunkBytes)
         yield { offset: next, data: await readChunk(file, next, size) }
@@ -65,7 +65,9 @@ export function hashOf(data: Buffer): string | undefined {
   return data.equals(zeros.subarray(0, data.length)) ? undefined : createHash('sha256').update(data).digest('base64')
 }
 
-/** Returns a SHA-256 over the size and all nonzero chunks. Equal digests on two hosts mean equal bytes. */
+/**
+ * Returns a SHA-256 over the size and all nonzero chunks of a volume. Equal digests on two hosts mean equal contents.
+ */
 export function digestOf(size: number, chunks: Chunks): string {
   const hash = createHash('sha256').update(`${size}\n`)
   for (const offset of [...chunks.keys()].toSorted((a, b) => a - b)) hash.update(`${offset} ${chunks.get(offset)}\n`)
@@ -74,11 +76,11 @@ export function digestOf(size: number, chunks: Chunks): string {
 
 /**
  * Returns the digest of the first `size` bytes of a file or device, which may be longer, because pools round sizes up.
- * @throws Error when it is shorter; the signal's reason when aborted
+ * @throws Error if the file is shorter; after an abort, the signal's reason
  */
 export async function digestAt(path: string, size: number, signal?: AbortSignal): Promise<string> {
   const { size: there, ranges } = await dataIn(path)
-  if (there < size) throw new Error(`${path} has ${there} bytes, and ${size} were to be there`)
+  if (there < size) throw new Error(`${path} has ${there} bytes instead of at least ${size}`)
   const begin = ranges
     .filter(({ start }) => start < size)
     .map(({ start, end }) => ({ start, end: Math.min(end, size) }))

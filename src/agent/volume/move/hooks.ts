@@ -12,7 +12,7 @@ export interface HooksDeps<E extends { readonly desired: VolumePut; readonly don
   readonly find: (volumeId: string) => E | undefined
   readonly finish: (entry: E, done: VolumeDone) => Promise<void>
   readonly report: (entry: E) => void
-  /** Records the disk's attachment as the newest one. @throws StepError `stale_volume_generation` */
+  /** Records the attachment of the disk as the newest one of its volume. @throws StepError `stale_volume_generation` */
   readonly fence: (disk: DiskSpec) => Promise<void>
 }
 

@@ -83,7 +83,7 @@ async function write(pool: VolumePool, at: number, data: Buffer): Promise<void> 
 const digestOfAll = async (path: string) => digestAt(path, await sizeOf(path))
 const digest = async (pool: VolumePool) => digestOfAll(await pool.open(volumeId, 1))
 
-/** Sends the volume over a connection between two pools. */
+/** Sends a volume from one pool to another over a connection. */
 async function move(from: VolumePool, to: VolumePool, snapshots: readonly string[], corrupt = false): Promise<number> {
   const listener = await listenForVm('127.0.0.1', protocol)
   const source = await openWire(listener.uri, protocol)
@@ -109,7 +109,7 @@ async function move(from: VolumePool, to: VolumePool, snapshots: readonly string
 
 describe('a volume transfer between two pools', () => {
   test.each(pairs.map(([from, to]) => ({ from, to })))(
-    'from $from to $to copies content and snapshots',
+    'copies content and snapshots from a pool of kind $from to one of kind $to',
     { timeout: 120_000 },
     async ({ from, to }) => {
       const missing = kinds[from].missing ?? kinds[to].missing
@@ -128,7 +128,7 @@ describe('a volume transfer between two pools', () => {
       await write(source, 50 * mib, Buffer.alloc(mib, 'three'))
       const now = await digest(source)
       const sent = await move(source, target, ['first', 'second'])
-      // Neither holes nor blocks shared by two snapshots are sent twice.
+      // Neither holes nor blocks that two snapshots share are sent more often than once.
       expect(sent).toBeLessThan(24 * mib)
       expect(await digest(target)).toBe(now)
       for (const snapshotId of ['first', 'second']) {
@@ -141,7 +141,7 @@ describe('a volume transfer between two pools', () => {
     },
   )
 
-  // A snapshot taken before the volume grew may be sent after a larger one.
+  // A snapshot from before the volume grew may be sent after a larger snapshot.
   const shrinking = [
     ['dir', 'dir'],
     ['dir', 'zfs'],
@@ -149,7 +149,7 @@ describe('a volume transfer between two pools', () => {
     ['lvm-thin (strict fake)', 'dir'],
   ] as const
   test.each(shrinking.map(([from, to]) => ({ from, to })))(
-    'from $from to $to copies a smaller snapshot after a larger one',
+    'copies a smaller snapshot after a larger one from a pool of kind $from to one of kind $to',
     { timeout: 120_000 },
     async ({ from, to }) => {
       const missing = kinds[from].missing ?? kinds[to].missing
@@ -176,12 +176,12 @@ describe('a volume transfer between two pools', () => {
     },
   )
 
-  test('fails if data is corrupted in transit', async () => {
+  test('fails if content is corrupted in transit', async () => {
     await using dir = await testDir()
     const [source, target] = ['a', 'b'].map(name => dirPool('local', join(dir.path, name)))
     if (!source || !target) return
     await source.create(volumeId, 32)
-    await expect(move(source, target, [], true)).rejects.toThrow('is not what was sent')
+    await expect(move(source, target, [], true)).rejects.toThrow('its digest differs')
   })
 })
 
@@ -232,7 +232,7 @@ async function fill(host: TestAgent, text: string): Promise<void> {
 }
 
 describe('a volume transfer between two agents', () => {
-  test('copies a volume while a VM uses it, sends the rest after detachment, and ends when the control plane confirms it', async () => {
+  test('sends content while a VM uses the volume, sends the rest after detachment, and ends when the control plane confirms it', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })
@@ -252,7 +252,7 @@ describe('a volume transfer between two agents', () => {
     await fill(source, 'written after the first copy')
     await put(source, 3, { outgoing: { ...outgoing, final: true } })
     await put(target, 3, { incoming: { transferId: 't1' } })
-    // No VM can open the volume any more, and the transfer waits until the current VM detaches it.
+    // From now on, no VM can open the volume on either host, and the transfer waits until the current VM detaches it.
     await source.put(desired('vm-2', 1, { disks: [disk(2)] }))
     await source.until('vm-2', 'refused', vm => vm.error?.code === 'volume_not_ready')
     expect((await observed(source)).transfer?.phase).toBe('copied')
@@ -275,7 +275,7 @@ describe('a volume transfer between two agents', () => {
     await target.until('vm-3', 'attached', vm => vm.disks?.[0]?.state === 'attached')
   })
 
-  test('a canceled transfer leaves the source unchanged and nothing on the target', async () => {
+  test('a canceled volume transfer leaves the source unchanged and no content on the target', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })

@@ -20,7 +20,7 @@ export interface MovesDeps extends KeepDeps {
   readonly log: Logger
   /** The address on which this host receives volumes from other hosts. */
   readonly migrationHost: () => string
-  /** Stores that the volume was received completely. Resolves once this and the content are durable. */
+  /** Records that the volume was received completely. Resolves once the record and the volume's content are durable. */
   readonly keep: (volumeId: string, transferId: string) => Promise<void>
   readonly onChange: (volumeId: string) => void
 }
@@ -47,7 +47,7 @@ async function receive(
   const { transferId, vmId } = incoming
   if (received === transferId) return report({ phase: 'complete', percent: 100 })
   const pool = poolOf(poolName)
-  // Remove what an earlier attempt has left.
+  // Remove what an earlier attempt to receive the volume has left.
   await mutex.take(volumeId, async () => {
     signal.throwIfAborted()
     await pool.remove(volumeId)
@@ -78,8 +78,8 @@ async function send({ poolOf, holders }: MovesDeps, desired: VolumePut, move: Un
   })
   report({ phase: 'copying' })
   await sender.sendSnapshots()
-  // Send most of a file while it is in use. Block devices are only sent at the end, because a device that is being read
-  // could not be detached when its VM closes it.
+  // Send most of the content while a VM uses the volume. A block device is only sent after the VM has detached it,
+  // because a device that is being read could not be closed.
   if (!move.final() && (await stat(await pool.open(volumeId, 0))).isFile()) await sender.sendContent()
   report({ phase: 'copied' })
   while (!move.final() || holders.of(volumeId).length > 0) await move.news()

@@ -9,12 +9,12 @@ import { notMovable } from './send.ts'
 
 /** Writes a volume sent by another host into a pool of this host. */
 export interface VolumeReceiver {
-  /** Begins to receive content of this many bytes: a snapshot, or the volume's current content. */
+  /** Starts to receive content of `size` bytes, either of a snapshot or the volume's current content. */
   take(size: number): Promise<void>
   data(offset: number, data: Buffer): Promise<void>
   /**
-   * Checks the digest of the content written so far, and takes a snapshot if an id is given.
-   * @throws Error when the digest differs
+   * Checks the digest of the received content, and takes a snapshot of it if `snapshotId` is given.
+   * @throws Error if the digest differs
    */
   whole(digest: string, snapshotId: string | null): Promise<void>
   close(): Promise<void>
@@ -22,10 +22,10 @@ export interface VolumeReceiver {
 
 /**
  * Creates a receiver that writes to a volume of the pool.
- * @param signal when aborted, nothing more is created in the pool, because by then the volume may belong to the next
- * transfer
+ * @param signal after its abort, the receiver creates nothing more in the pool, because the volume may belong to the
+ * next transfer
  * @param keep takes a snapshot of the received content
- * @throws Error, StepError for failures of the pool or the disk; the signal's reason
+ * @throws Error, StepError for failures of the pool or the disk; after an abort, the signal's reason
  */
 export function volumeReceiver(
   pool: VolumePool,
@@ -48,7 +48,7 @@ export function volumeReceiver(
       if (path === '') await pool.blank(volumeId, bytes)
       path = await pool.open(volumeId, 0)
       const isFile = (await stat(path)).isFile()
-      // Grow the device if a later snapshot is larger, because each snapshot keeps the size that the volume had.
+      // Snapshots of a volume that grew have different sizes, so the device must grow to the size of the largest one.
       if (!isFile && largest > 0 && bytes > largest) await pool.grow(volumeId, Math.ceil(bytes / 2 ** 20))
       size = bytes
       largest = Math.max(largest, size)
@@ -67,7 +67,7 @@ export function volumeReceiver(
       zeroed = false
       await sync(path)
       const arrived = await digestAt(path, size, signal)
-      if (arrived !== digest) throw new Error(`what arrived of volume ${volumeId} is not what was sent`)
+      if (arrived !== digest) throw new Error(`volume ${volumeId} was damaged on the way: its digest differs`)
       signal.throwIfAborted()
       if (snapshotId === null) return pool.close(volumeId)
       await keep(snapshotId)
@@ -78,13 +78,15 @@ export function volumeReceiver(
 
 export interface KeepDeps {
   readonly mutex: KeyedMutex
-  /** Whether this is a copy for a VM snapshot that has been removed from this host. */
+  /**
+   * Whether a VM snapshot has been removed from this host, so that a received copy of a volume for it is not needed.
+   */
   readonly isGone: (snapshotId: string) => Promise<boolean>
 }
 
 /**
- * Returns a function that takes a snapshot of the received content, unless its VM snapshot was removed. It holds the
- * volume's mutex, as removals do, so that no copy outlives its VM snapshot.
+ * Returns a function that takes a snapshot of the received content, unless the snapshot belongs to a VM snapshot that
+ * was removed. The function holds the volume's mutex, as removals do, so that no copy outlives its VM snapshot.
  */
 export const keepWanted =
   ({ mutex, isGone }: KeepDeps, pool: VolumePool, volumeId: string, signal: AbortSignal) =>
@@ -94,7 +96,7 @@ export const keepWanted =
       if (!(await isGone(snapshotId))) await pool.snapshot(volumeId, snapshotId)
     })
 
-/** Receives until the volume is complete, and acknowledges that to the other host once `keep` has resolved. */
+/** Receives a volume until it is complete, and acknowledges it to the other host once `keep` has resolved. */
 export async function receiveVolume(
   wire: Wire,
   receiver: VolumeReceiver,

@@ -3,7 +3,7 @@ import { StepError } from '../../base/step-error.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
 import { bytesOf, type Chunks, chunkBytes, chunksOf, dataIn, digestOf, hashOf } from './content.ts'
 
-/** Name and version of the protocol, which both hosts send first and which must be the same. */
+/** Name and version of the protocol. Each host sends it first, and both must have the same version. */
 export const protocol = 'mote volume 1'
 
 export interface SendProgress {
@@ -19,32 +19,32 @@ export interface VolumeToSend {
   readonly snapshots: readonly string[]
 }
 
-/** Sends one volume, and tracks which content the other host already has. */
+/** Sends one volume to another host, and tracks which content that host already has. */
 export interface Sender {
   /** Sends all snapshots. The other host verifies each of them. */
   sendSnapshots(): Promise<void>
   /**
-   * Sends the current content that the other host does not have yet. If a VM writes to the volume during the call, call
-   * this again.
+   * Sends the parts of the current content that the other host does not have yet. If a VM writes to the volume
+   * meanwhile, the function must be called again.
    */
   sendContent(): Promise<void>
-  /** Sends only the first bytes of a volume whose remaining content is transferred in another way. */
+  /** Sends only the first bytes of the volume, because the hypervisor transfers the rest. */
   sendBegin(bytes: number): Promise<void>
   /**
-   * Completes the transfer after the last write. Resolves once the other host has stored the content and verified it by
-   * reading it back.
+   * Completes the transfer after the last write to the volume. Resolves once the other host has stored the content and
+   * verified it by reading it back.
    */
   settle(): Promise<void>
 }
 
 const zeros = Buffer.alloc(chunkBytes)
-/** A value that differs from every hash, for chunks that must be sent again. */
+/** Marks a chunk that must be sent again: the text differs from every hash. */
 const notKnown = 'not known'
 
 /**
  * Creates a sender. It sends each snapshot as the difference to the previous one, and the other host takes its own
- * snapshot after each, so that they share blocks if its pool supports that.
- * @throws StepError with the other host's reason, Error when the connection breaks
+ * snapshot after each, so that these snapshots share blocks if its pool supports that.
+ * @throws StepError with the reason that the other host gave, Error if the connection breaks
  */
 export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (progress: SendProgress) => void): Sender {
   const { volumeId, pool, snapshots } = volume
@@ -66,7 +66,7 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
     size = data.size
     totalBytes = Math.max(totalBytes, doneBytes + bytesOf(data.ranges))
     await wire.say({ say: 'file', name: volumeId, size })
-    // Offsets that the other host has data for. They may be holes in this content.
+    // Chunks for which the other host has data. Those that remain after the loop are holes in the current content.
     const before = new Set(there.keys())
     for await (const { offset, data: chunk } of chunksOf(path, data)) {
       before.delete(offset)
@@ -75,8 +75,9 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
       report()
     }
     for (const offset of before) {
-      // The chunk is beyond the end of this content, which is smaller than the previous one. The other host truncates a
-      // file to the new size, but not a device. So such chunks must be sent again with a later, larger content.
+      // The chunk is beyond the end of the current content, which is smaller than the previous one. The other host
+      // truncates files to the new size, but not devices, so it may still have the chunk. It must be sent again with a
+      // larger content later.
       if (offset >= size) there.set(offset, notKnown)
       else await put(offset, zeros.subarray(0, Math.min(chunkBytes, size - offset)), undefined)
     }

@@ -1,6 +1,6 @@
 /**
- * Transfers volumes together with a running VM that uses them. The hypervisor copies the current content; snapshots and
- * LUKS headers are sent over the connection between the agents beforehand.
+ * Transfers volumes together with a running VM that uses them. The hypervisor copies the current content; before that,
+ * the agents send snapshots and LUKS headers over their own connection.
  */
 import type { DiskSpec } from '../../../contract/agent.ts'
 import type { Holders } from '../../disk/holders.ts'
@@ -16,18 +16,21 @@ export interface WithVmDeps extends KeepDeps {
   readonly poolOf: (volumeId: string) => VolumePool
   readonly holders: Pick<Holders, 'add' | 'remove'>
   /**
-   * Checks that the volume may arrive with this VM. The signal is aborted when the move is canceled.
+   * Checks that the volume may arrive with this VM. The returned signal is aborted when the transfer is canceled.
    * @throws StepError `stale_volume_generation`, `volume_missing`
    */
   readonly checkArrival: (disk: DiskSpec) => Promise<AbortSignal>
   readonly keyOf: (volumeId: string) => string | undefined
-  /** Stores that the volume was received completely. Resolves once this and the content are durable. */
+  /** Records that the volume was received completely. Resolves once the record and the volume's content are durable. */
   readonly keep: (volumeId: string) => Promise<void>
 }
 
 export interface VolumesWithVms {
   leaving(volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[]): LeavingVolumes
-  /** @param onOpen awaited before the first volume is opened, so that a later failure closes the volumes */
+  /**
+   * @param onOpen awaited before the first volume is opened, so that the caller can record the volumes and close them
+   * after a failure
+   */
   arriving(
     disks: readonly DiskSpec[],
     vmId: string,
@@ -42,7 +45,7 @@ export const volumesWithVms = (deps: WithVmDeps): VolumesWithVms => ({
         const pool = deps.poolOf(volumeId)
         const sender = createSender(wire, { volumeId, pool, snapshots }, () => undefined)
         await sender.sendSnapshots()
-        // The target gets the same LUKS header, so that the same key opens the volume.
+        // Send the LUKS header of the volume, so that the same key opens it on the target.
         await sender.sendBegin(pool.encrypted ? await luksHeaderBytes(await pool.open(volumeId, 0)) : 0)
       }
     },

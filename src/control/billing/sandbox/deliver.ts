@@ -1,5 +1,6 @@
 /**
- * The sandbox provider's clock and webhooks. Signed deliveries go to the regular webhook handler until it accepts them.
+ * Ends the billing periods of sandbox subscriptions, and delivers the sandbox's webhooks: signed deliveries are passed
+ * to the regular webhook handler until it accepts them.
  */
 import { hours } from '../../../lib/duration.ts'
 import type { Deps } from '../../base/deps.ts'
@@ -11,7 +12,10 @@ import * as store from './store.ts'
 
 export type DeliverDeps = Pick<Deps, 'db' | 'vault'> & ReceiveDeps
 
-/** Delivers pending events, and returns the number of accepted ones. After a failure the sweep retries the rest. */
+/**
+ * Delivers pending webhook events, and returns the number of accepted ones. It stops at the first failure, and the
+ * sweep retries the rest.
+ */
 export async function deliverEvents(deps: DeliverDeps): Promise<number> {
   const { db, vault, clock } = deps
   const [key] = sandboxKeys(vault)

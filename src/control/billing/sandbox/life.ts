@@ -3,7 +3,7 @@ import { hours } from '../../../lib/duration.ts'
 import type { Product } from '../provider.ts'
 import type { SandboxSubscription } from './store.ts'
 
-/** Length of a billing period. All are equally long, which simplifies tests. */
+/** Length of a billing period. All periods are equally long, which simplifies tests. */
 export const periodMs = hours(24 * 30)
 
 export const sandboxProducts: readonly Product[] = [
@@ -35,7 +35,9 @@ interface Change {
   readonly subscription: SandboxSubscription
 }
 
-/** Returns the change that the action causes; undefined if there is none. */
+/**
+ * Returns the change of the subscription that the customer's action causes; undefined if the action changes nothing.
+ */
 export function act(s: SandboxSubscription, action: Action, now: Date): Change | undefined {
   if (s.status === 'canceled') return undefined
   const changed = { ...s, modifiedAt: later(s, now) }
@@ -58,12 +60,12 @@ export function act(s: SandboxSubscription, action: Action, now: Date): Change |
 }
 
 /**
- * Returns the state after the end of a billing period. The next period starts at that end, or now if the customer
- * skipped to the next period.
+ * Returns the state of the subscription after the end of a billing period. The next period starts at that end, or now
+ * if the customer skipped the rest of the period.
  */
 export function periodEnded(s: SandboxSubscription, now: Date): Change {
   const changed = { ...s, modifiedAt: later(s, now) }
-  // The subscription ends after two unpaid periods, or if it was cancelled.
+  // The subscription ends after two unpaid periods, or at the end of a period in which it was cancelled.
   if (s.cancelAtPeriodEnd || s.status === 'past_due')
     return { type: 'subscription.revoked', subscription: { ...changed, status: 'canceled' } }
   const start = new Date(Math.min(s.periodEnd.getTime(), now.getTime()))
@@ -78,7 +80,10 @@ export function ended(s: SandboxSubscription, now: Date): Change | undefined {
   return { type: 'subscription.revoked', subscription: { ...s, status: 'canceled', modifiedAt: later(s, now) } }
 }
 
-/** Returns a time after the last change, so that no two changes have the same timestamp. */
+/**
+ * Returns the current time, or a millisecond after the subscription's last change if that is later: no two changes have
+ * the same timestamp.
+ */
 const later = (s: SandboxSubscription, now: Date) => new Date(Math.max(now.getTime(), s.modifiedAt.getTime() + 1))
 
 /** Converts the subscription to Polar's format. */

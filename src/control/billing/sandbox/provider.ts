@@ -15,7 +15,7 @@ import * as store from './store.ts'
 const purpose = 'billing.sandbox'
 const sessionLifeMs = hours(24)
 
-/** Signing keys of the sandbox webhooks, the current one first. */
+/** Signing keys of the sandbox's webhooks, the current one first. */
 export const sandboxKeys = (vault: Vault) => vault.signingKeys(purpose).map(({ key }) => key)
 export const sessionHash = (vault: Vault, session: string) => vault.hash(purpose, session)
 

@@ -11,7 +11,10 @@ import * as store from './store.ts'
 
 type SandboxDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault' | 'log'>
 
-/** The pages need no sign-in: the session in the link, 256 random bits, identifies the project. */
+/**
+ * Handlers of the sandbox's checkout and portal pages. They need no sign-in: the session in the link, 256 random bits,
+ * identifies the project.
+ */
 export function sandboxHandlers(deps: SandboxDeps) {
   const { db, clock, config, vault } = deps
   const backUrl = `${config.publicUrl}/billing`
@@ -28,7 +31,7 @@ export function sandboxHandlers(deps: SandboxDeps) {
     if (!product) throw notFound()
     return product
   }
-  /** Delivers webhooks right away. If that fails, the page still works and the sweep retries. */
+  /** Delivers webhooks right away. If a delivery fails, the page still works and the sweep retries the delivery. */
   const deliver = () =>
     deliverEvents({ ...deps, provider: sandboxProvider(deps) }).catch((err: unknown) =>
       deps.log.warn({ err }, 'an event of the billing sandbox was not delivered; the sweep will retry'),

@@ -139,7 +139,7 @@ const ofSandbox = statement<{ status: string }>(
   `SELECT status FROM billing_sandbox_subscription WHERE project_id = $1`,
 )
 
-it('the sync sweep recovers a lost webhook, and ends subscriptions of deleted projects', async () => {
+it('the billing sweep recovers a lost webhook, and ends subscriptions of deleted projects', async () => {
   const { token, projectId } = await owner(api)
   await press(await subscribe(token, 'sandbox_pro'), 'pay')
   await api.deps.db.run(lose)

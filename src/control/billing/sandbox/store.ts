@@ -1,4 +1,4 @@
-/** Database rows of the sandbox provider. The rest of billing does not use them. */
+/** Database rows of the sandbox provider. The other billing code does not use them. */
 import { type Db, type Sql, type Tx, statement } from '../../../db/db.ts'
 
 export interface Session {
@@ -82,13 +82,13 @@ export const putSession = (sql: Sql, s: NewSession) =>
   sql.run(addSession, [s.hash, s.kind, s.projectId, s.productId, s.expiresAt])
 export const findSession = (sql: Sql, hash: Buffer, kind: Session['kind'], now: Date) =>
   sql.maybe(session, [hash, kind, now])
-/** Marks the session as used. Returns false if it already was. */
+/** Marks the checkout session as used. Returns false if it was already used. */
 export const useSession = async (tx: Tx, hash: Buffer, now: Date) => (await tx.run(use, [hash, now])) === 1
 export const forgetSessions = (db: Db, before: Date) => db.run(dropSessions, [before])
 
 export const subscriptionsOf = (sql: Sql, projectId: string) => sql.rows(ofProject, [projectId])
 export const lockSubscription = (tx: Tx, id: string) => tx.maybe(locked, [id])
-/** Ids of subscriptions that are not canceled and whose billing period has ended. */
+/** Returns the ids of subscriptions that are not canceled and whose billing period has ended. */
 export const endedPeriods = async (db: Db, now: Date) => (await db.rows(over, [now])).map(row => row.id)
 export const putSubscription = (tx: Tx, s: SandboxSubscription) =>
   tx.run(put, [

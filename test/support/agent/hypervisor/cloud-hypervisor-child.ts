@@ -158,7 +158,7 @@ const calls: Readonly<Record<string, Call>> = {
       const vm = running('changed')
       const id = String(Object(body).id)
       if (!vm.disks.some(disk => disk.id === id)) refuse(500, 'Error from API', 'Failed to find device', id)
-      // Remove it later, because a real guest takes a moment to release a disk.
+      // Remove the disk after 20 ms, because a real guest takes a moment to release it.
       setTimeout(() => (vm.disks = vm.disks.filter(disk => disk.id !== id)), 20)
     },
   },

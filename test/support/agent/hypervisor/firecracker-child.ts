@@ -209,7 +209,7 @@ const calls: Readonly<Record<string, Call>> = {
     schema: Type.Object({ amount_mib: int }, strict),
     act: body => {
       after()
-      // A balloon needs a driver in the guest.
+      // Only a guest with a balloon driver activates the device; the toy kernel has none.
       if (!hasGuest) refuse('Balloon update error: Balloon: Device not activated yet.')
       if (Number(body.amount_mib) > memoryMib) refuse('Balloon update error: Amount of pages requested is too large.')
       amountMib = Number(body.amount_mib)
@@ -230,7 +230,7 @@ const calls: Readonly<Record<string, Call>> = {
     schema: Type.Object({ state: Type.Enum(['Paused', 'Resumed']) }, strict),
     act: body => {
       after()
-      // Resuming a running VM: the real program accepts it, but the guest then receives nothing more over vsock.
+      // The real program accepts a request to resume a running VM, but the guest then receives nothing more over vsock.
       if (body.state === 'Resumed' && state === 'Running') deaf = true
       state = body.state === 'Paused' ? 'Paused' : 'Running'
     },
@@ -260,7 +260,7 @@ const calls: Readonly<Record<string, Call>> = {
       const saved: unknown = JSON.parse(readFileSync(body.snapshot_path, 'utf8'))
       if (!Value.Check(SavedState, saved)) return refuse('Load snapshot error')
       for (const [id, file] of Object.entries(saved.drives)) {
-        if (!existsSync(file)) process.exit(1) // the real program exits, too
+        if (!existsSync(file)) process.exit(1) // the real program also exits if a disk is missing
         drives.set(id, { ...fileNamed(file), root: false, readOnly: false })
       }
       ;({ vsock, amountMib, memoryMib } = saved)

@@ -82,7 +82,7 @@ export function Remove({ place, file }: OfFile) {
   )
 }
 
-/** Asks before files with the same names are replaced. */
+/** Asks the user before an upload replaces existing files. */
 export function ConfirmReplace({
   names,
   confirm,

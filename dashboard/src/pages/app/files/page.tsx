@@ -181,7 +181,7 @@ function UploadButton({ onFiles }: { readonly onFiles: (files: readonly File[]) 
   )
 }
 
-/** Number of rows to add at a time: thousands of rows at once would take a second to render. */
+/** Number of file rows to add at a time: thousands of rows at once would take a second to render. */
 const step = 300
 
 function Entries({ place, entries }: { readonly place: Place; readonly entries: readonly VmFile[] }) {

@@ -20,7 +20,7 @@ export interface Transfer {
   readonly kind: 'Uploading' | 'Downloading'
   readonly name: string
   readonly doneBytes: number
-  /** Undefined: unknown. */
+  /** Size of the file; undefined: the size is unknown. */
   readonly totalBytes: number | undefined
   readonly cancel: () => void
 }
@@ -31,7 +31,10 @@ let count = 0
 
 type OnProgress = (doneBytes: number, totalBytes?: number) => void
 
-/** Runs a transfer, which `transfers` lists until it ends. If it is canceled, it resolves as if it had finished. */
+/**
+ * Runs a transfer, which `transfers` lists until it ends. If the user cancels it, the promise resolves without an
+ * error.
+ */
 async function shown(
   kind: Transfer['kind'],
   name: string,
@@ -82,7 +85,7 @@ const put = (url: string, file: File, signal: AbortSignal, onProgress: OnProgres
     request.send(file)
   })
 
-/** @throws ApiFailure */
+/** Checks the status of a response. @throws ApiFailure if it is not 2xx */
 function failOn({ status, responseText }: XMLHttpRequest): void {
   if (status >= 200 && status < 300) return
   const body: unknown = responseText.startsWith('{') ? JSON.parse(responseText) : {}

@@ -14,7 +14,10 @@ const overlaps = {
 
 const kindNames = { script: 'Shell script', program: 'Program and arguments' } as const
 
-/** Creates or edits a job. @param names existing jobs, whose names are refused because the API would overwrite them */
+/**
+ * Creates or edits a job. @param names names of existing jobs; the form refuses them for a new job, because the API
+ * would overwrite the existing one
+ */
 export function JobForm({
   app,
   job,
@@ -66,7 +69,7 @@ export function JobForm({
           </div>
           <CommandFields command={job?.command} />
           <div className="grid gap-3 sm:grid-cols-3">
-            <Choice label="If one is still running" name="overlap" defaultValue={job?.overlap ?? 'skip'}>
+            <Choice label="If an earlier run is active" name="overlap" defaultValue={job?.overlap ?? 'skip'}>
               {Object.entries(overlaps).map(([value, text]) => (
                 <option key={value} value={value}>
                   {text}
@@ -79,7 +82,7 @@ export function JobForm({
               min={0}
               max={10}
               defaultValue={job?.retries ?? 0}
-              hint="Repetitions of a failed run."
+              hint="How often a failed run is repeated."
             />
             <NumberField
               label="Time limit, seconds"

@@ -87,7 +87,9 @@ function Next({ job }: { readonly job: Job }) {
   )
 }
 
-/** The last run of a job. Queried per job, because a rare job may have no run among the app's newest runs. */
+/**
+ * The last run of a job. Queried per job, because a job that rarely runs may have no run among the app's newest runs.
+ */
 function Last({ app, job }: { readonly app: string; readonly job: Job }) {
   const newest = useQuery(queries.runs(app)).data
   const isOf = (run: Run) => run.job_name === job.name

@@ -90,7 +90,7 @@ function Output({ app, run }: { readonly app: string; readonly run: Run }) {
   }, [text])
   return (
     <>
-      {/* The error repeats the last lines of the output, which follows. */}
+      {/* Cut the last output lines from the error message, because the whole output is shown below it. */}
       {run.error && <Notice tone="bad">{text ? run.error.split(/ ?Last lines:\n|\n/, 1)[0] : run.error}</Notice>}
       <Loaded query={log}>
         {() => (
@@ -110,4 +110,4 @@ function Output({ app, run }: { readonly app: string; readonly run: Run }) {
   )
 }
 
-const emptyWords = (run: Run) => (isOpen(run) ? 'No output yet.' : 'It wrote no output.')
+const emptyWords = (run: Run) => (isOpen(run) ? 'No output yet.' : 'The command wrote no output.')

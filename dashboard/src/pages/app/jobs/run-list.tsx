@@ -27,8 +27,8 @@ export function RunList({ app, onStarted }: Props) {
       title="Runs"
       lead={
         runs.data?.length === mostRuns
-          ? `The newest ${mostRuns}. Earlier ones: mote runs list.`
-          : 'Jobs, release commands and single commands of the last 30 days.'
+          ? `The newest ${mostRuns} runs. Use mote runs list for earlier ones.`
+          : 'Runs of jobs, release commands and single commands in the last 30 days.'
       }
       actions={<Start app={app} onStarted={onStarted} />}
       query={runs}

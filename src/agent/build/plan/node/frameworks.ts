@@ -19,7 +19,7 @@ const site = (staticDir: string): Served => ({ staticDir, start: null })
 const server = (start: string | null): Served => ({ staticDir: null, start })
 const uses = (dependency: string) => (own: NodePackage) => own.uses(dependency)
 
-/** The text of the tool's configuration file, without comments. */
+/** Returns the text of a framework's configuration file, without comments. */
 const configOf = (project: Project, name: string) =>
   withoutComments(
     project
@@ -37,7 +37,9 @@ const viteDir = (own: NodePackage, project: Project) =>
     'dist',
   )
 
-/** More specific frameworks come first, because most of them also depend on Vite. */
+/**
+ * Frameworks in the order in which they are tried. Vite comes after the frameworks whose projects also depend on Vite.
+ */
 export const frameworks: readonly Framework[] = [
   {
     name: 'next',

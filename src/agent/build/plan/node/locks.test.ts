@@ -26,7 +26,7 @@ test.each([
   expect(planOf({ 'package.json': own(), [lock]: text }).node?.packages.manager).toBe(manager)
 })
 
-test('the plan says which line of a lock file decided', () => {
+test('the plan names the line of the lock file that decided the version', () => {
   const plan = planOf({ 'package.json': own(), 'yarn.lock': '# yarn\n\n__metadata:\n  version: 6\n' })
   expect(plan.tools[1]).toEqual({ tool: 'yarn', version: '3', from: { file: 'yarn.lock', line: 3 } })
 })

@@ -4,13 +4,14 @@ import type { ToolVersion } from '../types.ts'
 import { versionOf } from '../versions.ts'
 import { isBerry, type PackageManager } from './managers.ts'
 
-/** By lock file format: the version of the package manager that reads the file without rewriting it. */
+/** For each lock file format: the version of the package manager that reads the file without rewriting it. */
 const formats: Readonly<Partial<Record<PackageManager['tool'], readonly (readonly [RegExp, string])[]>>> = {
   pnpm: [
     [/^lockfileVersion: '?5\.3\b/m, '6'],
     [/^lockfileVersion: '?5\.4\b/m, '7'],
     [/^lockfileVersion: '?6\./m, '8'],
-    // pnpm 10 has the same format, but does not run scripts of dependencies unless the project allows them.
+    // Lock files of pnpm 9 and 10 have the same format. pnpm 9 is used, because pnpm 10 skips install scripts of
+    // dependencies by default.
     [/^lockfileVersion: '?9\./m, '9'],
   ],
   yarn: [
@@ -46,7 +47,7 @@ export function isInSync(project: Project, lock: string): boolean {
 
 /**
  * Returns the lock file's entry for the project itself, which is the first one in `packages`. Cannot use JSON.parse on
- * the whole text, because a large file is cut.
+ * the whole text, because only the first part of a large file is known.
  */
 function rootEntry(text: string): Record<string, unknown> | undefined {
   const start = /"packages"\s*:\s*\{\s*""\s*:\s*(?=\{)/.exec(text)
@@ -65,7 +66,7 @@ function rootEntry(text: string): Record<string, unknown> | undefined {
   return undefined
 }
 
-/** Returns dependencies of all kinds in one set: npm lists a dependency of two kinds only once in the lock file. */
+/** Returns the names of all kinds of dependencies: npm lists a dependency of two kinds only once in the lock file. */
 const dependenciesOf = (own: Record<string, unknown>): Set<string> =>
   new Set(
     ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies']

@@ -19,7 +19,7 @@ export interface PackageManager {
 
 const nodeFile = (path: string) => `node ${path}`
 
-/** In order of precedence: the first manager with a lock file wins. */
+/** Package managers in order of precedence: the first one whose lock file the project has is used. */
 export const packageManagers: readonly PackageManager[] = [
   {
     tool: 'pnpm',

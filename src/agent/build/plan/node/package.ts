@@ -26,7 +26,8 @@ export function readPackage(project: Project): NodePackage {
     uses: dependency => Object.hasOwn(dependencies, dependency),
     hasDependencies: Object.keys(dependencies).length > 0 || parsed['workspaces'] !== undefined,
     installsMore: installScripts.some(name => stringOr(scripts[name]) !== undefined),
-    // Also true for workspaces: each has its own package.json, which is not read.
+    // Also true for a project with workspaces, whose development dependencies may be in a package.json that is not
+    // read.
     mayHaveDevDependencies:
       Object.keys(objectOr(parsed['devDependencies'])).length > 0 || parsed['workspaces'] !== undefined,
     main: stringOr(parsed['main'])?.replace(/^\.\//, ''),

@@ -6,7 +6,7 @@ import { isBerry } from './managers.ts'
 export interface ToolPackages {
   readonly node: string
   readonly manager: string
-  /** Bun in addition to another package manager, for a project whose commands call it. */
+  /** The npm package of Bun, if a project with another package manager calls Bun in its commands. */
   readonly bun?: string
   /** Whether the Node and npm of the builder's image may be used if the npm registry is unreachable. */
   readonly optional: boolean

@@ -12,8 +12,8 @@ interface Installer {
 }
 
 /**
- * Installers in order of precedence. requirements.txt comes first: besides another lock file, it was exported for
- * deployment.
+ * Installers in order of precedence. requirements.txt comes first: a project that also has another lock file has
+ * usually exported it for deployment.
  */
 const installers: readonly Installer[] = [
   {

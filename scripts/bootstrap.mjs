@@ -49,6 +49,7 @@ async function main() {
     await runTool('quick tests', 'vitest', ['run', '--project', 'quick*', ...rest])
   } else if (verb === 'test' || verb === 'check') {
     await ensureSystemPackages(['vm', 'image', 'test', 'registry'])
+    ensureBuild(node)
     if (verb === 'check') {
       await runTool('types', 'tsc', ['-p', 'tsconfig.json'])
       await runTool('types of the dashboard', 'tsc', ['-p', 'dashboard/tsconfig.json'])
@@ -153,9 +154,13 @@ async function ensureNodePackages() {
   await step('Installing npm packages (once, about a minute)', async () => npmInstall(root, await nodeForNpm()))
   rmSync(firstNode, { recursive: true, force: true })
   writeFileSync(stampFile(), lockHash())
-  const node = nodeOrFail()
-  // If the build fails, Node runs the sources instead, which start more slowly.
-  spawnSync(node, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'ignore' })
+  ensureBuild(nodeOrFail())
+}
+
+/** Builds the programs if their sources are newer. After a failed build, Node runs the sources, which start more slowly. */
+function ensureBuild(node) {
+  if (programFile().endsWith('.ts'))
+    spawnSync(node, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'ignore' })
 }
 
 /**

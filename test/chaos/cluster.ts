@@ -11,6 +11,7 @@ import { writeSampleImage } from '../../src/agent/image/sample.ts'
 import { natsAuthorization } from '../../src/bus/permissions.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { type NatsServer, startNatsServer } from '../support/nats.ts'
+import { moteProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
 import { clearHosts } from './left-over.ts'
@@ -80,8 +81,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     }
     cleanup.defer(kill)
     const start = () => {
-      child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
-        env: { PATH: process.env['PATH'], HOME: dir, MOTE_LOG_LEVEL: 'error', ...env },
+      const { PATH, NODE_COMPILE_CACHE } = process.env
+      child = spawn(process.execPath, [moteProgram, ...args], {
+        env: { PATH, NODE_COMPILE_CACHE, HOME: dir, MOTE_LOG_LEVEL: 'error', ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
       })
       reaper.killAtEnd(child.pid ?? 0)

@@ -1,10 +1,8 @@
 // Not repeated on the distribution's PostgreSQL: this file tests processes, not the database.
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { build } from '../../scripts/build.mjs'
 import { testDatabase } from '../support/database.ts'
 import { natsMissing } from '../support/nats.ts'
+import { builtProgram } from '../support/program.ts'
 import { endurance } from './endurance.ts'
 import { growthOf, tableOf } from './growth.ts'
 
@@ -47,13 +45,10 @@ describe('growth of a resource', () => {
 
 describe.skipIf(natsMissing)(`two instances of each built program ${natsMissing ?? ''}`, () => {
   it('hold no more resources at the end than at the beginning, idle or used', { timeout: 240_000 }, async () => {
-    const outDir = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', `mote-endurance-${process.pid}`)
     await using cleanup = new AsyncDisposableStack()
-    cleanup.defer(() => rm(outDir, { recursive: true, force: true }))
-    await build({ mote: 'src/cli/main.ts' }, outDir)
     const database = cleanup.use(await testDatabase())
     const result = await endurance({
-      main: join(outDir, 'mote.js'),
+      main: await builtProgram(),
       databaseUrl: database.url,
       observerUrl: database.url.replace(/\/test_\w+\?/, '/postgres?'),
       seconds: 15,

@@ -6,13 +6,11 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { build } from '../../scripts/build.mjs'
 import { api } from '../support/api.ts'
 import { freePort } from '../support/free-port.ts'
+import { builtProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
-
-const root = join(import.meta.dirname, '..', '..')
 
 export interface Cloud extends AsyncDisposable {
   /** Runs `mote` in a folder, and returns its output. @throws Error with the output if it fails */
@@ -35,16 +33,13 @@ export async function startCloud({ runsc, images }: CloudOptions): Promise<Cloud
   undo.defer(() => reaper.finish())
   const home = await mkdtemp(join(tmpdir(), 'mote-stacks-'))
   undo.defer(() => rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
-  const built = join(root, 'node_modules', '.cache', `mote-stacks-${process.pid}`)
-  undo.defer(() => rm(built, { recursive: true, force: true }))
-  await build({ mote: 'src/cli/main.ts' }, built)
   const data = join(home, 'data')
   await mkdir(join(data, 'images'), { recursive: true })
   for (const layout of images) await cp(layout, join(data, 'images', basename(layout)), { recursive: true })
   const { MOTE_TOKEN: _, MOTE_URL: __, MOTE_PROJECT: ___, ...inherited } = process.env
   const gateway = await freePort()
   const env = { ...inherited, MOTE_CAPTCHA: 'off', MOTE_HYPERVISOR: 'gvisor', MOTE_RUNSC_BIN: runsc }
-  const main = join(built, 'mote.js')
+  const main = await builtProgram()
   const ports = ['--port', '0', '--gateway-port', String(gateway), '--ssh-port', String(await freePort())]
   const child = spawn(process.execPath, [main, 'up', '--data', data, '--stop-vms', ...ports], {
     env,

@@ -1,8 +1,7 @@
 /** Runs the CLI as a user does: in its own process with its own home directory, with or without a terminal. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-
-const mainFile = new URL('../../src/cli/main.ts', import.meta.url).pathname
+import { moteProgram } from './program.ts'
 
 export interface Ran {
   readonly code: number | null
@@ -38,12 +37,12 @@ export function cli({
   const own = { HOME: home, XDG_CONFIG_HOME: join(home, '.config'), NO_COLOR: '1', TERM: 'xterm' }
   const environment = { ...rest, ...own, ...env }
   return {
-    run: (args, options = {}) => run(process.execPath, [mainFile, ...args], environment, options),
+    run: (args, options = {}) => run(process.execPath, [moteProgram, ...args], environment, options),
     // Set the size of the pseudo-terminal, which has none by default, because prompts wrap at its width.
     onTerminal: (args, answers = [], cwd = process.cwd()) =>
       run(
         'script',
-        ['-qec', ['stty cols 120 rows 40;', process.execPath, mainFile, ...args].join(' '), '/dev/null'],
+        ['-qec', ['stty cols 120 rows 40;', process.execPath, moteProgram, ...args].join(' '), '/dev/null'],
         environment,
         { answers, cwd },
       ),

@@ -13,6 +13,7 @@ import { testDatabase } from './database.ts'
 import { recordOutput } from './log.ts'
 import { freePort } from './free-port.ts'
 import { startNatsServer } from './nats.ts'
+import { moteProgram } from './program.ts'
 import { startReaper } from './reaper.ts'
 import { until, type UntilOptions } from './wait.ts'
 
@@ -58,7 +59,7 @@ export async function startInstallation({ hostIds, busHost }: InstallationOption
   const output: string[] = []
 
   const start = (name: string, inside: readonly string[], args: readonly string[], env: Record<string, string>) => {
-    const [program = '', ...rest] = [...inside, process.execPath, 'src/cli/main.ts', ...args]
+    const [program = '', ...rest] = [...inside, process.execPath, moteProgram, ...args]
     const child = spawn(program, rest, {
       env: { ...inherited, HOME: dir, MOTE_SSH_PORT: '', MOTE_LOG_LEVEL: 'trace', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

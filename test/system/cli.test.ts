@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../../src/lib/exec.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { cli } from '../support/cli.ts'
+import { moteProgram } from '../support/program.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 
 let system: TestSystem
@@ -274,8 +275,7 @@ describe('shell completion', () => {
   beforeAll(async () => {
     bin = join(home, 'bin')
     await mkdir(bin)
-    const main = new URL('../../src/cli/main.ts', import.meta.url).pathname
-    await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`)
+    await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${moteProgram}' "$@"\n`)
     await chmod(join(bin, 'mote'), 0o755)
   })
 

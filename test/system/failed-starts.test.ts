@@ -11,7 +11,6 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { build } from '../../scripts/build.mjs'
 import { checkInstallationSecret } from '../../src/control/auth/index.ts'
 import { statement } from '../../src/db/db.ts'
 import { run } from '../../src/lib/exec.ts'
@@ -21,11 +20,12 @@ import { cutWhen } from '../support/cut.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { recordOutput } from '../support/log.ts'
 import { type NatsServer, natsMissing, startNatsServer } from '../support/nats.ts'
+import { builtProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { promisedMs } from '../support/wait.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-const outDir = join(root, 'node_modules', '.cache', `mote-starts-${process.pid}`)
+const built = await builtProgram()
 const reaper = startReaper()
 const programs = ['control', 'gateway', 'agent', 'up'] as const
 type Program = (typeof programs)[number]
@@ -58,7 +58,6 @@ beforeAll(async () => {
   }
   await once(taken.listen(0, '127.0.0.1'), 'listening')
   takenPort = String((taken.address() as AddressInfo).port)
-  await build({ mote: 'src/cli/main.ts' }, outDir)
 }, 120_000)
 afterAll(async () => {
   taken.close()
@@ -66,7 +65,7 @@ afterAll(async () => {
   await natsWithoutStreams?.stop()
   await database.drop()
   await reaper.finish()
-  for (const path of [outDir, dir]) await rm(path, { recursive: true, force: true })
+  await rm(dir, { recursive: true, force: true })
 })
 
 const nowhere = '127.0.0.1:1'
@@ -339,7 +338,7 @@ const cases = programs.flatMap(program =>
 const first = programs.flatMap(program => cases.filter(one => one.program === program).slice(0, 1))
 const artifacts = [
   { name: 'the sources', main: 'src/cli/main.ts', faulty: first },
-  { name: 'the built program', main: join(outDir, 'mote.js'), faulty: cases },
+  { name: 'the built program', main: built, faulty: cases },
 ] as const
 
 describe.skipIf(natsMissing).each(artifacts)(`$name ${natsMissing ?? ''}`, ({ main, faulty }) => {

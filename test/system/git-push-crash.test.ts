@@ -14,6 +14,7 @@ import { type GitServer, gitServer } from '../support/agent/build.ts'
 import { vmmsIn } from '../support/agent/agent.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { type Api, api } from '../support/api.ts'
+import { moteProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
 
@@ -42,7 +43,7 @@ describe.skipIf(missing.length > 0)(`an interrupted build ${reason}`, { timeout:
 
   const start = async () => {
     const free = ['--port', '0', '--gateway-port', '0', '--ssh-port', '0']
-    const started = spawn(process.execPath, ['src/cli/main.ts', 'up', '--data', dir, ...free, '--hypervisor', 'qemu'], {
+    const started = spawn(process.execPath, [moteProgram, 'up', '--data', dir, ...free, '--hypervisor', 'qemu'], {
       env: { ...process.env, MOTE_CAPTCHA: 'off', MOTE_GIT_PRIVATE_HOSTS: 'true', MOTE_RATE_LOGIN: '1000' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

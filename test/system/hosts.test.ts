@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { viaGateway } from '../support/http.ts'
+import { moteProgram } from '../support/program.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 
@@ -60,7 +61,7 @@ it('mote host lists and cordons hosts', async () => {
       MOTE_URL: system.control.url,
       MOTE_TOKEN: admin.token ?? '',
     }
-    return (await promisify(execFile)(process.execPath, ['src/cli/main.ts', 'host', ...args], { env })).stdout
+    return (await promisify(execFile)(process.execPath, [moteProgram, 'host', ...args], { env })).stdout
   }
   expect(await run('list')).toMatch(/^NAME +STATUS[^]*host-2 +up/)
   expect(await run('cordon', 'host-2')).toMatch(/host-2 +up, cordoned/)

@@ -17,6 +17,7 @@ import { type Api, api } from '../support/api.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { recordOutput } from '../support/log.ts'
 import { type NatsServer, natsMissing, startNatsServer } from '../support/nats.ts'
+import { moteProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
 
@@ -44,7 +45,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
   const output: string[] = []
 
   const start = (name: string, args: readonly string[], env: Record<string, string>) => {
-    const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
+    const child = spawn(process.execPath, [moteProgram, ...args], {
       env: {
         PATH: process.env['PATH'],
         NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],

@@ -12,6 +12,7 @@ import { writeSampleImage } from '../../src/agent/image/sample.ts'
 import { vmmsIn } from '../support/agent/agent.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { type Api, api } from '../support/api.ts'
+import { moteProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
 
@@ -31,7 +32,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
   const start = async () => {
     const started = spawn(
       process.execPath,
-      ['src/cli/main.ts', 'up', '--data', dir, '--port', '0', '--gateway-port', '0', '--ssh-port', '0'],
+      [moteProgram, 'up', '--data', dir, '--port', '0', '--gateway-port', '0', '--ssh-port', '0'],
       {
         env: {
           ...process.env,

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { build } from '../../scripts/build.mjs'
 import { freePort } from '../support/free-port.ts'
+import { builtProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
 import { missingIn, type Step, stepsOf } from './page.ts'
@@ -40,13 +40,11 @@ export async function newReader({ rename, installed = {} }: ReaderOptions = {}):
   undo.defer(() => reaper.finish())
   const home = await mkdtemp(join(tmpdir(), 'mote-tutorials-'))
   undo.defer(() => rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
-  const built = join(root, 'node_modules', '.cache', `mote-tutorials-${process.pid}`)
-  undo.defer(() => rm(built, { recursive: true, force: true }))
-  await build({ mote: 'src/cli/main.ts' }, built)
+  const program = await builtProgram()
   const [port, gatewayPort, sshPort] = [await freePort(), await freePort(), await freePort()]
   const bin = join(home, 'bin')
   await mkdir(bin)
-  await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${built}/mote.js' "$@"\n`)
+  await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`)
   await chmod(join(bin, 'mote'), 0o755)
 
   /** Adapts text of the tutorial to this test, which uses other ports than readers do. */
@@ -69,7 +67,7 @@ export async function newReader({ rename, installed = {} }: ReaderOptions = {}):
 
   async function startCloud(): Promise<string> {
     const args = ['demo', '--data', data, '--port', String(port), '--gateway-port', String(gatewayPort)]
-    const child = spawn(process.execPath, [join(built, 'mote.js'), ...args], { env, cwd: home })
+    const child = spawn(process.execPath, [program, ...args], { env, cwd: home })
     reaper.killAtEnd(child.pid ?? 0)
     const output = outputOf(child)
     cloud = child

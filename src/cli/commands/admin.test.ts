@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startPrivateServer } from '../../../test/support/global-setup.ts'
 import { type Identity, startIdentity } from '../../../test/support/identity.ts'
 import { natsMissing } from '../../../test/support/nats.ts'
+import { moteProgram } from '../../../test/support/program.ts'
 import { startReaper } from '../../../test/support/reaper.ts'
 import { until } from '../../../test/support/wait.ts'
 import { auditSealing } from '../../control/audit/index.ts'
@@ -24,8 +25,9 @@ interface Run {
 
 const mote = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Run> =>
   new Promise(resolve => {
-    const options = { env: { PATH: process.env['PATH'], HOME: tmpdir(), ...env } }
-    const child = execFile(process.execPath, ['src/cli/main.ts', 'admin', ...args], options, (_error, stdout, stderr) =>
+    const { PATH, NODE_COMPILE_CACHE } = process.env
+    const options = { env: { PATH, NODE_COMPILE_CACHE, HOME: tmpdir(), ...env } }
+    const child = execFile(process.execPath, [moteProgram, 'admin', ...args], options, (_error, stdout, stderr) =>
       resolve({ code: child.exitCode ?? -1, stdout, stderr }),
     )
   })

@@ -57,7 +57,7 @@ export const chaosBenchmark: Benchmark = {
       `${kills.control} control planes, ${kills.agent} agents and ${kills.bus} nats-servers killed, ${realHosts} of ${3 + realHosts} hosts with ${hypervisor?.name ?? 'simulated'} VMs, ${hostsLost} hosts unreachable until they were declared lost; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
     )
     if (result.slowest.length > 0)
-      report.note(`faults that lasted longest after the last kill: ${result.slowest.join('; ').slice(0, 500)}`)
+      report.note(`inconsistencies that lasted longest after the last kill: ${result.slowest.join('; ').slice(0, 500)}`)
     report.verdict('leaked resources and lost writes', result.faults.length, 0)
     report.verdict(
       'time from the last kill until all resources are in their desired state, s',

@@ -39,8 +39,8 @@ export async function queryOf(ask: (db: Db) => Promise<unknown>): Promise<Query>
 }
 
 /**
- * Returns the statement with which the control plane authenticates the session of this JWT in the account's default
- * project.
+ * Returns the statement with which the control plane authenticates a request: it looks up the session of this JWT, and
+ * the account's role in its default project.
  */
 export function whoAsks(jwt: string): Promise<Query> {
   const claims = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())

@@ -31,12 +31,12 @@ export const restart: Benchmark = {
     }
     report.growth({ what: 'start to first answer', unit: 'ms', along: 'deployments', points })
     report.verdict(
-      'time from the start to the first answer with 10,000 deployments, s',
+      'time from the start of the control plane to its first response with 10,000 deployments, s',
       (points.at(-1)?.value ?? NaN) / 1000,
       2,
     )
     report.verdict(
-      'time from the start to the first answer with 10,000 deployments / with 10',
+      'time from the start of the control plane to its first response with 10,000 deployments / with 10',
       (points.at(-1)?.value ?? NaN) / (points[0]?.value ?? NaN),
       1.5,
     )

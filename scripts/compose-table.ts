@@ -22,7 +22,7 @@ async function rowOf({ name, paths, files, environment }: CatalogStack): Promise
   try {
     const { services, findings } = await readStack(source)
     const [refused, other] = [findings.filter(one => one.level === 'unsupported'), findings]
-    // Ignore missing values of variables, because the platform of the template asks the user for these values.
+    // Ignore variables without a value: the platform for which a compose file was written asks its users for the values.
     const differ = other.filter(one => one.level === 'differs' && !one.message.startsWith('is not set'))
     return { name, services: services.length, refusals: refused.map(noteOf), differences: differ.map(noteOf) }
   } catch (error) {

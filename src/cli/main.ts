@@ -1,4 +1,7 @@
 /** The `mote` command. Prints the version without loading the commands, because loading them would double the time. */
+import { enableCompileCache } from 'node:module'
+import { join } from 'node:path'
+import { homeDir } from '../lib/home.ts'
 import { productVersion } from '../lib/version.ts'
 import { out } from './terminal.ts'
 
@@ -10,4 +13,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const [, , first, ...rest] = process.argv
 if (rest.length === 0 && (first === '--version' || first === '-V')) out(`${productVersion}\n`)
-else await import('./mote.ts')
+else {
+  // Keeps the compiled code of commands between runs, which saves a fifth of the CPU time of `mote ps`.
+  enableCompileCache(join(homeDir(), '.cache', 'mote', 'compiled'))
+  await import('./mote.ts')
+}

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Pack, pack } from 'tar-stream'
+import type { Pack } from 'tar-stream'
 import type { AppSource } from '../client/index.ts'
 import { type FolderFile, sourceFiles } from './folder-files.ts'
 import { bytes } from './output.ts'
@@ -68,6 +68,8 @@ export async function writeArchive(
   signal: AbortSignal,
   instead: ReadonlyMap<string, Buffer> = new Map(),
 ): Promise<void> {
+  // Imported here, because all commands load this module and few of them upload a folder.
+  const { pack } = await import('tar-stream')
   const tar = pack()
   const written = pipeline(tar, createGzip(), createWriteStream(archive, { mode: 0o600 }), { signal })
   const filled = fill(tar, dir, files, instead)

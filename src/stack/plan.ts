@@ -46,8 +46,8 @@ function addressesOf(context: Context, { services }: Stack, apps: readonly App[]
 }
 
 /**
- * Returns the address that `mote open` shows. An API on port 7070 is that of `mote up`, whose gateway has another port
- * and no certificate.
+ * Returns the address that `mote open` shows. If the API has port 7070, it belongs to `mote up`, whose gateway has port
+ * 7080 and no certificate.
  */
 function urlOf(api: string, host: string): string {
   const { protocol, port } = new URL(api)

@@ -72,7 +72,7 @@ describe('documents with test results', () => {
     expect(testedSentence([])).toContain('no release yet;')
   })
 
-  it('a run replaces the results of its own systems only', () => {
+  it('a run replaces only the results of the operating systems that it tested', () => {
     const [one, other] = usualOf('bookworm')
     if (one === undefined || other === undefined) throw new Error('BUG: bookworm has two cells')
     const run: CellResult = {

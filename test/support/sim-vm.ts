@@ -28,7 +28,7 @@ export interface SimVm {
   /** The VM record that an agent would store. */
   record: VmRecord
   stage: Stage
-  /** Boot key (see the agent's `bootKey`) of the start in progress. */
+  /** Hash of the boot number and the settings of the start in progress, as the agent's `bootKey` returns it. */
   bringing: string
   workload: 'running' | 'exited'
   healthy: boolean
@@ -335,9 +335,9 @@ function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorl
       note(vm, { ...of, phase: 'switched' })
     },
     /**
-     * Sends the guest to the target: reports `copying` in the first step, and stops its own guest in the second. By
-     * stop-and-copy, the guest is paused for a step in between, and resumes on the source if the move ends in that
-     * step.
+     * Sends the guest to the target. A live migration takes two steps: the source reports `copying`, then stops its
+     * guest. A move by stop-and-copy has a step between these, in which the guest is paused. If the move is aborted in
+     * that step, the guest resumes on the source.
      */
     handOver(vm: SimVm): void {
       const known = vm.record.migration

@@ -181,6 +181,13 @@ describe('every command', () => {
     const { code, err } = await mote(['ps', '--url', 'http://127.0.0.1:9'])
     expect([code, err]).toEqual([1, expect.stringContaining('No server answers at http://127.0.0.1:9')])
   })
+
+  it('mote status of an app that does not exist fails with advice on what to check', async () => {
+    expect(await mote(['status', '--app', 'no-such-app'])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Check the names that you gave'),
+    })
+  })
 })
 
 describe('launching a folder', () => {
@@ -224,13 +231,6 @@ describe('launching a folder', () => {
     const { processes } = parse(await readFile(join(folder, 'mote.toml'), 'utf8'))
     expect(processes).toEqual({ web: { port: 3000 }, mails: { command: ['/bin/sh', '-c', 'node mails.js'] } })
     expect((await user.get('/v1/apps/procs')).body.release_command).toEqual(['/bin/sh', '-c', 'node migrate.js'])
-  })
-
-  it('mote status of an app that does not exist fails with advice on what to check', async () => {
-    expect(await mote(['status', '--app', 'no-such-app'])).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('Check the names that you gave'),
-    })
   })
 
   it('without a terminal for prompts fails and names the required flags', async () => {

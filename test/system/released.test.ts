@@ -217,7 +217,7 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
 
 const sweep = (name: string) => ({ name, everyMs: 3_600_000, run: async () => ({}) })
 
-/** Files without cases here, because they start separate processes; src/db/embedded.test.ts tests them. */
+/** Source files that need no cases in this file: they start processes, and src/db/embedded.test.ts tests them. */
 const apart = /^src\/db\/embedded/
 const opens = /new pg\.(?:Client|Pool)|\.withLock(?:edSession)?\(|\bdb\.listen\(|\bawait (?:connect|open)\(/
 

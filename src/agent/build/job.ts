@@ -81,7 +81,8 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   if (deps.driver.name === 'fake') throw new BuildFault('This host only simulates VMs: it cannot build.')
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
-  // Read before any other step, because every build would fail with a wrong setting.
+  // The certificates of the operator are read first: if their setting is wrong, the build fails before it fetches
+  // anything.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
   const { recipe, bases, made } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))

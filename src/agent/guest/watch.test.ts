@@ -32,7 +32,7 @@ async function watching(guest: TestGuest, path: string, recursive = true) {
   }
 }
 
-describe.skipIf(skip)("the guest's file tool watch (needs root)", { timeout: 60_000 }, () => {
+describe.skipIf(skip)('the `watch` command of the file tool in guests (needs root)', { timeout: 60_000 }, () => {
   it('reports files that are created, changed, moved and removed, also in new directories', async () => {
     await using guestInit = await init.start()
     await using dir = await testDir()

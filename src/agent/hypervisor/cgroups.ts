@@ -31,9 +31,6 @@ export interface Cgroups {
   limitMemory(vmId: string, mib: number): Promise<void>
   /** Creates the VM's group with these limits, and moves the process into it. */
   confine(vmId: string, pid: number, limits: VmLimits): Promise<void>
-  /** Creates a group without limits, for processes started before their VM is known. `reclaim` kills its processes. */
-  makeWaiting(): Promise<string>
-  releaseWaiting(): Promise<void>
   /** CPU time of the VM's processes since the group was created; undefined if the VM has no group. */
   cpuSeconds(vmId: string): number | undefined
   /** Kills the processes in the group and removes it. Idempotent. */
@@ -84,7 +81,6 @@ function cgroupsIn(agent: string, controllers: readonly string[], others: readon
     return group
   }
   const enter = (vmId: string, pid: number) => writeFile(join(groupOf(vmId), 'cgroup.procs'), String(pid))
-  const waiting = join(agent, 'waiting')
   return {
     controllers,
     make,
@@ -101,11 +97,6 @@ function cgroupsIn(agent: string, controllers: readonly string[], others: readon
       await make(vmId, limits)
       await enter(vmId, pid)
     },
-    async makeWaiting() {
-      await mkdir(waiting, { recursive: true })
-      return waiting
-    },
-    releaseWaiting: () => removeGroup(waiting),
     cpuSeconds(vmId) {
       try {
         const text = readFileSync(join(groupOf(vmId), 'cpu.stat'), 'utf8')

@@ -69,7 +69,7 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
         await until(async () => (await lines(host)).includes('three'), {
           what: 'the third run',
           timeoutMs: 20_000,
-        }).finally(async () => console.log(JSON.stringify(await host.logs('vm-1'))))
+        })
         const system = (await host.logs('vm-1')).filter(({ stream }) => stream === 'system').map(({ line }) => line)
         expect(system).toContain('crash ended with code 7; it starts again in 1 s')
         expect(system).toContain('once ended with code 3')

@@ -128,7 +128,7 @@ function parseStored(text: string | undefined): HostNetwork | undefined {
     const stored: unknown = JSON.parse(text)
     return Value.Check(HostNetwork, stored) ? stored : undefined
   } catch {
-    return undefined // a power failure left an incomplete file: the control plane sends the network again
+    return undefined // a power failure left an incomplete file: the control plane sends the configuration again
   }
 }
 

@@ -59,7 +59,7 @@ test.skipIf(process.getuid?.() !== 0)(
   async () => {
     await using one = await testDir()
     await using two = await testDir()
-    // This agent is never closed, like an agent after kill -9, and must not repair its rules any more.
+    // This agent stands for one that was killed: the test never closes it, and it never repairs its rules.
     const first = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     const second = await tapNetwork({ dataDir: two.path, subnet: '10.213.0.0/16' })
     const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
@@ -296,7 +296,7 @@ test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (
 })
 
 test.skipIf(process.getuid?.() !== 0)(
-  'addresses from the control plane are adopted once no guest has older ones, and survive a restart (needs root)',
+  'addresses from the control plane are adopted as soon as no guest has an address of the earlier range, and survive a restart (needs root)',
   async () => {
     await using dir = await testDir()
     const open = () => tapNetwork({ dataDir: dir.path, subnet: null, healEveryMs: 1e9 })

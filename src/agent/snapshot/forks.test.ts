@@ -71,8 +71,8 @@ test.skipIf(!hasQemu)(
     expect(await sh(host, 'parent', 'grep fork /data/ticks || echo none')).toBe('none')
     expect(await sh(host, one.vmId, 'grep fork-2 /data/ticks || echo none')).toBe('none')
 
-    // Attach another clone of the snapshot's volume copy to the first fork, to check that the copy lacks what the forks
-    // wrote. Then detach the clone again.
+    // Check that the snapshot's copy of the volume does not contain what the forks wrote: clone the copy, attach the
+    // clone to the first fork, read it, and detach it again.
     await host.volume({ volumeId: 'look', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
     const looking = disk('look', 1)
     const mounted = { ...looking, mountPoint: '/srv/look' }

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import { Command } from 'commander'
+import type { Logger } from 'pino'
 import { controlSettings, secretHelp } from '../../control/base/settings.ts'
 import { createTally } from '../../lib/tally.ts'
 import { productVersion } from '../../lib/version.ts'
 import { keepCompiledCode } from '../../programs/compile-cache.ts'
 import type { AllInOne } from '../../programs/all-in-one.ts'
 import { isolationText, preferred } from '../../programs/isolation-text.ts'
-import { createLog } from '../../programs/log.ts'
 import {
   type ProgramSettingName,
   type ProgramSettings,
@@ -70,9 +70,10 @@ function upCommand(): Command {
     .action(async (flags: Flags) => {
       const settings = readSettings(flags, process.env)
       keepCompiledCode(settings)
-      const log = createLog({ level: settings.logLevel })
+      const { createLog } = await import('../../programs/log.ts')
       const { startAllInOne } = await import('../../programs/all-in-one.ts')
       const { runProgram } = await import('../../programs/run.ts')
+      const log = createLog({ level: settings.logLevel })
       await runProgram(log, async scope => {
         const all = await startAllInOne(settings, process.env, log)
         scope.defer(() => all.stop({ stopVms: flags.stopVms ?? false }))
@@ -183,11 +184,7 @@ function gatewayCommand(): Command {
     )
 }
 
-type Start = (
-  scope: AsyncDisposableStack,
-  settings: ProgramSettings,
-  log: ReturnType<typeof createLog>,
-) => Promise<void>
+type Start = (scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger) => Promise<void>
 
 /**
  * Runs one program of an installation with several hosts. Programs communicate only through PostgreSQL and NATS, so
@@ -202,7 +199,8 @@ async function single(flags: Flags, needed: readonly ProgramSettingName[], start
         'to run everything in one process use: mote up',
     )
   keepCompiledCode(settings)
-  const log = createLog({ level: settings.logLevel })
+  const { createLog } = await import('../../programs/log.ts')
   const { runProgram } = await import('../../programs/run.ts')
+  const log = createLog({ level: settings.logLevel })
   await runProgram(log, scope => start(scope, settings, log))
 }

@@ -62,7 +62,7 @@ describe('a database from a release that recorded no secret', () => {
   })
 })
 
-test('after an operator gives up a lost secret, the database accepts only the secret of the next start', async () => {
+test('after an operator has declared the secret lost, the database accepts only the secret with which control starts next', async () => {
   await seal(createVault([old]), 'a')
   await check(old)
   await database.db.run(sql.accept)

@@ -13,7 +13,7 @@ export interface PasswordHasher {
   /**
    * Verifies a password. Without `stored` (the account does not exist) it takes as long as for a wrong password and
    * returns false.
-   * @throws ApiError like `hash`
+   * @throws ApiError `unavailable` with Retry-After if too many requests wait already
    */
   verify(password: string, stored: string | undefined): Promise<boolean>
 }

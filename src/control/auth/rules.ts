@@ -18,7 +18,7 @@ export function passwordFault(password: string, about: { readonly email: string 
   if (length > passwordLength.max) return `must have at most ${passwordLength.max} characters`
   const [local = ''] = about.email.split('@')
   const folded = password.toLowerCase()
-  if (folded === about.email || folded === local) return 'must not be your e-mail address'
+  if (folded === about.email || folded === local) return 'must not be your e-mail address or its part before the @'
   return isCommonPassword(password) ? 'is a commonly used password; choose another' : undefined
 }
 

@@ -91,7 +91,7 @@ export async function readSource(
   }
 }
 
-/** Deletes the sources of all apps that are older than a day. @returns the number of deleted files */
+/** Deletes uploaded sources that are older than a day, of all apps. @returns the number of deleted files */
 export async function forgetSources(dir: string, now: Date): Promise<number> {
   const beforeMs = now.getTime() - keptMs
   const apps = dir === '' ? [] : await readdir(dir).catch(() => [])

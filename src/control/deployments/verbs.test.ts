@@ -77,7 +77,7 @@ const over = async (how: () => Promise<Subject>, verb?: Verb) => {
   return subject
 }
 
-/** Functions that create a deployment in a state. A phase has several states if it can be reached in different ways. */
+/** Functions that create a deployment, by the name of its situation: the phase, and how the phase was reached. */
 const states: Readonly<Record<string, () => Promise<Subject>>> = {
   building: async () => {
     const subject = await make('')

@@ -87,7 +87,7 @@ export interface IdempotencyStore {
    * Resolves with undefined if the key is new or expired, else with the stored response to the first request.
    */
   claim(tx: Tx, claim: IdempotencyClaim): Promise<StoredAnswer | undefined>
-  /** Stores the response at the end of the transaction. */
+  /** Stores the response with the claim at the end of the transaction, for repetitions of the request. */
   complete(tx: Tx, claim: IdempotencyClaim, status: number, body: string): void
 }
 

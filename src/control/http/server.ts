@@ -82,7 +82,7 @@ export function createServer(options: ServerOptions): ApiServer {
   return { app, streams }
 }
 
-/** Operations of features are registered even if `options.operations` lacks them. */
+/** Returns `options.operations` and the operations that each feature declares, which need not be in that list. */
 function operationsOf(options: ServerOptions): Readonly<Record<string, Operation>> {
   return Object.assign({}, options.operations, ...options.features.map(feature => feature.operations))
 }

@@ -104,16 +104,6 @@ describe('a run', { timeout: 60_000 }, () => {
     ])
   })
 
-  it('`mote restart` replaces the VMs of the deployment with new ones of the same image', async () => {
-    await using dir = await testDir()
-    const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
-    const before = (await ann.get(`/v1/apps/web/deployments/${job}`)).body
-    expect(await cli({ home: dir.path, env }).run(['restart', '--app', 'web'])).toMatchObject({ code: 0 })
-    const after = (await ann.get(`/v1/apps/web/deployments/${(await latest('running')).job_id}`)).body
-    expect(after).toMatchObject({ image: before.image, memory_mib: before.memory_mib })
-    expect(after.vm_id).not.toBe(before.vm_id)
-  })
-
   it('gets the status `lost` when its host is lost, and is not repeated', async () => {
     const run = await start({ command: ['sleep', '1000'] })
     await until(async () => (await read(run.id)).status === 'running', { what: 'the run' })
@@ -145,6 +135,18 @@ describe('a run', { timeout: 60_000 }, () => {
     await runRetention(system.database).run({ now: new Date(), signal: new AbortController().signal })
     expect((await ann.get(`/v1/apps/web/runs/${run.id}`)).status).toBe(404)
   })
+})
+
+it('`mote restart` replaces the VMs of the deployment with new ones of the same image', {
+  timeout: 60_000,
+}, async () => {
+  await using dir = await testDir()
+  const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
+  const before = (await ann.get(`/v1/apps/web/deployments/${job}`)).body
+  expect(await cli({ home: dir.path, env }).run(['restart', '--app', 'web'])).toMatchObject({ code: 0 })
+  const after = (await ann.get(`/v1/apps/web/deployments/${(await latest('running')).job_id}`)).body
+  expect(after).toMatchObject({ image: before.image, memory_mib: before.memory_mib })
+  expect(after.vm_id).not.toBe(before.vm_id)
 })
 
 describe('a release command', { timeout: 60_000 }, () => {

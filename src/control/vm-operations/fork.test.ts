@@ -126,7 +126,7 @@ const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<R
   },
 })
 
-describe("the crash matrix of deleting a snapshot while a fork uses it (the snapshot stays until the fork's volume is complete)", () => {
+describe('the crash matrix of deleting a snapshot that a fork still uses', () => {
   it('has a case for each phase of the deletion with each fault', () =>
     expect(snapshotCases.length).toBe((Object.keys(world.workflows.snapshot.phases).length - 1) * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())

@@ -21,8 +21,8 @@ import { ShellStream } from './shell-stream.ts'
 export interface ShellControl {
   open(desired: ShellOpen): Promise<ShellOpenAnswer>
   /**
-   * Sends a request about a session. Returns bytes only for a `read` that requests them.
-   * @throws BusError without a response
+   * Sends a request about a session. A `read` request for bytes returns bytes, all others a `ShellAskAnswer`.
+   * @throws BusError if no response arrives
    */
   ask(request: ShellAsk | ShellInput, signal: AbortSignal): Promise<ShellAskAnswer | SessionOutput>
 }

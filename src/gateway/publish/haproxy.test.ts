@@ -99,7 +99,7 @@ it.skipIf(!existsSync(haproxy))(
 )
 
 it.skipIf(!existsSync(haproxy))(
-  'changing a route under load fails no request',
+  'no request fails when a route changes under load',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const { edge, fixture } = await startEdge(cleanup)

@@ -73,18 +73,13 @@ export async function vmDirOf(pid: string | number): Promise<string> {
   return sandbox || readlink(`/proc/${pid}/cwd`).catch(() => '')
 }
 
-/** Returns the PIDs of VMM processes whose VM directory is below `dir`, without processes in a directory `waiting`. */
+/** Returns the PIDs of VMM processes whose VM directory is below `dir`. */
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
     const cwd = await vmDirOf(name)
     const program = await readlink(`/proc/${name}/exe`).catch(() => '')
-    if (
-      cwd.startsWith(`${dir}/`) &&
-      !cwd.endsWith('/waiting') &&
-      /qemu|firecracker|cloud-hypervisor|runsc/.test(program)
-    )
-      found.push(Number(name))
+    if (cwd.startsWith(`${dir}/`) && /qemu|firecracker|cloud-hypervisor|runsc/.test(program)) found.push(Number(name))
   }
   // Add jailed VMMs: they have their own root directory, so their working directory does not show the path.
   for (const { process } of await findCells(dir)) if (!found.includes(process.pid)) found.push(process.pid)

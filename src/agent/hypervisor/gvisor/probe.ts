@@ -54,7 +54,7 @@ export async function probeRunsc(deps: RunscProbeDeps, signal: AbortSignal): Pro
  */
 const isOlder = (version: string) => /^\d{8}/.test(version) && version < oldestRunsc
 
-/** Number of test starts. A build with an unsuitable Go toolchain failed in only one of seven starts. */
+/** Number of test starts. A runsc built with an unsuitable Go toolchain failed in only one of seven starts. */
 const proofStarts = 20
 const atOnce = 2
 const startMs = 20_000

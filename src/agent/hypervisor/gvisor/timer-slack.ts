@@ -49,10 +49,19 @@ export function slackMeter(): (use: Use, atMs: number) => number {
 
 /** Sets the timer slack of all threads of a process. Has no effect without CAP_SYS_NICE. */
 export function setTimerSlack(pid: number, slackNs: number): void {
-  try {
-    for (const thread of readdirSync(`/proc/${pid}/task`))
+  for (const thread of threadsOf(pid))
+    try {
       writeFileSync(`/proc/${thread}/timerslack_ns`, String(slackNs))
+    } catch {
+      // Either this thread has exited, or the agent lacks CAP_SYS_NICE. Both are harmless.
+    }
+}
+
+/** Returns the ids of the process's threads; none if it has exited. */
+function threadsOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
   } catch {
-    // Either a thread has exited, or the agent lacks CAP_SYS_NICE. Both are harmless.
+    return []
   }
 }

@@ -58,6 +58,8 @@ export async function leaveByCopy(
   try {
     signal.throwIfAborted()
     wire = await openWire(uri, vm.madeBy)
+    // The signal may have been aborted while the connection was opened; the listener below would miss that.
+    signal.throwIfAborted()
     const closing = wire
     signal.addEventListener('abort', () => closing.close(), { once: true })
     return await sendVm(vm, wire, onProgress, signal, release)

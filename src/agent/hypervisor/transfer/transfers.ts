@@ -164,6 +164,9 @@ export interface WireInUse extends Disposable {
 export async function reachWire(uri: string, protocol: string, signal: AbortSignal): Promise<WireInUse> {
   signal.throwIfAborted()
   const wire = await openWire(uri, protocol)
+  // An aborted signal emits no event, so a listener added after an abort is never called.
+  if (signal.aborted) wire.close()
+  signal.throwIfAborted()
   signal.addEventListener('abort', wire.close, { once: true })
   return {
     wire,

@@ -98,7 +98,7 @@ estimates from the results what a thousand hosts need.
 
 ## Goals
 
-| | operation | compared with | goal | allowed growth | measured | result | benchmark |
+| goal | operation | compared with | required | allowed growth of time or memory | measured | result | benchmark |
 |---|---|---|---|---|---|---|---|
 ${ids.map(id => row(id, entries)).join('\n')}
 

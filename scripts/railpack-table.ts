@@ -54,7 +54,7 @@ function rowOf(root: string, example: string): Row {
     const plan = planProject(filesOf(join(root, 'examples', example)))
     const found = differences(plan, expected)
     const isBuilt = hasRecipe(plan)
-    const note = found.length > 0 ? found.join('; ') : isBuilt ? 'yes' : 'yes; needs a Dockerfile'
+    const note = found.length > 0 ? found.join('; ') : isBuilt ? 'agrees' : 'agrees; needs a Dockerfile'
     return { example, provider: plan.provider, plan: summary(plan), agrees: found.length === 0, isBuilt, note }
   } catch (error) {
     if (!(error instanceof BuildFault)) throw error
@@ -65,7 +65,7 @@ function rowOf(root: string, example: string): Row {
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
 
-/** Returns the numbers of equal and different plans, and a Markdown table with a row for each example. */
+/** Returns how many plans of Mote agree with Railpack's, and a Markdown table with a row for each example. */
 export function railpackTable(root: string): string {
   const examples = readdirSync(join(root, 'examples')).sort()
   const rows = examples.map(example => rowOf(root, example))
@@ -78,7 +78,8 @@ export function railpackTable(root: string): string {
     `Mote builds ${agreeing.filter(({ isBuilt }) => isBuilt).length} of them,`,
     `the other ${agreeing.filter(({ isBuilt }) => !isBuilt).length} need a Dockerfile.`,
   ]
-  return [counts.join(' '), '', '| example | provider | plan | agrees |', '|---|---|---|---|', ...lines, ''].join('\n')
+  const head = "| example | provider | Mote's plan: tools; start command | compared with Railpack's plan |"
+  return [counts.join(' '), '', head, '|---|---|---|---|', ...lines, ''].join('\n')
 }
 
 if (import.meta.main) {

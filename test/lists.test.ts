@@ -11,7 +11,7 @@ import { notify } from '../src/control/notifications/index.ts'
 import type { Answer } from './support/api.ts'
 import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
-/** List operations without pagination: they return several complete lists, or state whether the list is complete. */
+/** List operations without pagination, because they return several lists, or state whether the list is complete. */
 const wholeAnswers = ['listMembers', 'listBillingProducts', 'listVmFiles', 'listVmProcesses']
 
 const isArray = ({ answer }: Operation) => typeof answer === 'object' && Reflect.get(answer, 'type') === 'array'
@@ -27,14 +27,14 @@ it('every operation that returns a list declares its pagination', () => {
   expect(answering.map(([id]) => id).filter(id => !wholeAnswers.includes(id))).toEqual(lists.map(({ id }) => id))
 })
 
-it.each(lists)('$id orders and filters by fields of its items', ({ operation, rule }) => {
-  // Skip lists of VM snapshots: the specification does not define their fields.
+it.each(lists)('each order and filter that $id declares is a field of its items', ({ operation, rule }) => {
+  // Skip operations for whose response the OpenAPI document defines no fields (lists of VM snapshots).
   if (operation.answer === 'free') return
   const members = Object.keys(itemOf(rule, operation.answer))
   expect(members).toEqual(expect.arrayContaining([...rule.order.map(nameOf), ...(rule.filters ?? [])]))
 })
 
-describe('lists that the framework paginates', () => {
+describe('a list that the server paginates in memory', () => {
   let items: Record<string, string | number>[] = []
   const operations = Object.fromEntries(
     lists.map(({ id, operation }) => [id, { ...operation, answer: 'free' as const }]),
@@ -53,7 +53,7 @@ describe('lists that the framework paginates', () => {
   const itemOfRule = ({ order, filters = [] }: ListRule, n: number) =>
     Object.fromEntries([...filters, ...order.map(nameOf)].map(name => [name, `2026-${String(n).padStart(4, '0')}`]))
 
-  it.each(lists)('$id pages are stable while items change', async ({ operation, rule }) => {
+  it.each(lists)('the pages of $id skip and repeat no item while others change', async ({ operation, rule }) => {
     const url = pathOf(operation)
     const isDescending = rule.order[0].startsWith('-')
     const newestLast = Array.from({ length: 120 }, (_, n) => itemOfRule(rule, n * 2))
@@ -101,7 +101,7 @@ it('the OpenAPI document has the pagination parameters and the Link header of ev
   await app.close()
 })
 
-describe('lists that are paginated in SQL', () => {
+describe('a list that is paginated in SQL', () => {
   let system: TestSystem
   let user: TestUser
   let appCount = 0
@@ -136,7 +136,7 @@ describe('lists that are paginated in SQL', () => {
   }
   const nextOf = ({ headers }: Answer) => /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
 
-  it.each(Object.entries(stores))('%s returns each item once while others are added', async (_id, { path, add }) => {
+  it.each(Object.entries(stores))('%s skips and repeats no item while others are added', async (_id, { path, add }) => {
     for (let n = 0; n < 55; n++) await add()
     const whole = await user.get(`${path}${path.includes('audit') || path.includes('notif') ? '?limit=1000' : ''}`)
     const all = idsOf(whole.body)
@@ -153,7 +153,7 @@ describe('lists that are paginated in SQL', () => {
     expect(found.toSorted()).toEqual(all.toSorted())
   })
 
-  it('apply filters before pagination', async () => {
+  it('applies filters before pagination', async () => {
     const page = await user.get('/v1/deployments/active?app_name=deployed&status=pending&limit=1')
     expect(page.body).toHaveLength(1)
     expect((await user.get(nextOf(page) ?? '')).body[0].deployment_id).not.toBe(page.body[0].deployment_id)
@@ -161,7 +161,7 @@ describe('lists that are paginated in SQL', () => {
     expect((await user.get('/v1/apps?name=built')).body.map((app: { name: string }) => app.name)).toEqual(['built'])
   })
 
-  it('reject the cursor of another list', async () => {
+  it('rejects the cursor of another list', async () => {
     const named = Buffer.from(JSON.stringify(['name'])).toString('base64url')
     expect(await user.get(`/v1/apps?cursor=${named}`)).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
   })

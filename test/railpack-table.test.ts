@@ -48,10 +48,10 @@ test("each Railpack example has a row with the differences between Railpack's bu
   })
   const table = railpackTable(root)
   expect(table).toContain('2 of 4 plans agree; Mote builds 1 of them, the other 1 need a Dockerfile.')
-  expect(table).toContain('| agrees | node | node 24, npm bundled; `npm run start` | yes |')
+  expect(table).toContain('| agrees | node | node 24, npm bundled; `npm run start` | agrees |')
   expect(table).toContain('node 20, expected 24.1.0; lacks `npm rebuild`; starts `npm run start`, expected `node b.js`')
   expect(table).toContain(
-    '| needs-dockerfile | gleam | gleam latest, erlang 27; `./build/erlang-shipment/entrypoint.sh run` | yes; needs a Dockerfile |',
+    '| needs-dockerfile | gleam | gleam latest, erlang 27; `./build/erlang-shipment/entrypoint.sh run` | agrees; needs a Dockerfile |',
   )
   expect(table).toContain('| refused | node | - | refused: The repository has no known build method.')
 })

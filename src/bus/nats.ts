@@ -201,7 +201,7 @@ class NatsBus implements Bus {
     })
     const end = () => {
       onStop()
-      // While the bus closes, the drain of the connection ends the subscription.
+      // When the bus closes, draining the connection ends all its subscriptions, so no `unsubscribe` is needed.
       if (!this.#closing.signal.aborted) subscription.unsubscribe()
     }
     const unhook = onFirstAbort([signal, this.#closing.signal], end)

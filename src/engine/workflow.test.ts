@@ -9,7 +9,7 @@ interface Parcel {
 const define = workflow<Parcel>()
 const load = async () => ({ weight: 1 })
 
-test('a valid workflow compiles, with a typed subject', () => {
+test('a valid workflow definition compiles, and its handlers get the resource with its own type', () => {
   const parcel = define({
     kind: 'parcel',
     edges: { packing: ['sending', 'packing'], sending: ['packing'] },
@@ -23,14 +23,14 @@ test('a valid workflow compiles, with a typed subject', () => {
   expect(Object.keys(parcel.phases)).toEqual(['packing', 'sending'])
 })
 
-test('an illegal edge does not compile', () => {
+test('a handler that goes to a phase to which `edges` allows no transition does not compile', () => {
   define({
     kind: 'parcel',
     edges: { packing: ['sending'], sending: [] },
     load,
     phases: {
       packing: async () => go('sending'),
-      // @ts-expect-error sending has no edge to packing
+      // @ts-expect-error `edges` allows no transition from sending to packing
       sending: async () => go('packing'),
     },
   })
@@ -39,14 +39,14 @@ test('an illegal edge does not compile', () => {
     edges: { packing: ['sending'], sending: [] },
     load,
     phases: {
-      // @ts-expect-error one branch is illegal: there is no edge from packing to itself
+      // @ts-expect-error `edges` allows no transition from packing to packing, which one of the two decisions is
       packing: async ({ subject }) => (subject.weight > 1 ? go('packing') : go('sending')),
       sending: async () => done(),
     },
   })
 })
 
-test('an edge to an undeclared phase does not compile', () => {
+test('a transition to a phase that is not declared does not compile', () => {
   define({
     kind: 'parcel',
     // @ts-expect-error there is no phase called lost
@@ -56,7 +56,7 @@ test('an edge to an undeclared phase does not compile', () => {
   })
 })
 
-test('a missing handler and a handler without a declared phase do not compile', () => {
+test('a definition with a phase without a handler, or a handler of an undeclared phase, does not compile', () => {
   define({
     kind: 'parcel',
     edges: { packing: ['sending'], sending: [] },
@@ -76,7 +76,7 @@ test('a missing handler and a handler without a declared phase do not compile', 
   })
 })
 
-test('a preempt to an undeclared phase, a subject of the wrong type and a handler without a decision do not compile', () => {
+test('a definition does not compile if `preempt` returns an undeclared phase, `load` a wrong type, or a handler no decision', () => {
   define({
     kind: 'parcel',
     edges: { packing: [] },

@@ -1,7 +1,7 @@
 // Not repeated on the distribution's PostgreSQL: this file starts its own database.
 /**
- * Runs the README's first command on a fresh system (a "cell", cells.ts): a different one each day. `npm run
- * test:anywhere` runs all cells.
+ * Runs the README's first command on a fresh test system of cells.ts: a different one each day. `npm run test:anywhere`
+ * tests all of them.
  */
 import { expect, it } from 'vitest'
 import { run } from '../../src/lib/exec.ts'
@@ -22,7 +22,7 @@ it(
   "the README's first command works on a fresh Debian",
   async ({ skip, signal }) => {
     const missing = (await missingHere()) ?? ((await isOffline()) ? 'the npm registry does not answer' : undefined)
-    if (missing !== undefined) return skip(`no cell can run here: ${missing}`)
+    if (missing !== undefined) return skip(`no test system can run here: ${missing}`)
     const lines: string[] = []
     const { failed } = await runCell(cellInTurn(new Date()), line => void lines.push(line), signal)
     expect(failed, lines.join('\n')).toBeNull()

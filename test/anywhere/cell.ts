@@ -1,6 +1,6 @@
 /**
- * Runs one cell (a test system): unpacks a root file system of its distribution with the checkout in it, and runs the
- * README's first command and a short series of further commands in it.
+ * Tests one test system: unpacks a root file system of its Debian release with the checkout in it, and runs the README's
+ * first command and a short series of further commands there.
  */
 import { createWriteStream, existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -41,12 +41,12 @@ export interface CellResult {
 export interface CellOptions {
   /** Whether to run the whole test suite instead of the commands of a new user (journey.ts). */
   readonly suite: boolean
-  /** Whether the cell has the host's /dev/kvm. */
+  /** Whether the test system has the host's /dev/kvm. */
   readonly kvm: boolean
 }
 const usualOptions: CellOptions = { suite: false, kvm: true }
 
-/** Time limit for a cell on a slow machine. A cell that takes longer counts as hung. */
+/** Time limit for all commands on one test system, long enough for a slow host. After it, the test system has failed. */
 const cellMs = 45 * 60_000
 const suiteMs = 90 * 60_000
 const prepareSeconds = 20 * 60
@@ -107,8 +107,8 @@ async function carryOut(
     oddity?.installed ? unpackInstalled(cell, root, signal, write) : makeRoot(cell, root, signal),
   )
   const { dir, home, user } = checkoutOf(cell)
-  // Entries of this stack are released after the room (the namespaces of the cell), because processes in the room use
-  // them.
+  // Entries of this stack are released after the room (the namespaces of the test system), because processes in the room
+  // use them.
   const releases = undo.use(new AsyncDisposableStack())
   const room = await step('room', prepareSeconds, async () =>
     undo.use(
@@ -194,7 +194,7 @@ async function makeRoot(cell: Cell, root: string, signal: AbortSignal): Promise<
   if (user !== 'root') await run('chroot', [root, 'chown', '-R', `${user}:${user}`, home])
 }
 
-/** Copies the database image into the cell if tests on this machine have built it. @returns whether it is available */
+/** Copies the database image into the test system. @returns false if no test on this host has built that image yet */
 async function addDatabaseImage(cell: Cell, root: string): Promise<boolean> {
   const made = await databaseImageDir()
   if (!existsSync(made)) return false
@@ -217,7 +217,7 @@ async function addUser(root: string, user: string, hasSudo: boolean): Promise<vo
   await writeFile(join(sudoers, user), `${user} ALL=(ALL) NOPASSWD: ALL\n`, { mode: 0o440 })
 }
 
-/** Returns the download caches to mount: one for Debian packages, and one for npm that the cell's user owns. */
+/** Returns the download caches to mount: one for Debian packages, and one for npm that the checkout's user owns. */
 async function caches(cell: Cell, home: string, user: string, root: string) {
   const archives = join(cacheDir, 'apt', cell.distribution)
   const npm = join(cacheDir, 'npm')

@@ -1,7 +1,7 @@
 /**
- * The test systems ("cells") on which the README's first command runs. All combinations of distribution, Node, user,
- * folder and path would be 48 cells and take a working day. So bookworm and trixie get 8 cells that cover each pair of
- * values of two properties, and sid gets 4 that cover each value. Unusual systems are additional cells.
+ * The test systems on which the README's first command runs. All combinations of Debian release, Node, user, folder and
+ * path would be 48 systems and take a working day. So bookworm and trixie get 8 systems that cover each pair of values of
+ * two properties, and sid gets 4 that cover each value of one property. Further systems each have an unusual property.
  */
 import { type OddName, oddities } from './oddities.ts'
 
@@ -89,7 +89,7 @@ export const cells: readonly Cell[] = [
   ...oddCells,
 ]
 
-/** Path of the checkout of this cell, and the account that owns it. */
+/** Path of the checkout on this test system, and the account that owns it. */
 export function checkoutOf({ place, path }: Cell): {
   readonly dir: string
   readonly home: string

@@ -1,4 +1,4 @@
-/** Checks whether this machine can run cells (test systems). */
+/** Checks whether this host can run test systems. */
 import { hasProgram } from '../../src/lib/programs.ts'
 
 const programs = {
@@ -10,7 +10,7 @@ const programs = {
   tar: 'tar',
 } as const
 
-/** Returns which requirement is missing and how to meet it, or undefined if cells can run. */
+/** Returns what this host lacks to run test systems, and how to get it; undefined if it lacks nothing. */
 export async function missingHere(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'they need Linux on x86-64'
   if (process.getuid?.() !== 0) return 'they need root, for mounts and network namespaces'

@@ -1,9 +1,9 @@
-/** Network settings of this machine that cells (test systems) share: mirrors, proxies, certificate authorities. */
+/** Network settings of this host that test systems share: mirrors, proxies, certificate authorities. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { run } from '../../src/lib/exec.ts'
 
-/** Environment variables that are passed on to cells, because they configure a proxy or trusted certificates. */
+/** Environment variables that are passed on to test systems, because they configure a proxy or trusted certificates. */
 const carried = [
   'HTTP_PROXY',
   'HTTPS_PROXY',
@@ -22,7 +22,7 @@ export function carriedEnvironment(env: NodeJS.ProcessEnv = process.env): Record
   return Object.fromEntries(carried.flatMap(name => (env[name] ? [[name, env[name]]] : [])))
 }
 
-/** Directories with the certificates that this machine trusts. They are copied to the same paths in each cell. */
+/** Directories with the certificates that this host trusts. They are copied to the same paths in each test system. */
 export const certificatePaths = ['/usr/local/share/ca-certificates', '/etc/ssl/certs'].filter(path => existsSync(path))
 
 /** Returns this machine's apt options for access to mirrors. */
@@ -60,8 +60,8 @@ export async function npmrc(): Promise<string> {
 }
 
 /**
- * Returns the contents of a resolv.conf for cells. They cannot reach a DNS server on this machine's loopback interface,
- * so the upstream servers of systemd-resolved are used instead.
+ * Returns the contents of a resolv.conf for test systems. They cannot reach a DNS server on this host's loopback
+ * interface, so the upstream servers of systemd-resolved are used instead.
  */
 export async function resolverFile(): Promise<string> {
   const own = await readFile('/etc/resolv.conf', 'utf8')

@@ -63,7 +63,7 @@ export async function installAsPrinted({ session, dir, step }: Journey): Promise
   })
 }
 
-/** Runs the README's second command, `npm test`, without the test of cells: nested cells would test nothing new. */
+/** Runs the README's second command, `npm test`, without the tests of this folder: nested test systems add nothing. */
 export async function wholeSuite({ session, dir, step }: Journey, seconds: number): Promise<Outcome> {
   const projects = ['all', 'dashboard', 'installed', 'lives'].flatMap(name => ['--project', name])
   return step<Outcome>('npm test', seconds, async signal => {
@@ -186,8 +186,8 @@ function newestOf(text: string): string {
 }
 
 /**
- * Sends a request to the app that `mote deploy` printed. This machine's Node sends it from the cell's network, because
- * a fresh root file system has no HTTP client.
+ * Sends a request to the app that `mote deploy` printed. The host's Node sends it from the network of the test
+ * system, because a fresh root file system has no HTTP client.
  */
 async function answers({ room, step }: Journey, { text }: Ran): Promise<void> {
   await step('answer', commandSeconds, async signal => {

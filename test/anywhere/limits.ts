@@ -1,4 +1,4 @@
-/** Limits of a test system that the kernel enforces: memory and capabilities. */
+/** Limits of a test system that the kernel enforces: memory and Linux capabilities. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -83,7 +83,7 @@ async function removeSoon(group: string): Promise<void> {
   }
 }
 
-/** The default capabilities of a Docker container. */
+/** The Linux capabilities that a Docker container has by default. */
 const kept = [
   'chown',
   'dac_override',
@@ -102,9 +102,9 @@ const kept = [
 ]
 
 /**
- * Command prefix that drops the capabilities that Docker drops, and forbids user namespaces as Docker's seccomp filter
- * does: the kernel refuses them to a process whose root is not that of its mount namespace, hence the chroot. A sysctl
- * would forbid them on the whole test machine.
+ * Command prefix that drops the Linux capabilities that Docker drops, and forbids user namespaces as Docker's seccomp
+ * filter does: the kernel refuses them to a process whose root is not that of its mount namespace, hence the chroot. A
+ * sysctl would forbid them on the whole host.
  */
 export const dropped = [
   'sh',

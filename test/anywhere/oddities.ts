@@ -67,7 +67,7 @@ export const oddities = {
     prepare: at => shadow(at, 'nft', 'Error: Could not process rule: Operation not supported'),
   },
   container: {
-    about: 'an unprivileged container: the capabilities that Docker leaves, no user namespaces, no /dev/net/tun',
+    about: 'an unprivileged container: the Linux capabilities that Docker leaves, no user namespaces, no /dev/net/tun',
     says: /capabilit|privilege|namespace|network|container/i,
     room: { devices: [] },
     through: dropped,

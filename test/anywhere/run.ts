@@ -1,9 +1,9 @@
 /**
- * `npm run test:anywhere [-- options]` runs the cells (test systems) of cells.ts one after the other, because each
- * starts VMs on all cores. `--list` lists the cells. `--only <pattern>` selects cells by name. `--cells a,b` selects
- * the named cells. `--json` prints the results. `--table` stores the results and writes them to docs/anywhere.md and
- * the README. `--suite` runs the README's second command, `npm test`, instead of the journey. `--no-kvm` hides
- * /dev/kvm.
+ * `npm run test:anywhere [-- options]` tests the systems of cells.ts one after the other, because each test starts VMs
+ * on all cores. `--list` lists the systems. `--only <pattern>` selects systems by name. `--cells a,b` selects the named
+ * systems. `--json` prints the results. `--table` stores the results and writes them to docs/anywhere.md and the README.
+ * `--suite` runs the README's second command, `npm test`, instead of the commands of a new user (journey.ts). `--no-kvm`
+ * hides /dev/kvm.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -34,11 +34,11 @@ const fail = (line: string, code: number) => {
 
 const named = flags.cells?.split(',')
 const unknown = named?.filter(name => !cells.some(cell => cell.name === name)) ?? []
-if (unknown.length > 0) fail(`There is no cell named ${unknown.join(', ')}; --list shows them all.`, 2)
+if (unknown.length > 0) fail(`There is no test system named ${unknown.join(', ')}; --list shows them all.`, 2)
 const pattern = new RegExp(flags.only ?? '')
 const isWanted = ({ name }: Cell) => (named?.includes(name) ?? true) && pattern.test(name)
 const wanted = cells.filter(isWanted)
-if (wanted.length === 0) fail(`No cell matches ${flags.only}; --list shows them all.`, 2)
+if (wanted.length === 0) fail(`No test system matches ${flags.only}; --list shows them all.`, 2)
 
 if (flags.list) for (const { name } of wanted) process.stdout.write(`${name}\n`)
 else await runAll()
@@ -54,7 +54,7 @@ async function writeDocuments(results: readonly CellResult[]): Promise<void> {
 
 async function runAll(): Promise<void> {
   const missing = await missingHere()
-  if (missing !== undefined) fail(`The cells cannot run here: ${missing}`, 1)
+  if (missing !== undefined) fail(`The test systems cannot run here: ${missing}`, 1)
   const stop = new AbortController()
   const onSignal = (signal: NodeJS.Signals) => stop.abort(new Error(`stopped by ${signal}`))
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)

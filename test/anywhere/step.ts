@@ -1,4 +1,4 @@
-/** Steps of a cell (test system), each with a time limit, a line of output at its end, and an entry in the result. */
+/** Steps of the test of one system. Each has a time limit, a line of output at its end, and an entry in the result. */
 export interface StepResult {
   readonly name: string
   readonly seconds: number

@@ -12,13 +12,13 @@ const usualOf = (distribution: Distribution) =>
 const distinct = (values: readonly string[]) => [...new Set(values)].sort()
 
 describe('the list of test systems', () => {
-  it('gives each system a name of its own', () => {
+  it('has no name twice', () => {
     const names = cells.map(({ name }) => name)
     expect(distinct(names)).toHaveLength(names.length)
   })
 
   it.each(Object.keys(distributions) as Distribution[])(
-    'has systems on %s for each value of each property',
+    'has systems on %s for each value of each property: Node, user, folder and path',
     distribution => {
       for (const axis of axes)
         expect(distinct(usualOf(distribution).map(cell => cell[axis]))).toEqual(distinct(cells.map(cell => cell[axis])))
@@ -26,7 +26,7 @@ describe('the list of test systems', () => {
   )
 
   it.each(['bookworm', 'trixie'] as const)(
-    'has systems on %s for each pair of values of two properties',
+    'has systems on %s for each pair of values of two of the properties Node, user, folder and path',
     distribution => {
       const valuesOf = (axis: (typeof axes)[number]) => distinct(cells.map(cell => cell[axis]))
       for (const [one, other] of [
@@ -40,7 +40,7 @@ describe('the list of test systems', () => {
     },
   )
 
-  it('tests each ordinary system of a stable release once within 16 days', () => {
+  it('has each system of a stable release without an unusual property once within 16 days', () => {
     const days = inTurn.map((_, n) => new Date(Date.UTC(2026, 10, 22 + n)))
     expect(distinct(days.map(day => cellInTurn(day).name))).toEqual(distinct(inTurn.map(({ name }) => name)))
     expect(inTurn).toHaveLength(usualOf('bookworm').length + usualOf('trixie').length)
@@ -74,7 +74,7 @@ describe('documents with test results', () => {
 
   it('a run replaces only the results of the operating systems that it tested', () => {
     const [one, other] = usualOf('bookworm')
-    if (one === undefined || other === undefined) throw new Error('BUG: bookworm has two cells')
+    if (one === undefined || other === undefined) throw new Error('BUG: bookworm has at least two test systems')
     const run: CellResult = {
       cell: other.name,
       seconds: 20,

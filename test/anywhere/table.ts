@@ -49,7 +49,7 @@ function toStored({ cell, outcome, failed, steps }: CellResult): StoredResult {
 export function cellTable(results: readonly StoredResult[]): string {
   const resultOf = new Map(results.map(result => [result.cell, result]))
   const seconds = (value: number | null | undefined) =>
-    typeof value === 'number' ? `answers after ${value.toFixed(0)} s` : ''
+    typeof value === 'number' ? `the app responds after ${value.toFixed(0)} s` : 'not measured'
   const rows = cells.map(cell => {
     const result = resultOf.get(cell.name)
     const columns = [...about(cell), verdict(result), seconds(result?.coldSeconds), seconds(result?.warmSeconds)]
@@ -59,10 +59,10 @@ export function cellTable(results: readonly StoredResult[]): string {
     'system',
     'Node',
     'user and folder',
-    'path of the folder',
-    'result',
-    'time of the first run',
-    'time of the second run',
+    'name of the folder',
+    'result of `npm run demo`',
+    'time of its first run',
+    'time of its second run',
   ]
   return [`| ${head.join(' | ')} |`, `|${head.map(() => '---|').join('')}`, ...rows].join('\n')
 }
@@ -76,7 +76,7 @@ function about({ distribution, node, place, path, odd }: Cell): string[] {
   const system = odd === null ? distributions[distribution] : `${distributions[distribution]}, ${oddityOf(odd).about}`
   return [
     system,
-    node === 'newer' ? 'newer Node' : 'packaged Node',
+    node === 'newer' ? 'newer Node' : "the distribution's Node",
     places[place],
     path === 'plain' ? 'ASCII only' : 'with a space and an umlaut',
   ]

@@ -12,6 +12,6 @@ export const inTurn: readonly Cell[] = cells.filter(({ odd, distribution }) => o
 /** Returns a different system each day, so that each is tested every few weeks. */
 export function cellInTurn(now: Date): Cell {
   const cell = inTurn[Math.floor(now.getTime() / dayMs) % inTurn.length]
-  if (cell === undefined) throw new Error('BUG: the table of cells is empty')
+  if (cell === undefined) throw new Error('BUG: the list of test systems is empty')
   return cell
 }

@@ -149,9 +149,9 @@ export async function faults(world: World): Promise<void> {
   await using stopping = await faultyServer(system, { config })
   await stopping.stop()
   const all: readonly (readonly [FaultyServer, number, string])[] = [
-    [defect, 500, 'fault injected into the database'],
-    [outage, 503, 'no database'],
-    [bug, 500, 'fault injected into the server'],
+    [defect, 500, 'unexpected database error'],
+    [outage, 503, 'database unavailable'],
+    [bug, 500, 'unexpected server error'],
     [stopping, 503, 'server shutting down'],
   ]
   for (const [server, status, how] of all)

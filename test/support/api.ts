@@ -10,11 +10,11 @@ export interface Answer<T = unknown> {
 export interface Api {
   // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   call<T = any>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>
-  // biome-ignore lint/suspicious/noExplicitAny: see above
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   get<T = any>(path: string, headers?: Record<string, string>): Promise<Answer<T>>
-  // biome-ignore lint/suspicious/noExplicitAny: see above
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   post<T = any>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>
-  // biome-ignore lint/suspicious/noExplicitAny: see above
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the response
   delete<T = any>(path: string): Promise<Answer<T>>
   /** Yields events of a stream until the signal aborts. */
   events(path: string, signal: AbortSignal, headers?: Record<string, string>): AsyncGenerator<StreamEvent>
@@ -25,7 +25,7 @@ export interface Api {
 export interface StreamEvent {
   readonly event: string
   readonly id: string | undefined
-  // biome-ignore lint/suspicious/noExplicitAny: see above
+  // biome-ignore lint/suspicious/noExplicitAny: the assertions of each test check the event
   readonly data: any
 }
 

@@ -42,11 +42,11 @@ export interface CrashMatrixOptions<S extends CrashSubject> {
    * workflow enters only on request.
    */
   readonly advance?: (subject: S, phase: string) => Promise<void>
-  /** Returns whether the workflow has settled. By default: whether its row is gone. */
+  /** Returns whether the workflow has ended or rests in a steady phase. By default: whether its row is gone. */
   readonly isSettled?: (subject: S, phase: string | undefined) => Promise<boolean> | boolean
   /** Throws if the final state is wrong: a leak, a duplicate, a wrong state. */
   readonly check: (subject: S, at: { readonly phase: string; readonly fault: Fault }) => Promise<void>
-  /** Phases that this subject never enters, and why; every other phase must be reached. */
+  /** Phases that the workflow of this resource never enters, each with the reason. It must enter every other phase. */
   readonly unreachable?: Readonly<Record<string, string>>
   /** Maximum number of steps per case. Default: 200. */
   readonly maxSteps?: number
@@ -59,7 +59,7 @@ export interface CrashCase {
   run(): Promise<void>
 }
 
-/** Returns all cases for `test.each`: each phase with each fault. */
+/** Returns the cases for `test.each`: one for each pair of a phase and a fault. */
 export function crashMatrix<S extends CrashSubject>(options: CrashMatrixOptions<S>): CrashCase[] {
   const phases = Object.keys(options.workflow.phases).filter(phase => options.unreachable?.[phase] === undefined)
   const possible = faults.filter(fault => fault !== 'deletion' || options.remove !== undefined)
@@ -107,14 +107,14 @@ const makeDueStatement: Statement<never> = {
   text: `UPDATE machine SET wake_at = now(), lease = NULL, lease_until = NULL, runner = NULL WHERE kind = $1 AND id = $2`,
 }
 
-/** Makes the workflow due: ends back-offs and waits, which are not under test, and its lease. */
+/** Makes the workflow due now: ends its back-off or wait, which the crash matrix does not test, and its lease. */
 async function makeDue(db: Db, kind: string, id: string): Promise<void> {
   await db.run(makeDueStatement, [kind, id])
 }
 
 /**
- * Batch size of runners, so large that the workflow always runs: a smaller batch may select the same other rows
- * forever.
+ * Number of due workflows that a runner claims at once. It exceeds the number of workflows in the database: otherwise the
+ * runner might claim the same other workflows each time, and never the tested one.
  */
 const batch = 100_000
 
@@ -173,7 +173,10 @@ function createInjector<S extends CrashSubject>(
   }
 }
 
-/** Returns whether a step is one of this case's resource: other workflows may run in the same database. */
+/**
+ * Returns whether the step belongs to the resource that the crash matrix tests at the moment. Other workflows may run in
+ * the same database.
+ */
 async function isOurs(db: Db, kind: string, id: string, step: Step<unknown>): Promise<boolean> {
   const row = await readWorkflow(db, kind, id)
   return row?.leased === true && row.phase === step.phase

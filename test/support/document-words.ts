@@ -3,7 +3,10 @@ type Json = Readonly<Record<string, unknown>>
 
 const json = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {})
 
-/** Returns what lacks a description or an example, such as `Component.member: example`. */
+/**
+ * Returns each part of the document that lacks a description, an example, a schema or a name, with what it lacks, such
+ * as `App.memory_mib: example`.
+ */
 export function missingWords(document: unknown): string[] {
   const { components, paths } = json(document)
   const schemas = json(json(components)['schemas'])
@@ -56,7 +59,7 @@ function ofContent(name: string, holder: Json): string[] {
 const ofDescription = (name: string, { description }: Json) =>
   typeof description === 'string' && description !== '' ? [] : [`${name}: description`]
 
-/** Checks the members of an object, the items of an array, and each alternative. */
+/** Checks the members of an object schema, the items of an array schema, and each alternative of a union. */
 function ofMembers(name: string, schema: Json): string[] {
   const { anyOf, items, properties } = schema
   return [

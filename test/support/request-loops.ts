@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-/** CGI scripts that serve the requests, for `writeSampleImage`. */
+/** CGI scripts of the test image (`writeSampleImage`) that respond to the requests of the loops. */
 export const loopScripts = {
   'small.cgi': '#!/bin/sh\nprintf "Content-Type: text/plain\\r\\n\\r\\nsmall\\n"\n',
   'upload.cgi': '#!/bin/sh\nprintf "Content-Type: text/plain\\r\\n\\r\\n"\nmd5sum\n',
@@ -29,7 +29,11 @@ export interface RequestLoops {
   end(): Promise<LoopFigures>
 }
 
-/** Starts the loops. @param ports of the gateways on loopback */
+/**
+ * Starts one loop for each kind of request. Each loop sends one request at a time, to the next gateway each time.
+ * @param ports TCP ports of the gateways on 127.0.0.1
+ * @param host value of the `Host` header
+ */
 export function startRequestLoops(ports: readonly number[], host: string): RequestLoops {
   const agent = new Agent({ keepAlive: true })
   const faults: string[] = []

@@ -40,9 +40,9 @@ export interface SimVm {
   identity: string
   /** True if the VM has started from a snapshot. */
   restored?: boolean
-  /** True if the guest is paused by a stop-and-copy move, which is not reported. */
+  /** True while a move by stop-and-copy pauses the guest. The host does not report this pause. */
   stopped?: boolean
-  /** Stores volumes that arrive with a migrating guest; set while the VM waits for one. */
+  /** Stores the volumes that arrive with a migrating guest; set while the VM waits for its guest to arrive. */
   takes?: (parcels: ReadonlyMap<string, SimParcel>) => void
   readonly state: VmState
 }
@@ -63,7 +63,7 @@ export interface SimSnapshot {
   received?: string
 }
 
-/** The state of one simulated host that its VMs use. */
+/** What a simulated VM reads and changes outside itself: its host, other VMs, and the network between hosts. */
 export interface SimWorld {
   readonly hostId: string
   /**

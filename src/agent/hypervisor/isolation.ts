@@ -65,10 +65,10 @@ export function vmUsers(dataDir: string): Isolation['userOf'] {
   return vmId => (mayGive ? vmUser(dataDir, vmId) : undefined)
 }
 
-/** Capabilities (linux/capability.h) that are needed to start a process as another user and to manage it afterwards. */
+/** Linux capabilities that are needed to start a process as another user and to manage it afterwards, with their bits. */
 const capabilities = { chown: 0, setgid: 6, setuid: 7, sysPtrace: 19 } as const
 
-/** True if the process has these effective capabilities: root in a container may lack some. */
+/** True if the process has these effective Linux capabilities: root in a container may lack some. */
 function holds(wanted: Readonly<Record<string, number>>): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   return Object.values(wanted).every(bit => ((BigInt(`0x${effective}`) >> BigInt(bit)) & 1n) === 1n)

@@ -1,18 +1,18 @@
 /**
- * Removes taps, with their rules, that no VM uses any more. At each removal, the kernel waits for a grace period (20 to
- * 29 ms for a device, as long for a chain of rules, no CPU time), but only once for a batch. So taps that are queued
- * during a removal are removed together in the next one (decision 55).
+ * Removes taps that no VM uses any more, with their nftables rules. For each removal, the kernel waits for a grace
+ * period without using CPU time: 20 to 29 ms for network devices, and as long for chains of rules. A removal of several
+ * taps waits only once, so taps that are queued during a removal are removed together in the next one (decision 55).
  */
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 
 export interface Departures {
   /** Queues the tap with this name for removal and returns immediately. */
   begin(name: string): void
-  /** Resolves when nothing of the tap is left to remove. @throws the error of its removal, which will be retried */
+  /** Resolves when the tap and its rules are removed. @throws the error of a failed removal, which will be retried */
   gone(name: string): Promise<void>
-  /** Resolves when no removal is in progress. The taps that are still queued then could not be removed. */
+  /** Tries to remove all queued taps, and resolves when that is done. Passes errors to `onError` and does not throw. */
   settled(): Promise<void>
-  /** Waits like `settled`, and stops the retries. */
+  /** Tries to remove all queued taps like `settled`, and retries no failed removal after that. */
   close(): Promise<void>
 }
 

@@ -40,6 +40,7 @@ export async function openNetwork(
     return userNetwork()
   }
   if (!existsSync('/dev/net/tun')) return noTaps('there is no /dev/net/tun')
-  // Root in a container may lack the capability, and a kernel may lack nftables; only trying shows whether taps work.
+  // Root in a container may lack Linux capabilities that taps need, and a kernel may lack nftables. Only an attempt shows
+  // whether taps work.
   return taps().catch((error: unknown) => noTaps(error instanceof Error ? error.message : String(error)))
 }

@@ -20,7 +20,7 @@ const now = (change: Partial<DiskSpec> = {}): DiskSpec => ({
   ...change,
 })
 
-test('a sleeping VM is restored if only its own start has raised the generation of its volume', () => {
+test('a sleeping VM is restored from its snapshot if no other VM has had its volume attached as writable since then', () => {
   expect(obstacleOf([then()], [now()], 'asleep')).toBeUndefined()
   const reader = { readOnly: true, generation: 4 }
   expect(obstacleOf([then(reader)], [now(reader)], 'asleep')).toBeUndefined()
@@ -28,14 +28,14 @@ test('a sleeping VM is restored if only its own start has raised the generation 
 
 test.each([
   ['its volume had another writer', [then()], [now({ generation: 6 })]],
-  ['the attachment is still the same', [then()], [now({ generation: 4 })]],
+  ['its volume has not been attached as writable for this start', [then()], [now({ generation: 4 })]],
   ['its read-only volume had a writer', [then({ readOnly: true })], [now({ readOnly: true, generation: 5 })]],
   ['its volume has another mount point', [then()], [now({ mountPoint: '/srv' })]],
   ['its volume is read-only now', [then()], [now({ readOnly: true, generation: 4 })]],
   ['it has another volume', [then()], [now({ volumeId: 'vol-2' })]],
   ['it has an additional volume', [then()], [now(), now({ volumeId: 'vol-2' })]],
   ['it has no volume', [then()], []],
-] as const)('a sleeping VM boots when %s', (_, had, disks) => {
+] as const)('a sleeping VM boots instead of being restored if %s', (_, had, disks) => {
   expect(obstacleOf(had, disks, 'asleep')).toEqual(expect.any(String))
 })
 
@@ -52,7 +52,7 @@ describe('a fork', () => {
   const clones = [{ volumeId: 'vol-2', of: 'vol-1' }]
   const [copied, clone] = [then({ copied: true }), now({ volumeId: 'vol-2', generation: 1 })]
 
-  test('is restored with a clone that nothing has written to, and with an unchanged read-only volume', () => {
+  test('is restored from the snapshot if nothing has written to its clone and its read-only volume is unchanged', () => {
     expect(obstacleOf([copied], [clone], 'forked', clones)).toBeUndefined()
     const [had, has] = [then({ volumeId: 'vol-3', readOnly: true }), now({ volumeId: 'vol-3', readOnly: true })]
     expect(obstacleOf([copied, had], [clone, { ...has, generation: 4 }], 'forked', clones)).toBeUndefined()
@@ -62,9 +62,9 @@ describe('a fork', () => {
   test.each([
     ['its clone had another writer', copied, now({ volumeId: 'vol-2', generation: 2 }), clones],
     ['it has the original volume, which the VM still uses', copied, now({ generation: 1 }), []],
-    ['the snapshot has no copy', then(), clone, clones],
+    ['the snapshot has no copy of the volume', then(), clone, clones],
     ['its clone is of another volume', copied, clone, [{ volumeId: 'vol-2', of: 'vol-9' }]],
-  ] as const)('boots when %s', (_, had, disk, map) => {
+  ] as const)('boots instead of being restored if %s', (_, had, disk, map) => {
     expect(obstacleOf([had], [disk], 'forked', [...map])).toEqual(expect.any(String))
   })
 })

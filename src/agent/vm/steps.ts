@@ -25,7 +25,7 @@ export interface StepsDeps extends ActorDeps {
   readonly vmProcess: VmProcess
   readonly adjuster: Adjuster
   readonly desired: () => VmPut
-  /** Resolves no later than when the desired state changes. */
+  /** Resolves at the next change of the desired state, and possibly earlier for another reason. */
   readonly nextChange: () => Promise<void>
   /** The signal that is aborted when the agent stops. */
   readonly ending: AbortSignal
@@ -37,7 +37,7 @@ export interface StepsDeps extends ActorDeps {
 /** Carries out the steps that `decide` chooses for one VM. */
 export class Steps {
   readonly #deps: StepsDeps
-  /** Whether the VM is cleared. Initially false, because an earlier agent may have stopped before it cleared the VM. */
+  /** Whether `#clear` is done. Initially false, because the agent may have been stopped before it cleared the VM. */
   #cleared = false
 
   constructor(deps: StepsDeps) {
@@ -86,13 +86,14 @@ export class Steps {
     if (action === 'receive' || source) vmLog.join(boot)
     if (action === 'receive') return this.#receive(boot, context)
     const prepare = () => driver.prepare({ ...this.#home(), ...(source ? { from: source } : {}) }, context)
-    // For a boot, `prepare` measures its parts (image, base) itself.
+    // Only a restore is measured as a whole here: for a boot, the driver measures the parts of `prepare` (image, base).
     const prepared = source ? await context.time('prepare', prepare) : await prepare()
     const home = { ...this.#home(), ...(source ? { from: await openRestored(this.#deps, source) } : {}) }
     const release = await bootSlots.take(signal)
     try {
       this.#deps.onStage('booting')
-      this.#deps.vmProcess.expect() // before the boot, because a short workload can exit during it
+      // `expect` must precede the boot, because a short workload can exit before the boot has finished.
+      this.#deps.vmProcess.expect()
       const runningVm = await driver
         .boot(home, prepared, boot, this.#deps.vmProcess.watcher(boot), context)
         .catch((error: unknown) => Promise.reject(StepError.wrap('boot_failed', error)))
@@ -118,7 +119,7 @@ export class Steps {
     }
   }
 
-  /** Records the VM's new process. @param spec what it was started with; the desired spec may be newer */
+  /** Records the VM's new process. @param spec the spec that the process was started with; the desired one may be newer */
   async #inhabit(runningVm: RunningVm, spec: VmSpec, wasHealthy = false): Promise<void> {
     const { running } = runningVm
     const { imageDigest } = running.prepared
@@ -174,7 +175,8 @@ export class Steps {
     const { workload } = runningVm
     const paused = (await runningVm.inspect()) === 'paused'
     const { migration } = this.#deps.recordFile.record
-    // Only VMs that have arrived are adopted: the earlier agent stopped before it recorded the arrival.
+    // An adopted VM has arrived, even if its record has an unfinished migration to this host: the agent was stopped
+    // before it could record the arrival.
     const hasCome = migration?.role === 'target' && !isOver(migration)
     await this.#deps.recordFile.save({
       paused,
@@ -233,7 +235,7 @@ export class Steps {
     await this.#deps.recordFile.save({ running: null, paused: false })
   }
 
-  /** Called when the VM's process ended unexpectedly: counts a restart, or crashes the VM if none is left. */
+  /** Called when the VM's process ended unexpectedly: counts a restart, or records a crash if no restart is allowed. */
   async gone(): Promise<void> {
     const { maxRestarts, restartOn } = this.#deps.desired().spec
     if (restartOn === 'never') await this.crash('vm_died', 'the VM ended unexpectedly, and is not restarted')

@@ -112,8 +112,8 @@ export const VmSpec = Type.Object({
       migrationId: Type.String(),
       uri: Type.String(),
       /**
-       * Whether the host stops before it pauses the guest: it reports `ready`, and continues once this field is
-       * removed.
+       * True if the migration must not pause the guest yet. The host then copies the VM, reports `ready`, and pauses the
+       * guest only once this field is removed.
        */
       waits: Type.Optional(Type.Boolean()),
       /** Volumes that migrate with the VM, each with its snapshots, oldest first. */

@@ -108,7 +108,7 @@ describeEachPostgres('a session', which => {
     expect((await api.call('POST', '/v1/auth/login', { body: login })).status).toBe(200)
   })
 
-  it('gets the same refusal for an unknown e-mail address and for a wrong password', async () => {
+  it('is refused with the same response for an unknown e-mail address and for a wrong password', async () => {
     const { email } = await api.register()
     const wrong = await api.call('POST', '/v1/auth/login', { body: { email, password: 'wrong wrong' } })
     const unknown = await api.call('POST', '/v1/auth/login', {
@@ -120,9 +120,9 @@ describeEachPostgres('a session', which => {
     expect(a).toEqual(b)
   })
 
-  // passwords.test.ts checks that an unknown e-mail address costs the same work as a known one: response times on a
-  // busy machine could not show it.
-  it('costs a password verification, in the same queue, even for an unknown e-mail address', async () => {
+  // passwords.test.ts checks that the verification for an unknown e-mail address takes the same work as for a known one:
+  // response times on a busy host could not show it.
+  it('is refused for an unknown e-mail address only after a password verification, or with 503 if too many wait for one', async () => {
     const replies = await Promise.all(
       Array.from({ length: 140 }, (_, n) =>
         api.call('POST', '/v1/auth/login', {
@@ -135,7 +135,7 @@ describeEachPostgres('a session', which => {
     expect([...statuses].toSorted()).toEqual([401, 503])
   })
 
-  it('cannot be started for a while after repeated failures, whose count a success resets', async () => {
+  it('cannot be started from an IP address for a few seconds after five failed sign-ins; a success resets this count', async () => {
     const { email } = await api.register()
     const ip = '198.51.100.7'
     const attempt = (password: string) => api.call('POST', '/v1/auth/login', { body: { email, password }, ip })

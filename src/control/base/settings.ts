@@ -290,7 +290,7 @@ export const controlSettings = {
     'MOTE_DATABASE_SPARE_MINUTES',
     30,
     whole(0, 525_600),
-    'minutes for which a prepared branch of a new database snapshot stays in memory; 0: none',
+    'minutes for which a spare branch of a new database snapshot stays in memory; 0: none',
   ),
   billingGraceDays: setting('MOTE_BILLING_GRACE_DAYS', 7, whole(0, 365), 'days for which an unpaid plan stays valid'),
 } as const

@@ -13,11 +13,11 @@ import type { Deployment } from './store.ts'
 import * as active from './active-store.ts'
 import * as store from './store.ts'
 
-/** Phases in which the workflow takes the deployment down. Only a new rollout can make it serve again. */
+/** Phases in which the workflow removes the deployment's VMs, so that an activation cannot rely on these VMs. */
 const leavingPhases = ['stopping', 'failing', 'draining']
 /**
- * Phases of a rollout in progress: the image or the VMs are being created, or the release command runs. An activation
- * in one of these phases only has to make the rollout the newest one.
+ * Phases of a rollout in progress: the image or the VMs are being created, or the release command runs. To activate a
+ * deployment in one of these phases, it is enough to make its rollout the newest one of the app.
  */
 const comingPhases = ['building', 'releasing', 'rolling', 'canary']
 
@@ -47,7 +47,7 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
 async function beginAgain(tx: Tx, d: Deployment): Promise<void> {
   if (d.isReleased) return createWorkflow(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
   await createWorkflow(tx, 'deployment', d.id, 'releasing', { deadlineMs: releaseDeadlineMs })
-  // The release command runs (again), because it has not succeeded: it failed or was cancelled.
+  // The release command has not succeeded for this deployment (it failed or was cancelled), so it runs now.
   await startRelease(tx, d)
 }
 

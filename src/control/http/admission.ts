@@ -38,8 +38,9 @@ export interface Admission {
   /** Counts a sign-in. Called by `login` operations once the body is parsed. */
   countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
   /**
-   * Waits until the request's tenant has a free place among its concurrent requests (shares.ts), and returns that
-   * place. A request without a credential does not wait. @throws Error when the client disconnects
+   * Waits until fewer requests of the tenant run than its maximum (shares.ts), and returns the slot of this request,
+   * which counts as running until the slot is released. A request without a credential does not wait.
+   * @throws Error when the client disconnects
    */
   place(request: FastifyRequest, reply: FastifyReply): Promise<Place>
   /** Counts a large response as one more request for each full 64 KiB, which delays the tenant's next requests. */
@@ -173,8 +174,8 @@ async function authenticate(
     return await identify(checks.security, request, route.operation, presumed => {
       if (!route.beginRead || !wouldAdmit(checks, presumed, route.operation)) return
       const place = checks.shares.tryTake(tenantOf(presumed))
-      // If all places of the tenant (shares.ts) are taken, there is no speculative read. The read then begins once the
-      // request gets a place.
+      // If the tenant's maximum number of requests (shares.ts) is running, there is no speculative read. The read then
+      // begins once one of those requests has ended.
       if (!place) return
       checks.attempts++
       state.attempt = route.beginRead(request, reply, presumed)

@@ -1,7 +1,7 @@
 /**
- * Size limits of request bodies, and how many requests a large body counts as. No other tenant is served while the
- * event loop reads and parses a body, or during the garbage collection that follows every few MiB of bodies
- * (docs/decisions/0093-small-bodies.md).
+ * Size limits of request bodies, and how many requests a large body counts as toward the rate limit. While the event
+ * loop reads and parses a body, it serves no other tenant, nor during the garbage collection that follows every few MiB
+ * of bodies (docs/decisions/0093-small-bodies.md).
  */
 import { ApiError } from './errors.ts'
 import type { Operation } from './operation.ts'
@@ -9,7 +9,7 @@ import type { Operation } from './operation.ts'
 const KiB = 1 << 10
 const MiB = 1 << 20
 
-/** A body counts as one request for each part of this size, or remainder of one. */
+/** Each started part of a request body with this size counts as one request toward the rate limit. */
 export const bytesPerRequest = 64 * KiB
 const largestJson = MiB
 
@@ -29,8 +29,9 @@ export function bodyLimitOf({ body, maxBytes, upload }: Sized): number {
 }
 
 /**
- * Returns how many requests a request counts as, by the size of its body. An upload counts as one, because it is passed
- * on as it arrives. A body of unknown length counts as the largest that the operation accepts.
+ * Returns how many requests a request counts as toward the rate limit, by the size of its body. An upload counts as one,
+ * because it is passed on as it arrives. A body of unknown length counts like the largest body that the operation
+ * accepts.
  */
 export function requestsFor(headers: Readonly<Record<string, unknown>>, operation: Sized | undefined): number {
   const isMeasured = headers['transfer-encoding'] === undefined

@@ -40,7 +40,8 @@ export async function runHandler(
   })
   if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
-    // Give the request's place (shares.ts) back before calling an agent or a source host, which may be slow to respond.
+    // While a request waits for an agent or a source host, it does not count as running, so that the tenant's other
+    // requests can run (shares.ts).
     if (operation.asksOthers) place.release()
     const answer = await handler.read(call)
     place.release()

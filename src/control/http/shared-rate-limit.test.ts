@@ -33,7 +33,7 @@ async function twoPlanes() {
     b,
     bus,
     clock,
-    /** Publishes the grants of `from` and waits until every control plane has received them. */
+    /** Publishes which requests each of `from` has allowed, and waits until all control planes have received that. */
     async report(...from: (typeof a)[]) {
       const wanted = delivered + from.length
       for (const shared of from) await shared.publish()
@@ -47,7 +47,7 @@ async function twoPlanes() {
   }
 }
 
-it('a grant of one control plane reduces the quota of the other', async () => {
+it('requests that one control plane has allowed reduce the quota at the other', async () => {
   await using planes = await twoPlanes()
   const { a, b } = planes
   expect(a.ask(50)).toBe(50)
@@ -56,7 +56,7 @@ it('a grant of one control plane reduces the quota of the other', async () => {
   expect(b.ask(1, 'another key')).toBe(1)
 })
 
-it('two control planes together exceed the quota once by at most one quota, which longer waits make up for', async () => {
+it('two control planes together allow at most one quota too much, once, and then fewer requests until that is made up for', async () => {
   await using planes = await twoPlanes()
   const { a, b, clock } = planes
   expect(a.ask(100) + b.ask(100), 'before they hear of each other').toBe(120)
@@ -68,13 +68,13 @@ it('two control planes together exceed the quota once by at most one quota, whic
     granted += got.reduce((sum, n) => sum + n, 0)
     await planes.report(...[a, b].filter((_, i) => got[i]! > 0))
   }
-  // 600 s refill 600 tokens, 60 of which make up for the excess. The tolerance of one step is for the second until a
-  // control plane receives the grants.
+  // The quota refills by one request a second, so by 600 in 600 s, 60 of which make up for the excess. The tolerance of
+  // 5 is for requests that a control plane allows before it learns of those that the other one has allowed.
   expect(granted).toBeGreaterThan(535)
   expect(granted).toBeLessThanOrEqual(545)
 })
 
-it('each grant is published once, and nothing is published without new grants', async () => {
+it('a control plane publishes each allowed request once, and nothing if it has allowed none since', async () => {
   await using planes = await twoPlanes()
   const observed: unknown[] = []
   const listening = await planes.bus.subscribe(rateSubject, ({ data }) => void observed.push(data))
@@ -88,7 +88,7 @@ it('each grant is published once, and nothing is published without new grants', 
   await listening.stop()
 })
 
-it('messages of an unknown format are ignored', async () => {
+it('a control plane ignores messages of an unknown format', async () => {
   await using planes = await twoPlanes()
   await planes.bus.publish(rateSubject, { grants: 'all' })
   planes.a.ask(60)

@@ -7,8 +7,8 @@ import { createShares } from './shares.ts'
 const unlimited = { anonymousPerMinute: 1000, loginPerMinute: 1000, createsPerSecond: 1000, refusalDelayMs: 0 }
 const never = () => new AbortController().signal
 
-describe('the places for concurrent requests of one tenant', () => {
-  it('are limited, and a released place goes to the request that has waited longest', async () => {
+describe('the concurrent requests of one tenant', () => {
+  it('are limited in number, and the one that has waited longest starts when another one ends', async () => {
     const shares = createShares(2)
     const first = await shares.take('a', never)
     const second = await shares.take('a', never)
@@ -28,14 +28,14 @@ describe('the places for concurrent requests of one tenant', () => {
     expect(shares.size).toBe(0)
   })
 
-  it('are independent of those of other tenants', async () => {
+  it('do not count toward the limit of another tenant', async () => {
     const shares = createShares(1)
     using _held = await shares.take('a', never)
     using other = await shares.take('b', never)
     expect(other).toBeDefined()
   })
 
-  it('are not given to a client that disconnected while it waited', async () => {
+  it('do not include one whose client disconnected while it waited', async () => {
     const shares = createShares(1)
     const held = await shares.take('a', never)
     const gone = new AbortController()
@@ -82,7 +82,7 @@ describe('a server', () => {
     for (let turns = 0; turns < 20; turns++) await nextTurn()
   }
 
-  it('runs at most four reads of a tenant at once, and those of another tenant meanwhile', async () => {
+  it('runs at most four reads of a tenant at once; another tenant is served while further ones wait', async () => {
     const slow = Array.from({ length: 7 }, (_, n) => get(`slow-${n}`, 'ann'))
     await untilStarted(4)
     expect(started).toHaveLength(4)
@@ -107,7 +107,7 @@ describe('a server', () => {
     expect(mostWriting).toBe(4)
   })
 
-  it('counts a response of 200 KiB as three more requests', async () => {
+  it('counts a request as four toward the rate limit if its response has 200 KiB', async () => {
     const left = async () => Number(/r=(\d+)/.exec(String((await get('quick', 'carl')).headers['ratelimit']))?.[1])
     const before = await left()
     expect((await get('big/secret', 'carl')).statusCode).toBe(200)

@@ -4,21 +4,24 @@
  * would wait behind all of them for the event loop and for the few connections to PostgreSQL.
  */
 
-/** One of the places (concurrent requests) of a tenant. Held until it is released or its `using` scope ends. */
+/** A slot for one running request of a tenant. Taken until it is released or its `using` scope ends. */
 export interface Place extends Disposable {
-  /** Frees the place. Further calls do nothing. */
+  /** Frees the slot. Further calls do nothing. */
   release(): void
 }
 
-/** The place of a request that is not limited. */
+/** The slot of a request that is not limited. */
 export const noPlace: Place = { release: () => undefined, [Symbol.dispose]: () => undefined }
 
 export interface Shares {
-  /** Returns a place of the tenant; undefined if none is free. */
+  /** Takes a slot of the tenant; undefined if all of them are taken. */
   tryTake(key: string): Place | undefined
-  /** Waits for a place, first come, first served. @throws the reason of the signal if it aborts meanwhile */
+  /**
+   * Takes a slot of the tenant. Waits for one if all are taken: requests get slots in the order of their arrival.
+   * @throws the reason of the signal if the signal is aborted while the request waits
+   */
   take(key: string, signal: () => AbortSignal): Promise<Place>
-  /** Number of tenants that hold a place or have a waiting request. */
+  /** Number of tenants with a running or waiting request. */
   readonly size: number
 }
 
@@ -27,7 +30,7 @@ interface Share {
   readonly waiting: (() => void)[]
 }
 
-/** Creates the places of all tenants. @param most places per tenant */
+/** Creates the slots of all tenants. @param most number of slots per tenant, so of its concurrent requests */
 export function createShares(most: number): Shares {
   const shares = new Map<string, Share>()
   const placeIn = (key: string, share: Share): Place => {
@@ -67,7 +70,7 @@ export function createShares(most: number): Shares {
   }
 }
 
-/** Resolves when this request gets a place. */
+/** Resolves when it is this request's turn to run. @throws the reason of the signal if it is aborted before */
 function turn(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const go = () => {

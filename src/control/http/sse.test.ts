@@ -175,7 +175,7 @@ describe('an event stream', () => {
     expect(text).not.toContain('gap')
   })
 
-  it('sends a gap event to a slow client', async () => {
+  it('is closed with a gap event if the client reads too slowly', async () => {
     const { url, opened } = await serve({ streamLimits: { bufferBytes: 16 * 1024 } })
     const response = await fetch(url, { headers: bearer('ann') })
     const stream = await until(() => opened[0], { what: 'the stream' })
@@ -185,7 +185,7 @@ describe('an event stream', () => {
     expect(await read(response, () => false)).toMatch(/event: gap\ndata: {"reason":"slow_reader".*}\n\n$/)
   })
 
-  it('sends a gap event to a client that reads too slowly, and is closed', async () => {
+  it('is refused with 429 while its user has the maximum number of open streams', async () => {
     const { url, opened } = await serve({ config: { streamsPerUser: 2 } })
     for (let i = 0; i < 2; i++) expect((await fetch(url, { headers: bearer('ann') })).status).toBe(200)
     const third = await fetch(url, { headers: bearer('ann') })

@@ -73,7 +73,7 @@ export const diskThere =
     generation: disk.generation + (disk.readOnly ? 0 : 1),
   })
 
-/** Waits for the first pass of the copies, during which the VM still runs; then has the source stop the VM. */
+/** Waits until the volumes and snapshots are copied, during which the VM still runs; then makes the source stop the VM. */
 export function preparingCold(m: Moving): Next<'copying'> {
   if (!m.volumes.every(one => one.state === 'copied') || !snapshotsThere(m))
     return wait(pollMs, tx => reportProgress(tx, m))

@@ -108,7 +108,7 @@ async function preparing(
   if (m.targetLost || m.sourceLost) return go('cancelling', giveUp(m, 'a host was lost'))
   const trouble = volumesFailed(m)
   if (trouble) return go('cancelling', giveUp(m, trouble))
-  // No fixed time limit, because the duration of the first pass depends on the sizes of the volumes.
+  // A move by stop-and-copy has no time limit here: copying its volumes takes longer the larger they are.
   if (isCold(m)) return preparingCold(m)
   if (!snapshotsThere(m)) {
     if (nowMs - sinceMs <= coMovedMs) return wait(pollMs)
@@ -216,7 +216,7 @@ async function cancelling(
 ): Promise<Next<'switching' | 'clearing'>> {
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
-      // A VM that was already stopped for the move starts on the source again, with its volumes.
+      // A VM with volumes that moves by stop-and-copy may be stopped already. It then starts on the source again.
       if (isCold(m)) await keepVolumes(tx, m)
       await store.enter(tx, m.id, 'cancelling')
       await raiseVmGeneration(tx, m.vmId)
@@ -244,7 +244,7 @@ async function cancelling(
   })
 }
 
-/** Keep the migration open while the VM may still become healthy, so that gateways hold the VM's requests. */
+/** True while the VM may still become healthy. The migration then stays open, so that gateways hold the VM's requests. */
 const isComing = ({ vm, targetLost }: Moving, elapsedMs: number) =>
   vm?.want === 'running' && vm.observedState === 'running' && !vm.healthy && !targetLost && elapsedMs <= comingMs
 
@@ -292,7 +292,7 @@ const arrived = ({ state, migration }: VmObserved) =>
   (state === 'running' || state === 'paused' || state === 'crashed') &&
   (migration === undefined || migration.phase === 'switched')
 
-/** Has a host remove its copy of the VM, whatever the desired state of the VM is. True once the host confirms. */
+/** Makes a host remove its copy of the VM, whatever the VM's desired state is. Returns true once the host confirms. */
 async function gone(deps: MigrationDeps, m: Moving, hostId: string, signal: AbortSignal): Promise<boolean> {
   const agent = agentClient(deps.bus, hostId)
   const observed = await agent.get(m.vmId, signal)

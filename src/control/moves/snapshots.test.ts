@@ -176,7 +176,7 @@ describe('crash matrix of the move of a VM snapshot', () => {
   })
 })
 
-describe('a VM with a volume, of which VM snapshots contain copies', () => {
+describe('a VM whose snapshots contain copies of its volume', () => {
   const migrate = async (one: Kept) => {
     const vm = (await vms.byId(db, one.vmId))!
     const [source, target] = [await rowOf(vm.hostId!), await rowOf(other(vm.hostId!).id)]
@@ -198,7 +198,7 @@ describe('a VM with a volume, of which VM snapshots contain copies', () => {
   const ends = (id: string) =>
     world.until(async () => /completed|failed|cancelled/.test((await migrationOf(id))?.state ?? ''), 100)
 
-  it('moves with its snapshots, and forks from them on the new host start with the old content', async () => {
+  it('moves to another host with its snapshots, and a fork of one starts there with the content at snapshot time', async () => {
     const one = await running()
     const { id, source, target } = await migrate(one)
     await expect(db.tx(async tx => assertReady((await snapshots.byId(tx, one.snapshotId))!))).rejects.toThrow('moving')

@@ -5,18 +5,16 @@ import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 import { notify } from '../notifications/index.ts'
 
-/**
- * Fullness in percent at which users are notified, and how many percentage points below a level the fullness must fall
- * before that level is reported again (`hysteresis`).
- */
+/** Levels of fullness, in percent. Users are notified when a volume reaches one. */
 const levels = [95, 80] as const
+/** How many percentage points a volume must fall below a level before it can reach that level again. */
 const hysteresis = 5
 export type Fullness = 0 | (typeof levels)[number]
 
 /**
- * Returns the level of which users should know after a measurement.
+ * Returns the highest level that a volume has reached; 0 if it has reached none.
  * @param percent used share of the volume's size
- * @param known level of which users were last notified
+ * @param known level of the volume at the previous measurement
  */
 export function fullnessOf(percent: number, known: Fullness): Fullness {
   return levels.find(level => percent >= level - (known >= level ? hysteresis : 0)) ?? 0
@@ -33,8 +31,8 @@ interface Measured {
   readonly known: Fullness
 }
 
-// Includes volumes of databases, with the database's name for the notification; excludes volumes of spare branches and
-// restore drills.
+// Selects the volumes whose level is above 0 or may rise above 0: those of users and those of database branches that
+// users have created, with the database's name for the notification. Spare branches and restore drills are excluded.
 const measuredVolumes = statement<Measured>(
   'volumes.fullness',
   `SELECT o.id, o.project_id AS "projectId", o.name, d.id AS "databaseId", d.name AS "databaseName",

@@ -57,8 +57,8 @@ export interface Launch {
 
 /**
  * Returns the command that starts `program` under `account`. If a parent directory of a path in `mustReach` is closed
- * to the account (for example a checkout below /root, mode 0700), the program gets one additional capability that lets
- * it pass directories. Opening the directories, or moving the data out of `--data`, would be worse.
+ * to the account (for example a checkout below /root, mode 0700), the program gets one Linux capability that lets it
+ * pass directories. Opening the directories to all users, or moving the data out of `--data`, would be worse.
  */
 export async function launchAs(
   account: Account | undefined,
@@ -92,7 +92,8 @@ async function firstClosedParent(path: string, account: Account): Promise<string
   return undefined
 }
 
-// Bit numbers from linux/capability.h. Containers often keep only `dac_override`, the stronger capability.
+// Linux capabilities that let a process pass closed directories, with their bit numbers from linux/capability.h. The
+// first one permits less, but containers often have only the second.
 const capabilities = [
   { name: 'dac_read_search', bit: 2n },
   { name: 'dac_override', bit: 1n },

@@ -16,8 +16,8 @@ const run = promisify(execFile)
 const sharedDirs = ['/var/lib/mote', '/opt/mote', '/usr/local/lib/mote'] as const
 
 /**
- * Returns the given programs, or a copy that `account` can start. A checkout in /root is closed to other accounts, and
- * a capability to pass its directories is not enough: initdb calls access(2), which ignores the capabilities of
+ * Returns the given programs, or a copy that `account` can start. A checkout in /root is closed to other accounts, and a
+ * Linux capability to pass its directories is not enough: initdb calls access(2), which ignores the capabilities of
  * accounts other than root. The copy (60 MB, 0.2 s, made once per version) is shared by all checkouts on the host.
  * @throws Error that says what to do when no directory can hold the copy
  */

@@ -36,8 +36,8 @@ const drivesAt = '/.mote-drives'
 export const shareFiles = { init: 'init', config: 'config' } as const
 
 /**
- * Capabilities of root in the guest: those of root in a virtual machine, except for those that need a real kernel. They
- * apply within the sandbox only.
+ * Linux capabilities of root in the guest: those of root in a virtual machine, except for those that need a real kernel.
+ * They apply within the sandbox only.
  */
 const capabilities = [
   ...['AUDIT_WRITE', 'CHOWN', 'DAC_OVERRIDE', 'DAC_READ_SEARCH', 'FOWNER', 'FSETID', 'IPC_LOCK', 'KILL', 'MKNOD'],

@@ -49,7 +49,7 @@ done`
 
 describe(gvisor?.name ?? 'gvisor', () => {
   test.skipIf(gvisor?.skip ?? true)(
-    'a restarted agent with the capabilities of the unit adopts a VM and its volumes in a new mount namespace',
+    'a restarted agent with the Linux capabilities of the unit adopts a VM and its volumes in a new mount namespace',
     { timeout: 120_000 },
     async () => {
       await using dir = await testDir()

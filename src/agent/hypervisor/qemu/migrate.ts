@@ -49,7 +49,7 @@ export function parseArrival(uri: string): ArrivalAddress {
   }
 }
 
-/** Capabilities that both QEMUs must set. With `return-path`, a migration ends only once the target has everything. */
+/** QEMU's migration capabilities, set on both hosts. `return-path`: a migration ends once the target has everything. */
 export const migrationCapabilities = {
   'x-ignore-shared': false,
   'return-path': true,

@@ -17,7 +17,7 @@ const loadSocket = 'load.sock'
  * Writes the state of the paused VM to the file. QEMU sends the state through a socket in its run directory, because
  * its sandbox forbids starting programs, as `exec:` would do.
  * @param dir QEMU's run directory
- * @param memoryApart true to omit shared memory (capability `x-ignore-shared`)
+ * @param memoryApart true to omit shared memory (QEMU's migration capability `x-ignore-shared`)
  */
 export async function saveState(
   qmp: Qmp,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { showFile, type VmUser } from '../isolation.ts'
 
 /**
- * The jail directory ("cell") of one VMM process: its root directory with Firecracker's jailer, otherwise its working
+ * The jail directory of one VMM process: its root directory with Firecracker's jailer, otherwise its working
  * directory. It contains all files and sockets of the VMM, which opens them by relative names.
  */
 export interface VmmCell {

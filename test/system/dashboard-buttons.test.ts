@@ -106,7 +106,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.row(/mqtt 1883/).waitFor()
     await ada.button('Add service').click()
     await ada.send({ Name: 'mqtt', 'Port in the VM': '1884', 'Reached by': 'sni' }, 'Add service')
-    await ada.row(/mqtt 1884 at the gateway/).waitFor()
+    await ada.row(/mqtt 1884 ends at the gateway/).waitFor()
     await ada.button('Delete service mqtt').click()
     await ada.confirm('Delete', 'mqtt')
     await ada.says('No TCP services')

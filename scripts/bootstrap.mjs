@@ -15,7 +15,10 @@ import { ensureSystemPackages } from './system-packages.mjs'
 // if the umask is 077.
 process.umask(0o022)
 
-const [verb = 'help', ...rest] = process.argv.slice(2)
+const [asked = 'help', ...rest] = process.argv.slice(2)
+// Tests read this variable (test/support/all-examples.ts).
+if (asked === 'test-all') process.env.MOTE_TEST_ALL = '1'
+const verb = asked === 'test-all' ? 'test' : asked
 /** The Node that is installed only to run npm, if the system's Node is too old for npm. */
 const firstNode = join(root, 'node_modules', '.first-node')
 

@@ -1,17 +1,17 @@
 // Not repeated on the distribution's PostgreSQL: this file tests the API, not the database.
 /**
  * Sends malformed requests to every API operation. None may get a 5xx, change a row or get an error without the usual
- * fields. An operation gets up to 200 malformed bodies, each night 500, and with `MOTE_FUZZ=2000` up to 2,000.
+ * fields. An operation gets up to 200 malformed bodies, in `npm run test:all` 500, and with `MOTE_FUZZ=2000` up to 2,000.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newId } from '../../src/lib/ids.ts'
 import type { Identity } from '../support/identity.ts'
 import { type Belongings, type Case, bodyOf, everyOperation, pathOf, settle, startWholeApi } from './cases.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { type Fingerprints, fingerprints } from './fingerprint.ts'
 import { malformedBodies, randomFrom } from './malformed.ts'
 
-const perOperation = Number(process.env['MOTE_FUZZ'] ?? (isNightly ? 500 : 200))
+const perOperation = Number(process.env['MOTE_FUZZ'] ?? (runsAll ? 500 : 200))
 const slowestMs = 250
 
 let api: Identity

@@ -5,7 +5,7 @@
  */
 import { afterAll, expect, it } from 'vitest'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { live } from './life.ts'
 import { type Stage, simulationStage, stageOf } from './stage.ts'
 
@@ -119,7 +119,7 @@ const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.message.split('\n')[0]}: ${messageOf(error.cause)}` : String(error)
 
 /**
- * Names of the mutants that are tested with every change. All others run only each night: they take ten times as long,
+ * Names of the mutants that `npm test` tests. All others run only in `npm run test:all`: they take ten times as long,
  * and test the simulation rather than the product.
  */
 const inEachRun = [
@@ -127,7 +127,7 @@ const inEachRun = [
   'VMs are placed on cordoned or lost hosts',
   'capacity is not released',
 ]
-const chosen = mutants.filter(({ what }) => isNightly || inEachRun.includes(what))
+const chosen = mutants.filter(({ what }) => runsAll || inEachRun.includes(what))
 
 it.each(chosen.map(mutant => [mutant.what, mutant] as const))(
   'the simulation detects the bug: %s',

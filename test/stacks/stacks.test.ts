@@ -13,7 +13,7 @@ import { ensureToolImage } from '../../src/agent/build/tool-images.ts'
 import { minutes } from '../../src/lib/duration.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { driverCases } from '../support/agent/hypervisor.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { until } from '../support/wait.ts'
 import { type Cloud, startCloud } from './cloud.ts'
 import { stackImage } from './image.ts'
@@ -96,10 +96,10 @@ const untilAnswer = (ask: Ask, path: string, wanted: string | RegExp) =>
   ).then(() => undefined)
 
 /**
- * Stacks that run with every change: together they use every supported key of compose files. The others run each night.
+ * Stacks that `npm test` runs: together they use every supported key of compose files. `npm run test:all` runs all.
  */
 const examples = ['nginx-flask-postgres', 'worker-queue', 'shared-volume', 'migrations', 'flask-redis', 'php-memcached']
-const chosen = Object.entries(stacks).filter(([name]) => isNightly || examples.includes(name))
+const chosen = Object.entries(stacks).filter(([name]) => runsAll || examples.includes(name))
 
 it('every stack folder has a test', async () =>
   expect((await readdir(folders)).toSorted()).toEqual(Object.keys(stacks).toSorted()))

@@ -2,16 +2,16 @@
 import type { Browser, BrowserContextOptions, Locator } from 'playwright-core'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { noBrowser, openBrowser, type Visit, visit } from './browser.ts'
-import { isNightly } from './nightly.ts'
+import { runsAll } from './all-examples.ts'
 import type { TestSystem, TestUser } from './system.ts'
 
 /**
- * Window sizes and color schemes in which a suite walks through the dashboard. The phone is used each night only, because
+ * Window sizes and color schemes in which a suite walks through the dashboard. The phone is used only in `npm run test:all`, because
  * dashboard-pages.test.ts opens every page at that size with every change.
  */
 export const looks = [
   { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } } as const,
-  ...(isNightly ? [{ name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const] : []),
+  ...(runsAll ? [{ name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const] : []),
 ]
 
 /**

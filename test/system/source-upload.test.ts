@@ -18,7 +18,7 @@ import { driverCases } from '../support/agent/hypervisor.ts'
 import { globalHeaderBomb } from '../support/lib/archive.ts'
 import { viaGateway } from '../support/http.ts'
 import { cli } from '../support/cli.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 
 let system: TestSystem
@@ -188,8 +188,8 @@ describe('an uploaded source', () => {
 })
 
 const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
-/** Whether builds run in emulated guests: each night, or without gVisor. builds.test.ts and crash.test.ts always do. */
-const isEmulated = isNightly || gvisor === undefined
+/** Whether builds run in emulated guests: in `npm run test:all`, or without gVisor. builds.test.ts and crash.test.ts always do. */
+const isEmulated = runsAll || gvisor === undefined
 const guests = isEmulated ? { hypervisor: 'qemu' as const, network: 'user' as const } : gvisor.config
 const needed = [...(isEmulated ? ['qemu-system-x86_64'] : []), 'umoci', 'mke2fs']
 const present = await Promise.all(needed.map(hasProgram))

@@ -1,7 +1,7 @@
 // Not repeated on the distribution's PostgreSQL: this file tests the templates, not the database.
 /**
  * Deploys templates to simulated hosts, with the CLI and with the code that the dashboard uses: some with every change,
- * all of them each night. src/cli/templates.test.ts plans all of them with every change.
+ * all of them in `npm run test:all`. src/cli/templates.test.ts plans all of them in each run.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { planStack } from '../../src/stack/plan.ts'
 import { templateSource } from '../../src/stack/source.ts'
 import { applyStack } from '../../src/stack/up.ts'
 import { type Cli, cli } from '../support/cli.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 
@@ -25,7 +25,7 @@ vi.setConfig({ testTimeout: 60_000 })
 const all = await templates(undefined)
 /** Templates that are tested with every change. Together they use every key of compose files that any template uses. */
 const examples = ['adminer', 'directus', 'mattermost', 'minio', 'prometheus']
-const chosen = all.filter(({ name }) => isNightly || examples.includes(name))
+const chosen = all.filter(({ name }) => runsAll || examples.includes(name))
 let system: TestSystem
 /** User of the dashboard's code, and user of the CLI. */
 let [one, other]: TestUser[] = []

@@ -1,9 +1,9 @@
 // Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
-/** Runs only each night: src/agent/build/real-apps.test.ts builds an app of each language with every change. */
+/** Runs only in `npm run test:all`: src/agent/build/real-apps.test.ts builds apps of these languages, too. */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { driverCases } from '../support/agent/hypervisor.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { fastGuests, withDatabases, withImages } from './needs.ts'
 import { newReader } from './reader.ts'
 
@@ -20,7 +20,7 @@ const isReached = (url: string) =>
   )
 
 it('the tutorial "own apps" (Express, FastAPI, Go) works as written', { timeout: minutes(35) }, async context => {
-  context.skip(!isNightly, 'runs each night, or with MOTE_TEST_NIGHTLY=1')
+  context.skip(!runsAll, 'runs with npm run test:all')
   withImages(context, 'node', 'python', 'builder')
   const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
   context.skip(gvisor?.skip !== false, `builds with registries take too long without ${gvisor?.name ?? 'gVisor'}`)

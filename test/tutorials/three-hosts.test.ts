@@ -1,7 +1,7 @@
 // Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
 /**
- * Runs the commands of the tutorial "three hosts", with other names and addresses. Runs only each night: with every
- * change, test/system/mesh.test.ts moves VMs between hosts in network namespaces.
+ * Runs the commands of the tutorial "three hosts", with other names and addresses. Runs only in `npm run test:all`:
+ * in `npm test`, test/system/mesh.test.ts moves VMs between hosts in network namespaces.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ import { expect, it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { natsMissing } from '../support/nats.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { until } from '../support/wait.ts'
 import { newReader } from './reader.ts'
 
@@ -58,7 +58,7 @@ async function clear(): Promise<void> {
 }
 
 it('the tutorial "three hosts" works as written', { timeout: minutes(15) }, async context => {
-  context.skip(!isNightly, 'runs each night, or with MOTE_TEST_NIGHTLY=1')
+  context.skip(!runsAll, 'runs with npm run test:all')
   context.skip(why !== '', why)
   await using undo = new AsyncDisposableStack()
   const reader = undo.use(await newReader({ rename }))

@@ -1,16 +1,16 @@
 // Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
 /**
- * Runs only each night: with every change, the other tutorials and the tests of `worker` and `jobs` in
+ * Runs only in `npm run test:all`: in `npm test`, the first tutorial and the tests of `worker` and `jobs` in
  * test/system/cli-config.test.ts cover the commands of this tutorial.
  */
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
-import { isNightly } from '../support/nightly.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { fastGuests, withImages, withVms } from './needs.ts'
 import { newReader } from './reader.ts'
 
 it('the tutorial "worker and cron" works as written', { timeout: minutes(18) }, async context => {
-  context.skip(!isNightly, 'runs each night, or with MOTE_TEST_NIGHTLY=1')
+  context.skip(!runsAll, 'runs with npm run test:all')
   await withVms(context)
   withImages(context, 'node', 'builder')
   await using reader = await newReader({ installed: await fastGuests() })

@@ -5,12 +5,12 @@ import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 import { apps } from '../../../test/support/agent/build-apps.ts'
 import { answerOf, buildOn } from '../../../test/support/agent/build-real.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
-import { isNightly } from '../../../test/support/nightly.ts'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
 import { hasToolImage, toolImages } from './tool-images.ts'
 
-/** Names of the apps that every test run builds. All other apps are only built every night. */
+/** Names of the apps that `npm test` builds. `npm run test:all` builds all of them. */
 const examples = ['zsh from Debian']
 
 const unreachable = (url: string) =>
@@ -43,7 +43,7 @@ describe.skipIf(skipped !== '')(`builds with real package registries${skipped}`,
     await git[Symbol.asyncDispose]()
   })
 
-  const chosen = Object.entries(apps).filter(([name]) => isNightly || examples.includes(name))
+  const chosen = Object.entries(apps).filter(([name]) => runsAll || examples.includes(name))
   test.for(chosen)('%s builds and responds', async ([name, { registry, images = [], files, log, answer }], context) => {
     const absent = images.filter(image => !hasToolImage(cacheDir, image))
     context.skip(absent.length > 0, `no images ${absent.join(', ')}: the first build that needs them makes them`)

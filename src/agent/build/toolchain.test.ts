@@ -8,7 +8,7 @@ import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 import { registryOutside } from '../../../test/support/agent/build-registry.ts'
 import { answerOf, buildOn, type SourceFiles } from '../../../test/support/agent/build-real.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
-import { isNightly } from '../../../test/support/nightly.ts'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { wheel } from '../../../test/support/agent/build-wheel.ts'
 import { ensureToolImage, hasToolImage, toolImages, toolReference } from './tool-images.ts'
 
@@ -28,10 +28,10 @@ interface Driver {
 const [sandbox] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
 const gvisor: Driver[] = sandbox ? [{ name: 'gvisor', hypervisor: 'gvisor', config: sandbox.config }] : []
 /**
- * Builds work the same on all hypervisors. Emulation takes five times as long, so QEMU is only used at night or without
+ * Builds work the same on all hypervisors. Emulation takes five times as long, so QEMU is only used in `npm run test:all` or without
  * gVisor.
  */
-const drivers = isNightly ? [...gvisor, qemu] : [...gvisor, qemu].slice(0, 1)
+const drivers = runsAll ? [...gvisor, qemu] : [...gvisor, qemu].slice(0, 1)
 
 beforeAll(async () => {
   await using dir = await testDir()
@@ -58,8 +58,8 @@ describe.each(drivers)('builds on $name', { timeout: 600_000 }, ({ hypervisor, c
     buildOn(on, git, files, { repository, hypervisor })
   const answer = (vmId: string, image: string, on: TestAgent = agent) => answerOf(on, vmId, image, hypervisor)
 
-  // Only at night, because source-upload.test.ts and real-apps.test.ts build Node projects in each run.
-  test.runIf(isNightly)(
+  // Only in `npm run test:all`, because source-upload.test.ts and real-apps.test.ts build Node projects in each run.
+  test.runIf(runsAll)(
     'a Node project runs npm ci and npm run build, and the app runs as an unprivileged user',
     async context => {
       skipWithout(context)
@@ -92,7 +92,7 @@ describe.each(drivers)('builds on $name', { timeout: 600_000 }, ({ hypervisor, c
     },
   )
 
-  test.runIf(isNightly)('a site built with Node serves the output directory', async context => {
+  test.runIf(runsAll)('a site built with Node serves the output directory', async context => {
     skipWithout(context)
     const build = `node -e "require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/index.html', 'from ' + process.version)"`
     const { image } = await built({ 'package.json': JSON.stringify({ scripts: { build } }) })

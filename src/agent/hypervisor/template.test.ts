@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
-import { isNightly } from '../../../test/support/nightly.ts'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import type { VmObserved, VmSpec } from '../../contract/agent.ts'
 import { CommandError, run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
@@ -172,7 +172,7 @@ const child = fileURLToPath(new URL('../../../test/support/agent/agent-child.ts'
 
 // The agent is killed while the template is written, before its VM gets its identity, or while another VM loads the
 // template.
-test.skipIf(!hasQemu).each(isNightly ? ['memory', 'template', 'loading'] : ['template'])(
+test.skipIf(!hasQemu).each(runsAll ? ['memory', 'template', 'loading'] : ['template'])(
   'after kill -9 of the agent at step "%s", the next agent starts the VM, and its template is complete or absent (needs qemu)',
   limit,
   async moment => {

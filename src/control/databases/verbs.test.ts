@@ -7,7 +7,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
-import { isNightly } from '../../../test/support/nightly.ts'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Tx } from '../../db/db.ts'
 import type { AnyWorkflow } from '../../engine/workflow.ts'
@@ -418,13 +418,13 @@ function faultOf({ what, outcome }: Case): string | undefined {
 
 /**
  * States in which verbs are tested at all moments, not only before a step. In the other states nothing is in progress
- * on a host, or the same as in a listed state. Only the nightly run tests more than the two states with the most work
+ * on a host, or the same as in a listed state. Only `npm run test:all` tests more than the two states with the most work
  * in progress.
  */
 const statesOfAllMoments: readonly string[] = [
   'halting, for new sizes',
   'replaying',
-  ...(isNightly ? ['running', 'running, with a branch being created', 'keeping', 'deleting'] : []),
+  ...(runsAll ? ['running', 'running, with a branch being created', 'keeping', 'deleting'] : []),
 ]
 const momentsOf = (state: string) =>
   Object.entries(moments).filter(([when]) => when === 'before a step' || statesOfAllMoments.includes(state))

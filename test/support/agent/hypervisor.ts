@@ -8,7 +8,7 @@ import { openNetwork } from '../../../src/agent/net/open.ts'
 import { once } from '../../../src/lib/once.ts'
 import { minutes } from '../../../src/lib/duration.ts'
 import { homeDir } from '../../../src/lib/home.ts'
-import { isNightly } from '../nightly.ts'
+import { runsAll } from '../all-examples.ts'
 import { testDir } from './agent.ts'
 
 /** Paths of VMM programs for tests, from the environment variables of the agent's settings. */
@@ -103,7 +103,7 @@ export const driverCases = once(async (): Promise<readonly DriverCase[]> => {
   const qemuSkip = hasQemu ? '' : ' (skipped: install qemu-system-x86 skopeo umoci)'
   const withTap = hasQemu && root
   // With every change, migration-volumes.test.ts and the tests of builds boot guests with a user network. So where taps
-  // work, this case runs only each night.
+  // work, this case runs only in `npm run test:all`.
   const userNetwork: DriverCase = {
     name: `qemu, user network${qemuSkip}`,
     skip: !hasQemu,
@@ -112,7 +112,7 @@ export const driverCases = once(async (): Promise<readonly DriverCase[]> => {
   }
   return [
     { name: 'fake', skip: false, config: { hypervisor: 'fake' }, spec: { hypervisor: 'fake' } },
-    ...(withTap && !isNightly ? [] : [userNetwork]),
+    ...(withTap && !runsAll ? [] : [userNetwork]),
     {
       name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`,
       skip: !withTap,

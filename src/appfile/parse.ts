@@ -38,7 +38,8 @@ const mostFaults = 20
  * suggestions.
  */
 function faultsOf(value: unknown): readonly FieldFault[] {
-  const unknown = unknownKeys(AppFile, value)
+  const unknown: FieldFault[] = []
+  for (const fault of unknownKeys(AppFile, value)) if (unknown.push(fault) === mostFaults) break
   const known = new Set(unknown.map(({ field }) => field))
   if (!validator().Check(value)) {
     const errors = errorsOf(value).filter(({ keyword }) => keyword !== 'additionalProperties' && keyword !== 'boolean')

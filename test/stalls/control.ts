@@ -7,11 +7,19 @@ import { readEntries } from '../../src/control/vm-sessions/file-list.ts'
 import { readProcesses } from '../../src/control/vm-sessions/process-list.ts'
 import { takeSource } from '../../src/control/builds/source-archive.ts'
 import { parseAppFile } from '../../src/appfile/parse.ts'
+import { lazily } from '../../src/lib/once.ts'
 import { settled } from '../support/hostile-peers.ts'
 import { place, never, packed, deepJson, wideJson } from './inputs.ts'
 import type { Case } from './measure.ts'
 
 const limits = { maxBytes: 512 << 20, maxEntries: 50_000 }
+
+const webhooks = lazily(() => {
+  const mib = 1 << 20
+  const commits = `{"commits":[${'{},'.repeat(mib / 3)}{}]}`
+  const form = `payload=${'%5B'.repeat(mib / 3)}`
+  return [deepJson(mib), wideJson(mib), form, '&a='.repeat(mib / 3), commits].map(text => Buffer.from(text))
+})
 
 export const controlCases: readonly Case[] = [
   {
@@ -35,17 +43,9 @@ export const controlCases: readonly Case[] = [
     name: 'a webhook',
     files: ['src/control/scm/events.ts'],
     async run() {
-      const mib = 1 << 20
-      const commits = `{"commits":[${'{},'.repeat(mib / 3)}{}]}`
-      for (const text of [
-        deepJson(mib),
-        wideJson(mib),
-        `payload=${'%5B'.repeat(mib / 3)}`,
-        '&a='.repeat(mib / 3),
-        commits,
-      ])
+      for (const body of webhooks())
         for (const style of ['github', 'gitlab'] as const) {
-          parseEvent({ id: 'x', event: style === 'github' ? 'push' : 'Push Hook', style }, Buffer.from(text))
+          parseEvent({ id: 'x', event: style === 'github' ? 'push' : 'Push Hook', style }, body)
           await turn()
         }
     },

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listenForVm, parseArrival } from '../../src/agent/hypervisor/transfer/wire.ts'
 import { vmmHttp } from '../../src/agent/hypervisor/vmm-http.ts'
+import { lazily } from '../../src/lib/once.ts'
 import { asked, pour, pourMs, settled, withVmm } from '../support/hostile-peers.ts'
 import { deepJson, wideJson } from './inputs.ts'
 import type { Case } from './measure.ts'
@@ -16,18 +17,20 @@ const message = (json: string) => {
   return Buffer.concat([header, Buffer.from(json)])
 }
 
+const firstMessages = lazily(() => [deepJson(4_000_000), wideJson(8_000_000)].map(message))
+
 export const vmmsCases: readonly Case[] = [
   {
     name: 'the first message from an unknown sender at a migration port',
     files: ['src/agent/hypervisor/transfer/wire.ts'],
     async run() {
-      for (const json of [deepJson(4_000_000), wideJson(8_000_000)]) {
+      for (const sent of firstMessages()) {
         const listener = await listenForVm('127.0.0.1', 'this host')
         listener.wire.catch(() => undefined)
         const socket = connect(parseArrival(listener.uri).port, '127.0.0.1')
         socket.on('error', () => undefined).resume()
         await once(socket, 'connect')
-        socket.write(message(json))
+        socket.write(sent)
         // Wait until the listener has read the message, and so closes the connection.
         await settled(once(socket, 'close'))
         listener.close()

@@ -55,7 +55,7 @@ describe('an uploaded source', () => {
   })
 
   it.each([
-    ['not the source that was sent', { digest: '0'.repeat(64) }, 'not what was sent'],
+    ['not the source that was sent', { digest: '0'.repeat(64) }, 'its digest differs'],
     ['cut off', { cut: 10 }, 'arrived incomplete'],
     ['larger than allowed', { maxBytes: 100 }, 'exceeds the size limit'],
   ])('is refused if it is %s', async (_what, change: { digest?: string; cut?: number; maxBytes?: number }, message) => {

@@ -83,12 +83,31 @@ export function parseEvent(delivery: Delivery, raw: Buffer): ScmEvent {
 
 function parseJson(raw: Buffer): unknown {
   const text = raw.toString('utf8')
-  const json = text.startsWith('payload=') ? new URLSearchParams(text).get('payload') : text
+  const json = (text.startsWith('payload=') ? new URLSearchParams(text).get('payload') : text) ?? ''
   try {
-    return JSON.parse(json ?? '')
+    return isDeeperThan(maxDepth, json) ? undefined : JSON.parse(json)
   } catch {
     return undefined
   }
+}
+
+/** Maximum nesting of a delivery. GitHub and GitLab nest up to 5 levels; parsing 500,000 levels takes 50 to 200 ms. */
+const maxDepth = 32
+
+const codes = { quote: 0x22, backslash: 0x5c, bracket: 0x5b, bracketEnd: 0x5d, brace: 0x7b, braceEnd: 0x7d } as const
+
+function isDeeperThan(limit: number, json: string): boolean {
+  let depth = 0
+  let isInString = false
+  for (let at = 0; at < json.length; at++) {
+    const char = json.charCodeAt(at)
+    if (char === codes.quote) isInString = !isInString
+    else if (isInString) at += char === codes.backslash ? 1 : 0
+    else if (char === codes.bracket || char === codes.brace) {
+      if (++depth > limit) return true
+    } else if (char === codes.bracketEnd || char === codes.braceEnd) depth--
+  }
+  return false
 }
 
 const read = <S extends TSchema>(schema: S, payload: unknown): Static<S> | undefined =>

@@ -23,26 +23,79 @@ const levels = [
   { idleSeconds: 0, slackNs: normalSlackNs },
 ] as const
 
-/** Usage per second below which a sandbox is idle. With normal slack, the wake-ups alone take up to 4 % of a core. */
-const limits = { cpu: 0.06, cpuWithSlack: 0.02, bytes: 4096 } as const
+/**
+ * An idle sandbox takes 3 % of a core for its wake-ups on a fast host and 8 % on a slow one, plus up to 12 % in the
+ * second of a health check. So CPU time is averaged over five seconds, and the limits depend on `floor`: the lowest
+ * recent usage in a second with normal slack, at most 8 %.
+ */
+const averageMs = 5000
+const highestFloor = 0.08
+/** Rise of `floor` per second. Otherwise a pause of the VM, in which it uses nothing, would lower it for ever. */
+const floorRise = 0.001
+const cpuLimits = {
+  normal: (floor: number) => Math.max(0.06, 2 * floor),
+  withSlack: (floor: number) => Math.max(0.02, 0.7 * floor),
+} as const
+/** Usage in one second that shows at once that a sandbox is busy. */
+const busy = { cpu: 0.25, bytes: 4096 } as const
+
+/**
+ * Pauses before the next attempt if the sandbox was busy soon after it got slack, for example because a program always
+ * takes 10 % of a core: doubled each time.
+ */
+const pauseMs = { first: 10_000, most: 600_000 } as const
+/** A sandbox that has had slack for this long was idle, so the next attempt follows without a pause. */
+const provenMs = 60_000
+
+type Reading = Use & { readonly atMs: number }
+
+function rateBetween(from: Reading, to: Reading) {
+  const seconds = (to.atMs - from.atMs) / 1000
+  return {
+    cpu: (to.cpuSeconds - from.cpuSeconds) / seconds,
+    bytes: (to.rxBytes + to.txBytes - from.rxBytes - from.txBytes) / seconds,
+  }
+}
 
 /** Returns a function that takes each reading of a sandbox's usage and returns the timer slack for the sandbox. */
 export function slackMeter(): (use: Use, atMs: number) => number {
-  let last: (Use & { readonly atMs: number }) | undefined
+  /** Readings of the last five seconds with the current slack. */
+  let readings: Reading[] = []
+  let floor: number = highestFloor
   let idleSinceMs = 0
+  let slackSinceMs = 0
+  let nextTry = { atMs: 0, pauseMs: 0 }
   let slackNs = normalSlackNs
-  const isIdle = (use: Use, atMs: number) => {
-    if (last === undefined) return false
-    const seconds = (atMs - last.atMs) / 1000
-    const cpu = (use.cpuSeconds - last.cpuSeconds) / seconds
-    const bytes = (use.rxBytes + use.txBytes - last.rxBytes - last.txBytes) / seconds
-    return cpu < (slackNs > normalSlackNs ? limits.cpuWithSlack : limits.cpu) && bytes < limits.bytes
+
+  const isComputing = (first: Reading, now: Reading) => {
+    // The first seconds may contain a health check, whose CPU time would be too large a part of the average.
+    if (now.atMs - first.atMs < averageMs - 2000) return false
+    return rateBetween(first, now).cpu > cpuLimits[slackNs > normalSlackNs ? 'withSlack' : 'normal'](floor)
+  }
+  const pauseAfter = (atMs: number) => {
+    if (slackNs === normalSlackNs) return
+    const isProven = atMs - slackSinceMs >= provenMs
+    const pause = isProven ? 0 : Math.min(pauseMs.most, Math.max(pauseMs.first, 2 * nextTry.pauseMs))
+    nextTry = { atMs: atMs + pause, pauseMs: pause }
+  }
+  const isIdle = (now: Reading) => {
+    const [first, last] = [readings[0], readings.at(-1)]
+    if (first === undefined || last === undefined) return false
+    const recent = rateBetween(last, now)
+    if (slackNs === normalSlackNs) floor = Math.min(highestFloor, floor + floorRise, recent.cpu)
+    if (recent.cpu > busy.cpu || recent.bytes > busy.bytes) return false
+    if (!isComputing(first, now)) return true
+    pauseAfter(now.atMs)
+    return false
   }
   return (use, atMs) => {
-    if (!isIdle(use, atMs)) idleSinceMs = atMs
-    last = { cpuSeconds: use.cpuSeconds, rxBytes: use.rxBytes, txBytes: use.txBytes, atMs }
-    const idleSeconds = (atMs - idleSinceMs) / 1000
-    slackNs = levels.find(level => idleSeconds >= level.idleSeconds)?.slackNs ?? normalSlackNs
+    const now = { cpuSeconds: use.cpuSeconds, rxBytes: use.rxBytes, txBytes: use.txBytes, atMs }
+    if (!isIdle(now)) idleSinceMs = atMs
+    const idleSeconds = atMs < nextTry.atMs ? 0 : (atMs - idleSinceMs) / 1000
+    const wanted = levels.find(level => idleSeconds >= level.idleSeconds)?.slackNs ?? normalSlackNs
+    readings = wanted === slackNs ? [...readings.filter(one => atMs - one.atMs < averageMs), now] : [now]
+    if (slackNs === normalSlackNs && wanted > normalSlackNs) slackSinceMs = atMs
+    slackNs = wanted
     return slackNs
   }
 }

@@ -289,7 +289,7 @@ describe('a volume transfer between two agents', () => {
     expect((await phase(source, 'failed')).error).toContain('does not answer')
     await put(target, 3, { arrived: { transferId: 't1' } })
     await until(async () => (await observed(target)).state === 'failed', { what: 'the volume is refused' })
-    expect((await observed(target)).error).toContain('is not here')
+    expect((await observed(target)).error).toContain('does not have the content')
     await put(target, 4, { want: 'absent' })
     await until(async () => (await observed(target)).state === 'absent', { what: 'the volume is removed' })
     await put(source, 3)

@@ -78,7 +78,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     put: desired => putVm(table, desired),
     forget: request => forgetVm(table, request),
     get: async vmId => {
-      if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
+      if (!isVmId(vmId))
+        throw new StepError('invalid_vm', `invalid VM id "${vmId}": only letters, digits, - and _ are allowed`)
       refuseUntouchable(table, vmId)
       return actorOf(vmId)?.observed() ?? absentVm(vmId, await deps.state.buriedGeneration(vmId))
     },
@@ -122,7 +123,8 @@ async function resume(table: VmTable, vms: readonly StoredVm[]): Promise<void> {
 }
 
 async function readLogs({ deps, entries }: VmTable, request: VmLogsRequest): Promise<StoredLine[]> {
-  if (!isVmId(request.vmId)) throw new StepError('invalid_vm', 'no such VM id')
+  if (!isVmId(request.vmId))
+    throw new StepError('invalid_vm', `invalid VM id "${request.vmId}": only letters, digits, - and _ are allowed`)
   const entry = entries.get(request.vmId)
   if (entry) return entry.vmLog.read(request)
   return newestOf(deps.retainedLogs.segments(request.vmId), request.tail, request.afterUs)

@@ -164,7 +164,8 @@ async function forget({ deps, entries }: VmTable, { vmId, generation }: VmForget
 }
 
 function changed(table: VmTable, vmId: string, act: () => Promise<VmObserved>): Promise<VmObserved> {
-  if (!isVmId(vmId)) throw new StepError('invalid_vm', 'a VM id has letters, digits, - and _ only')
+  if (!isVmId(vmId))
+    throw new StepError('invalid_vm', `invalid VM id "${vmId}": only letters, digits, - and _ are allowed`)
   refuseUntouchable(table, vmId)
   return inTurn(table, vmId, act)
 }

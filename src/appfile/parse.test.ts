@@ -173,7 +173,7 @@ describe('an invalid file', () => {
     ],
     ['an attack on prototypes', 'app = "a"\n[__proto__]\nx = 1', [/This is not valid TOML/]],
     ['two faults', 'app = 1\n[processes.web]\nport = 0', [/1:1: app must be text/, /3:1: .*at least 1$/]],
-    ['too many bytes', `app = "a"\n# ${'x'.repeat(65_536)}`, [/1:1: The file has more than 64 KiB$/]],
+    ['too many bytes', `app = "a"\n# ${'x'.repeat(65_536)}`, [/1:1: The file exceeds the limit of 64 KiB$/]],
   ])('is refused with line, column, field and reason: %s', (_what, text, expected) => {
     const faults = faultsOf(text)
     expect(faults).toHaveLength(expected.length)

@@ -14,7 +14,7 @@ const Service = table(
       Type.Enum(['none', 'sni'], {
         default: 'none',
         description:
-          'How clients connect to the service. `none`: the service has its own public port, and bytes are forwarded unchanged. `sni`: clients connect with TLS to the shared port of the installation; the server name (a hostname of the app) selects the service, and the gateway decrypts. An app has at most one service with `sni`.',
+          'How clients connect to the service. `none`: the service has its own public port, and bytes are forwarded unchanged. `sni`: clients connect with TLS to the shared port of the installation; the server name (a hostname of the app) selects the service, and the gateway decrypts. An app can have at most one service with `sni`.',
       }),
     ),
   },

@@ -36,7 +36,7 @@ export class AppFileInvalid extends Error {
 /** Parses a TOML file. @throws AppFileInvalid */
 export function readToml(text: string, name: string): Readonly<Record<string, unknown>> {
   if (Buffer.byteLength(text) > mostFileBytes)
-    throw new AppFileInvalid([at(1, 1, `The file has more than ${mostFileBytes / 1024} KiB`)], name)
+    throw new AppFileInvalid([at(1, 1, `The file exceeds the limit of ${mostFileBytes / 1024} KiB`)], name)
   try {
     return parse(text, { unsafeKeyBehaviour: 'throw' })
   } catch (cause) {

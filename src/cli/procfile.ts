@@ -27,7 +27,7 @@ export async function procfileIn(dir: string): Promise<Procfile | undefined> {
   // A build starts a Procfile's only process as `web`, whatever its name is.
   if (web === undefined && workers.length === 1) workers.pop()
   if (release === undefined && workers.length === 0) return undefined
-  if (workers.length > mostWorkers) throw new Error(`The Procfile has more than ${mostWorkers} workers.`)
+  if (workers.length > mostWorkers) throw new Error(`The Procfile exceeds the limit of ${mostWorkers} workers.`)
   if (new Set(workers.map(([name]) => name)).size < workers.length)
     throw new Error('Two names in the Procfile differ only in characters that names of workers cannot have.')
   return {

@@ -33,7 +33,7 @@ export function readCatalog(text: string): Template[] {
   const given: unknown = typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, 'templates') : undefined
   if (typeof given !== 'object' || given === null) throw new Error('The catalog has no "templates".')
   const entries = Object.entries(given)
-  if (entries.length > mostTemplates) throw new Error(`The catalog has more than ${mostTemplates} templates.`)
+  if (entries.length > mostTemplates) throw new Error(`The catalog exceeds the limit of ${mostTemplates} templates.`)
   return entries.map(([name, compose]) => {
     if (typeof compose !== 'string') throw new Error(`The template ${name} of the catalog is not text.`)
     return readTemplate(name, compose)
@@ -73,7 +73,7 @@ export async function download(url: string, check: typeof checkPublicHost = chec
       response.on('data', (part: Buffer) => {
         length += part.length
         parts.push(part)
-        if (length > mostBytes) response.destroy(new Error('The catalog has more than 1 MiB.'))
+        if (length > mostBytes) response.destroy(new Error('The catalog exceeds the limit of 1 MiB.'))
       })
       response.on('error', reject)
       response.on('end', () => resolve(Buffer.concat(parts).toString()))

@@ -64,6 +64,6 @@ export function decodeOutput(message: ArrayBuffer): {
 } {
   const header = new DataView(message, 0, Math.min(headerBytes, message.byteLength))
   const stream = message.byteLength < headerBytes ? undefined : outputs.get(header.getUint8(0))
-  if (!stream) throw new Error('The server sent a message that this version does not understand.')
+  if (!stream) throw new Error('The server sent session output that this client cannot decode. Update the client.')
   return { stream, position: Number(header.getBigUint64(1)), data: new Uint8Array(message, headerBytes) }
 }

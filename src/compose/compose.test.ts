@@ -228,11 +228,11 @@ describe('an invalid compose file', () => {
   })
 
   it.each([
-    ['10 MB', 'a: x\n'.repeat(2_000_000), 'more than 256 KiB'],
+    ['10 MB', 'a: x\n'.repeat(2_000_000), 'exceeds the limit of 256 KiB'],
     [
       'an alias bomb',
       `${Array.from({ length: 30 }, (_, n) => `x${n}: &x${n} [${n ? `*x${n - 1},*x${n - 1}` : '1'}]`).join('\n')}\nservices: {}`,
-      'with its aliases expanded',
+      'with all aliases expanded',
     ],
     ['an endless alias', 'services: &a { b: *a }', 'no anchor'],
     ['nested lists', '['.repeat(100_000), 'nested too deeply'],

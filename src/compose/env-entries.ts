@@ -32,7 +32,7 @@ export function envEntries(text: string, file: string): readonly EnvEntry[] {
       faults.push({
         at,
         field: '',
-        message: 'PORT is set by the platform. Remove the line, and set the port of the app',
+        message: 'PORT is set by the platform. Remove the line. To change the port of the app, use mote deploy --port',
       })
     else if (!validName.test(name))
       faults.push({

@@ -16,7 +16,7 @@ const assignment = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?$/s
  */
 export function readEnvFile(text: string, file: string, variables: Variables): Map<string, string | undefined> {
   const wrong = (line: number, message: string) => new Invalid([{ at: { file, line, column: 1 }, field: '', message }])
-  if (byteLength(text) > mostBytes) throw wrong(1, `The file has more than ${mostBytes / 1024} KiB`)
+  if (byteLength(text) > mostBytes) throw wrong(1, `The file exceeds the limit of ${mostBytes / 1024} KiB`)
   const found = new Map<string, string | undefined>()
   const known: Variables = {
     get: name => found.get(name) ?? variables.get(name),
@@ -24,7 +24,7 @@ export function readEnvFile(text: string, file: string, variables: Variables): M
   }
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
   for (let at = 0; at < lines.length; at++) {
-    if (found.size > mostVariables) throw wrong(at + 1, `The file has more than ${mostVariables} variables`)
+    if (found.size > mostVariables) throw wrong(at + 1, `The file exceeds the limit of ${mostVariables} variables`)
     const start = at
     const line = (lines[at] ?? '').trimStart()
     if (line === '' || line.startsWith('#')) continue

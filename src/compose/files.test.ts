@@ -101,7 +101,7 @@ describe('files of a service', () => {
     [
       'volumes: ["./d:/d:ro"]',
       Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`d/${n}`, ''])),
-      'has more than 64 files',
+      'exceeds the limit of 64 files',
     ],
   ])('are not supported with %s', async (lines, disk, message) => {
     const { findings } = await filesOf(service(lines), disk)

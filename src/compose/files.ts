@@ -169,7 +169,7 @@ async function mounted(field: Field, reading: Reading): Promise<boolean> {
   if (found.isFolder && isOfBuild(service, mount.source)) return false
   const target = mount.target.length > 1 ? mount.target.replace(/\/$/, '') : mount.target
   if (found.entries.length > mostFiles) {
-    unsupported(field, `has more than ${mostFiles} files. Add them to the image with build`)
+    unsupported(field, `exceeds the limit of ${mostFiles} files. Add the files to the image with build`)
     return true
   }
   for (const entry of found.entries) await copied(field, entry, { source, target, isFolder: found.isFolder }, reading)

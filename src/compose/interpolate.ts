@@ -42,7 +42,7 @@ function expand(text: string, from: number, inner: boolean, context: Context): [
   let result = ''
   let index = from
   while (index < text.length) {
-    if (result.length > mostLength) throw wrong(context, `has more than ${mostLength} characters`)
+    if (result.length > mostLength) throw wrong(context, `exceeds the limit of ${mostLength} characters`)
     const next = inner ? text.slice(index).search(/[$}]/) : text.indexOf('$', index) - index
     if (next < 0) return [result + text.slice(index), text.length]
     result += text.slice(index, index + next)

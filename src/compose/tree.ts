@@ -33,7 +33,7 @@ const mostNodes = 50_000
 export function readTree(text: string, file: string): Tree {
   const start: Place = { file, line: 1, column: 1 }
   if (new TextEncoder().encode(text).length > mostFileBytes)
-    throw new Invalid([fault(start, `The file has more than ${mostFileBytes / 1024} KiB`)])
+    throw new Invalid([fault(start, `The file exceeds the limit of ${mostFileBytes / 1024} KiB`)])
   const lines = new LineCounter()
   // `uniqueKeys` is off, because it compares each key of a map with all others. `mapOf` finds repeated keys faster.
   const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: false, prettyErrors: false })
@@ -147,7 +147,7 @@ function aliased(node: Alias, conversion: Conversion, at: Place): Tree {
 function count(conversion: Conversion, at: Place, nodes: number): void {
   conversion.nodes += nodes
   if (conversion.nodes > mostNodes)
-    throw new Invalid([fault(at, `The file has more than ${mostNodes} values with its aliases expanded`)])
+    throw new Invalid([fault(at, `The file, with all aliases expanded, exceeds the limit of ${mostNodes} values`)])
 }
 
 const sizes = new WeakMap<Tree, number>()

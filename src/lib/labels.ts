@@ -10,7 +10,7 @@ const valuePattern = new RegExp(labelValuePattern)
 /** Returns what is wrong with the labels; undefined if nothing is. */
 export function faultOfLabels(labels: Labels): string | undefined {
   const pairs = Object.entries(labels)
-  if (pairs.length > mostLabels) return `can be at most ${mostLabels}`
+  if (pairs.length > mostLabels) return `can have at most ${mostLabels} entries`
   for (const [name, value] of pairs) {
     if (!namePattern.test(name))
       return `${name.slice(0, 70)} is not a name: at most 63 lower-case letters, digits, dots, dashes and underscores, with a letter or a digit at both ends`

@@ -215,7 +215,9 @@ async function answering({ process: child, said }: Child, { host, port }: Regist
     await delay(20)
   }
   const reason = /"msg":"([^"]*)"/.exec(said())?.[1] ?? said()
-  throw new Error(`The registry does not start (MOTE_REGISTRY_PORT ${port}): ${reason || 'it did not answer in time'}`)
+  throw new Error(
+    `The registry does not start (MOTE_REGISTRY_PORT ${port}): ${reason || 'the registry did not answer in time'}`,
+  )
 }
 
 /** Whether a program accepts connections on the port. */

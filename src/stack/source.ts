@@ -39,7 +39,10 @@ export async function readStack(source: StackSource, addresses: Addresses = new 
   const model = await loadModel(source.paths, source.files, environment)
   const name = source.name ?? source.environment('COMPOSE_PROJECT_NAME') ?? model.name ?? source.folder
   const label = labelOf(name)
-  if (label === undefined) throw new Error(`"${name}" cannot be the name of a stack. Give one with --stack.`)
+  if (label === undefined)
+    throw new Error(
+      `The name of a stack needs a letter from a to z or a digit, but "${name}" has none. Choose a name with --stack.`,
+    )
   return stackOf(model, source.files, { name: label, profiles: source.profiles, appName: source.appName })
 }
 

@@ -55,6 +55,6 @@ browserSuite('templates in the dashboard', () => {
     await ada.open('/templates/grafana', 'Grafana')
     await ada.field('Name').fill('blog')
     await ada.button('Deploy').click()
-    await ada.says('The app blog exists. Choose another name.')
+    await ada.says('The app blog already exists. Choose another name.')
   })
 })

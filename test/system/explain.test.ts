@@ -95,7 +95,7 @@ it('a deployment that can never fit is rejected, and one that does not fit now w
   const scale = (desired_replicas: number) => user.call('PATCH', '/v1/apps/full/scale', { desired_replicas })
   const refused = await scale(2)
   expect(refused).toMatchObject({ status: 409, body: { code: 'invalid_state' } })
-  expect(refused.body.error).toMatch(/^The hosts hold at most 1 VM of this size/)
+  expect(refused.body.error).toMatch(/^The hosts can hold at most 1 VM of this size/)
   expect((await scale(1)).body.message).toBeNull()
   const waits = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', vcpus: 2 })
   expect(waits).toMatchObject({ status: 200, body: { status: 'pending' } })

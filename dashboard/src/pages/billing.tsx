@@ -62,7 +62,7 @@ function Plan({ summary }: { readonly summary: BillingSummary }) {
             The subscription ends <Ago at={summary.current_period_end} />.
           </Notice>
         )}
-        {!hasSubscription && <p className="text-muted">This plan is included with the installation.</p>}
+        {!hasSubscription && <p className="text-muted">This plan needs no subscription.</p>}
         {hasSubscription && (
           <Facts>
             <Fact name="Price">

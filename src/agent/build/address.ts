@@ -51,7 +51,7 @@ function parseRemote(text: string, allowPrivate: boolean, hasKey: boolean): Omit
   const isOpen = scheme === 'https' || (scheme === 'http' && allowPrivate) || (scheme === 'ssh' && hasKey)
   if (!url || scheme === undefined || !isOpen || /^-|^$/.test(url.hostname) || url.username.startsWith('-'))
     throw new BuildFault(
-      `A repository is fetched over https only, or over ssh with a deploy key, not from ${text.slice(0, 100)}`,
+      `The repository cannot be fetched from ${text.slice(0, 100)}: use an https:// address, or an SSH address with a deploy key.`,
     )
   return { href: url.href, scheme, hostname: url.hostname, port: Number(url.port || defaultPorts[scheme]) }
 }

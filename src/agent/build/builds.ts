@@ -129,7 +129,11 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
 
   return {
     async put(put) {
-      if (!isVmId(put.buildId)) throw new StepError('invalid_build', 'a build id has letters, digits, - and _ only')
+      if (!isVmId(put.buildId))
+        throw new StepError(
+          'invalid_build',
+          `invalid build id "${put.buildId}": only letters, digits, - and _ are allowed`,
+        )
       const entry = entries.get(put.buildId)
       const known = entry?.observed ?? (await outcomeOf(put.buildId))
       if (put.generation < (known?.generation ?? 0))

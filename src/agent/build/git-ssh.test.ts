@@ -73,7 +73,7 @@ describe.skipIf(missing.length > 0)(`git over SSH (missing: ${missing.join(' ') 
     ['an option in the short form', '-oProxyCommand=id@localhost:x'],
     ['the git:// transport', 'git://localhost/x'],
   ])('a repository address with %s is refused', async (_, url) => {
-    await expect(fetched({ url })).rejects.toThrow(/https only/)
+    await expect(fetched({ url })).rejects.toThrow(/use an https/)
   })
 
   test('a private address is refused without permission, and an SSH address without a key', async () => {

@@ -70,10 +70,10 @@ describe('a fetch over smart HTTP', () => {
   test.each([
     ['a branch that does not exist', { branch: 'nope' }, /"nope" of the repository does not exist/],
     ['a commit that does not exist', { branch: 'main', commit: 'f'.repeat(40) }, /no commit ffffffffffff/],
-    ['a file URL', { url: 'file:///etc' }, /https only/],
-    ['an address that runs a program', { url: 'ext::sh -c id' }, /https only/],
-    ['an option instead of an address', { url: '--upload-pack=id' }, /https only/],
-    ['http without permission', { allowPrivate: false }, /https only/],
+    ['a file URL', { url: 'file:///etc' }, /use an https/],
+    ['an address that runs a program', { url: 'ext::sh -c id' }, /use an https/],
+    ['an option instead of an address', { url: '--upload-pack=id' }, /use an https/],
+    ['http without permission', { allowPrivate: false }, /use an https/],
     ['loopback without permission', { url: 'https://localhost/x', allowPrivate: false }, /private address/],
     ['an option as a branch', { branch: '--upload-pack=id' }, /does not exist|cannot be fetched/],
   ] as const)('fails with a message that names the reason: %s', async (_, change, message) => {

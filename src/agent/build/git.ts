@@ -117,7 +117,7 @@ async function fetchSubmodules(
     const one = await fetchOne(its, place, limits)
     found.push(one, ...(await fetchSubmodules(its, one, place, limits, depth - 1)))
     if (found.length > mostSubmodules)
-      throw new BuildFault(`The repository has more than ${mostSubmodules} submodules.`)
+      throw new BuildFault(`The repository exceeds the limit of ${mostSubmodules} submodules.`)
   }
   return found
 }

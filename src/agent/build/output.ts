@@ -45,9 +45,10 @@ async function read(job: Extract<ArchiveJob, { kind: 'layer' | 'layout' }>, sign
     if (!(cause instanceof ArchiveFault)) throw cause
     if (cause.code === 'refused') throw new BuildFault(cause.message, { cause })
     if (cause.code === 'unreadable') throw new BuildFault('The build produced no readable result.', { cause })
-    throw new BuildFault(`The result is larger than ${Math.floor(maxBytes / 2 ** 20)} MiB or ${maxEntries} files.`, {
-      cause,
-    })
+    throw new BuildFault(
+      `The result of the build exceeds the limit of ${Math.floor(maxBytes / 2 ** 20)} MiB or ${maxEntries} files.`,
+      { cause },
+    )
   }
 }
 

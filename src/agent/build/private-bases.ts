@@ -123,7 +123,8 @@ export async function fetchBases(
 ): Promise<Bases | undefined> {
   const dir = join(work, 'bases')
   const names: string[] = []
-  const error = () => new BuildFault(`The private images of the Dockerfile have more than ${deps.maxBytes >> 20} MiB.`)
+  const error = () =>
+    new BuildFault(`The private images of the Dockerfile exceed the limit of ${deps.maxBytes >> 20} MiB.`)
   await using watch = watchSize(dir, { maxBytes: deps.maxBytes, error })
   const either = AbortSignal.any([signal, watch.signal])
   for (const image of images) {

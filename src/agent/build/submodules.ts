@@ -32,7 +32,9 @@ export async function submodulesOf(git: Git, hash: string, repository: string): 
     if (said === undefined) throw new BuildFault(`The submodule ${path} is not in .gitmodules.`)
     const url = submoduleUrl(repository, said)
     if (url === undefined)
-      throw new BuildFault(`The submodule ${path} is on another host; only those on the repository's own are fetched.`)
+      throw new BuildFault(
+        `The submodule ${path} is on another host than the repository. Only submodules on the host of the repository are fetched.`,
+      )
     return { path, url, commit }
   })
 }

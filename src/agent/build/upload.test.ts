@@ -55,7 +55,7 @@ describe('an uploaded source', () => {
   })
 
   it.each([
-    ['not the source that was sent', { digest: '0'.repeat(64) }, 'its digest differs'],
+    ['not the source that was sent', { digest: '0'.repeat(64) }, 'the digest of the received data differs'],
     ['cut off', { cut: 10 }, 'arrived incomplete'],
     ['larger than allowed', { maxBytes: 100 }, 'exceeds the size limit'],
   ])('is refused if it is %s', async (_what, change: { digest?: string; cut?: number; maxBytes?: number }, message) => {

@@ -114,5 +114,8 @@ async function download(read: ReadPart, digest: string, file: string): Promise<v
   } finally {
     await handle.close()
   }
-  if (hash.digest('hex') !== digest) throw new BuildFault('The source was damaged on the way: its digest differs.')
+  if (hash.digest('hex') !== digest)
+    throw new BuildFault(
+      'The uploaded source was damaged during the transfer: the digest of the received data differs. Deploy again.',
+    )
 }

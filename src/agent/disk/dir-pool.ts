@@ -46,7 +46,8 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
       await mkdir(dir, { recursive: true, mode: 0o700 })
       if (from && 'snapshotId' in from) {
         const source = snapshotOf(from.volumeId, from.snapshotId)
-        if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+        if (!existsSync(source))
+          throw new StepError('snapshot_missing', `pool ${name} has no snapshot ${from.snapshotId}`)
         await appear(file, partial => copy(source, partial))
       } else if (!encrypted) await appear(file, partial => makeEmpty(partial, sizeMib, from?.directory))
       else if (key) await appear(file, partial => makeLuks(partial, sizeMib, key, from?.directory))
@@ -71,7 +72,7 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
     },
     async restore(volumeId, snapshotId) {
       const source = snapshotOf(volumeId, snapshotId)
-      if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+      if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no snapshot ${snapshotId}`)
       await appear(fileOf(volumeId), partial => copy(source, partial))
     },
     async grow(volumeId, sizeMib) {
@@ -90,7 +91,7 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
     },
     async readSnapshot(volumeId, snapshotId, read) {
       const file = snapshotOf(volumeId, snapshotId)
-      if (!existsSync(file)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+      if (!existsSync(file)) throw new StepError('snapshot_missing', `pool ${name} has no snapshot ${snapshotId}`)
       await read(file)
     },
     async usage(volumeId) {

@@ -172,7 +172,7 @@ async function existing(lvm: Lvm, volumeId: string): Promise<string> {
 async function needSnapshot(lvm: Lvm, volumeId: string, snapshotId: string): Promise<string> {
   const snapshot = lvName('snapshot', volumeId, snapshotId)
   if (has(await list(lvm), snapshot)) return snapshot
-  throw new StepError('snapshot_missing', `pool ${lvm.name} has no such snapshot`)
+  throw new StepError('snapshot_missing', `pool ${lvm.name} has no snapshot ${snapshotId}`)
 }
 
 const bytes = ({ lv_size, data_percent }: Lv) => Math.round((Number(lv_size) * Number(data_percent || 0)) / 100)

@@ -88,5 +88,5 @@ export interface PoolUsage {
 /** Checks an id that becomes a part of file or device names. @throws Error for an invalid id */
 export function checkedId(id: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id)) return id
-  throw new Error('an id has letters, digits, - and _ only')
+  throw new Error(`invalid id "${id}": only letters, digits, - and _ are allowed`)
 }

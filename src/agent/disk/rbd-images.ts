@@ -63,7 +63,7 @@ export async function snapshotsOf(images: RbdImages, spec: string): Promise<stri
 /** Checks that the image has the snapshot. @throws StepError `snapshot_missing` */
 export async function needSnapshot(images: RbdImages, spec: string, snapshotId: string): Promise<void> {
   if ((await hasImage(images, spec)) && (await snapshotsOf(images, spec)).includes(checkedId(snapshotId))) return
-  throw new StepError('snapshot_missing', `pool ${images.name} has no such snapshot`)
+  throw new StepError('snapshot_missing', `pool ${images.name} has no snapshot ${snapshotId}`)
 }
 
 /** Returns the device to which the image is mapped on this host; undefined if it is not mapped. */

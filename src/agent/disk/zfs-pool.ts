@@ -151,7 +151,7 @@ async function existing(pool: Zfs, volumeId: string): Promise<string> {
 async function needSnapshot(pool: Zfs, volumeId: string, snapshotId: string): Promise<string> {
   const snapshot = snapshotOf(pool, volumeId, snapshotId)
   if ((await property(pool, 'defer_destroy', snapshot)) === 'off') return snapshot
-  throw new StepError('snapshot_missing', `pool ${pool.name} has no such snapshot`)
+  throw new StepError('snapshot_missing', `pool ${pool.name} has no snapshot ${snapshotId}`)
 }
 
 async function destroy(pool: Zfs, what: string): Promise<void> {

@@ -165,7 +165,7 @@ function controlClient(
     else settle(pending, id, word, text)
   }
   const tooLong = () => {
-    throw new GuestFault(`a line has more than ${maxLineBytes} bytes`)
+    throw new GuestFault(`a line exceeds the limit of ${maxLineBytes} bytes`)
   }
   // While a session is attached, the guest may send its output at a higher rate.
   const isAttached = () => [...pending.values()].some(waiter => waiter.isAttachment)

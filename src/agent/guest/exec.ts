@@ -21,7 +21,7 @@ export async function execInGuest(
 ): Promise<VmExecAnswer> {
   const line = `exec ${timeoutMs} ${command.map(encodeWord).join(' ')}`
   if (line.length > lineLimitBytes)
-    throw new StepError('invalid_request', `a command has at most ${lineLimitBytes} bytes`)
+    throw new StepError('invalid_request', `a command can have at most ${lineLimitBytes} bytes`)
   const output = { o: boundedOutput(), e: boundedOutput() }
   const [exitCode, truncated] = await guest
     .request(line, timeoutMs + answerGraceMs, { onPart: (kind, text) => output[kind].add(text) })

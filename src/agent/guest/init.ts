@@ -38,7 +38,9 @@ export async function compileStatic(target: string, files: readonly string[]): P
       if (!hasCode(error, 'ENOENT')) throw error
     }
   }
-  throw new Error('no C compiler found, which guest programs require: install musl-tools (or gcc with libc6-dev)')
+  throw new Error(
+    'this host has no C compiler, which the agent needs to build the programs of the guest: install musl-tools (or gcc with libc6-dev)',
+  )
 }
 
 async function sources(): Promise<string[]> {

@@ -31,5 +31,5 @@ async function compile(source: string, target: string): Promise<void> {
       if (!hasCode(error, 'ENOENT')) throw error
     }
   }
-  throw new Error('no C compiler: install musl-tools or gcc')
+  throw new Error('this host has no C compiler: install musl-tools or gcc')
 }

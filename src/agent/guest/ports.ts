@@ -55,12 +55,12 @@ function acknowledged(socket: Socket): Promise<void> {
       text += byte.toString('latin1')
       if (byte[0] !== 10 && text.length < maxAnswerChars) continue
       if (/^OK \d+\n$/.test(text)) resolve()
-      else reject(new Error(`the vsock answered ${JSON.stringify(text)}`))
+      else reject(new Error(`the VMM answered the connection to the vsock port with ${JSON.stringify(text)}`))
       return
     }
   }
-  const onClose = () => reject(new Error('nothing listens on the vsock port yet'))
-  const timer = setTimeout(() => reject(new Error('the vsock did not answer')), handshakeMs)
+  const onClose = () => reject(new Error('no program in the guest listens on the vsock port yet'))
+  const timer = setTimeout(() => reject(new Error('the VMM did not connect to the vsock port in time')), handshakeMs)
   socket.on('readable', onReadable).on('close', onClose).on('end', onClose)
   return promise.finally(() => {
     clearTimeout(timer)

@@ -62,10 +62,10 @@ export function programsOf(files: readonly GivenFile[], { argv, env }: ProgramBa
         const words = command ? [...command, ...(given ?? [])] : [...argv.entrypoint, ...(given ?? argv.cmd)]
         if (words.length === 0) throw invalid(`the program ${name} needs a command, because the image has none`)
         if (words.length > maxProgramArguments)
-          throw invalid(`the program ${name} has more than ${maxProgramArguments} arguments`)
+          throw invalid(`the program ${name} exceeds the limit of ${maxProgramArguments} arguments`)
         const all = Object.entries({ ...env, ...environment }).filter((one): one is [string, string] => one[1] !== null)
         if (all.length > maxProgramVariables)
-          throw invalid(`the program ${name} has more than ${maxProgramVariables} variables`)
+          throw invalid(`the program ${name} exceeds the limit of ${maxProgramVariables} variables`)
         return { name, argv: words, env: Object.fromEntries(all), restart, before }
       },
     ),

@@ -109,7 +109,7 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
     async open(start) {
       const line = openLine(start)
       if (line.length > maxOpenBytes)
-        throw new StepError('invalid_request', `a command and its environment have at most ${maxOpenBytes} bytes`)
+        throw new StepError('invalid_request', `a command and its environment can have at most ${maxOpenBytes} bytes`)
       return { pid: parseOpened(await ask(line)) }
     },
     attach: (sessionId, from, onData) => attachTo({ ask, to, records, windows }, sessionId, from, onData),

@@ -123,7 +123,7 @@ describe.each(drivers)('driver $name', ({ skip, config, spec }) => {
     const nobody = { migrationId: 'm-0', uri: `tcp://127.0.0.1:1?${parameters}` }
     await source.put(desired(2, { outgoing: nobody }))
     const failed = await source.until('vm-1', 'failed', vm => vm.migration?.phase === 'failed')
-    const says = config.hypervisor === 'qemu' ? 'QEMU' : 'the target does not answer'
+    const says = config.hypervisor === 'qemu' ? 'QEMU' : 'the target host does not answer'
     expect(failed).toMatchObject({ state: 'running', migration: { error: expect.stringContaining(says) } })
 
     await target.put(desired(1, { incoming: { migrationId: 'm-1' } }))

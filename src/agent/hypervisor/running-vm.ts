@@ -98,7 +98,9 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
       // Resume first, because a paused guest cannot answer. A guest that does not answer is killed after the grace
       // period.
       const ask = () => vmm.resume().then(() => guest.request(`off ${graceMs}`, answerMs))
-      const asked = vmm.hasLeft().then(left => (left ? Promise.reject(new Error('it runs elsewhere')) : ask()))
+      const asked = vmm
+        .hasLeft()
+        .then(left => (left ? Promise.reject(new Error('the VM runs on another host')) : ask()))
       const timer = new AbortController()
       const late = asked.then(() => sleep(graceMs + 1_000, undefined, { signal: timer.signal }))
       await Promise.race([gone, over.catch(() => undefined), late.catch(() => undefined)])

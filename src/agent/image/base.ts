@@ -179,8 +179,8 @@ async function checkSize(
 
 function explained(cause: ArchiveFault, maxBytes: number): ImageError {
   const reasons: Record<ArchiveFault['code'], readonly [ImageError['code'], string]> = {
-    too_large: ['image_too_large', `unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`],
-    too_many: ['image_too_large', `has more than ${mostEntries} files`],
+    too_large: ['image_too_large', `is larger than the limit of ${Math.floor(maxBytes / 2 ** 20)} MiB when unpacked`],
+    too_many: ['image_too_large', `exceeds the limit of ${mostEntries} files`],
     too_slow: ['image_too_large', 'takes too long to unpack'],
     unreadable: ['image_unusable', `has a layer that is not a tar archive: ${cause.message}`],
     refused: ['image_unusable', `has a layer that cannot be used: ${cause.message}`],

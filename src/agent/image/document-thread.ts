@@ -6,7 +6,7 @@ const unread: ReadonlySet<string> = new Set(['annotations', 'history', 'Labels']
 
 answerJob(async (text: string) => {
   const slim = JSON.stringify(parsed(text), (key, value: unknown) => (unread.has(key) ? undefined : value))
-  if (slim.length > inlineBytes) throw new ArchiveFault('too_large', `has more than ${inlineBytes} bytes`)
+  if (slim.length > inlineBytes) throw new ArchiveFault('too_large', `exceeds the limit of ${inlineBytes} bytes`)
   return slim
 })
 

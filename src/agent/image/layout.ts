@@ -105,9 +105,12 @@ async function readLayoutFile(path: string, maxBytes: number): Promise<string> {
     if (text !== undefined) return text
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
-    throw new ImageError('image_not_found', 'the image directory has no such OCI layout', { cause: error })
+    throw new ImageError('image_not_found', 'the image directory has no OCI layout of this name', { cause: error })
   }
-  throw new ImageError('image_unusable', `a manifest or configuration has more than ${maxBytes} bytes`)
+  throw new ImageError(
+    'image_unusable',
+    `a manifest or configuration of the image exceeds the limit of ${maxBytes} bytes`,
+  )
 }
 
 export function parseDocument<T extends TSchema>(schema: T, text: string, what: string): Static<T> {

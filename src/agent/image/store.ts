@@ -243,4 +243,4 @@ const buildLimitMs = 15 * 60_000
 
 const compressedBytes = (found: FoundManifest) => found.manifest.layers.reduce((sum, layer) => sum + layer.size, 0)
 const tooLarge = (config: ImageStoreConfig) =>
-  new ImageError('image_too_large', `the image is larger than ${config.maxImageMib} MiB`)
+  new ImageError('image_too_large', `the image is larger than the limit of ${config.maxImageMib} MiB`)

@@ -116,7 +116,7 @@ export function createRoom(space: Space = statfs): Room {
 async function takeFiles(wire: Wire, dir: string, took: Reserved['took']): Promise<Taken> {
   const { names, taken } = await wire.expect('snapshot')
   if (!names.every(name => fileName.test(name)) || !Value.Check(Taken, taken))
-    throw new Error('the other host sent an invalid description of the snapshot')
+    throw new Error('the source host sent an invalid description of the snapshot')
   const files = fileReceiver(Object.fromEntries(names.map(name => [name, join(dir, name)])))
   try {
     for (;;) {
@@ -127,14 +127,17 @@ async function takeFiles(wire: Wire, dir: string, took: Reserved['took']): Promi
       } else if (frame?.kind === 'message' && frame.message.say === 'file')
         await files.take(frame.message.name, frame.message.size)
       else if (frame?.kind === 'message' && frame.message.say === 'complete') break
-      else throw new Error('the source closed the connection before all data was sent')
+      else throw new Error('the source host ended the transfer of the snapshot before all data was sent')
     }
   } finally {
     await files.close()
   }
   const arrived = await digestOf(dir)
   if (arrived.sha256 !== taken.sha256)
-    throw new StepError('snapshot_damaged', 'the snapshot was damaged during the transfer: its hash differs')
+    throw new StepError(
+      'snapshot_damaged',
+      'the snapshot was damaged during the transfer: the hash of the received files differs',
+    )
   return { made: taken.made, ...arrived }
 }
 

@@ -80,7 +80,10 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
 async function put(table: SnapshotTable, desired: SnapshotPut): Promise<SnapshotObserved> {
   const { deps, entries, moves } = table
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(desired.snapshotId)) {
-    throw new StepError('invalid_snapshot', 'a snapshot id may contain only letters, digits, - and _')
+    throw new StepError(
+      'invalid_snapshot',
+      `invalid snapshot id "${desired.snapshotId}": only letters, digits, - and _ are allowed`,
+    )
   }
   const known = entries.get(desired.snapshotId)
   const generation = known?.desired.generation ?? (await deps.store.buriedGeneration(desired.snapshotId))

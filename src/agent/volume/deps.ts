@@ -32,5 +32,8 @@ export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost
 export function poolOf(pools: ReadonlyMap<string, VolumePool>, name: string): VolumePool {
   const pool = pools.get(name)
   if (pool) return pool
-  throw new StepError('no_such_pool', `this host has no storage pool "${name}": it has ${[...pools.keys()].join(', ')}`)
+  throw new StepError(
+    'no_such_pool',
+    `this host has no storage pool "${name}". The pools of this host: ${[...pools.keys()].join(', ')}`,
+  )
 }

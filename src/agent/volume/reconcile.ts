@@ -147,7 +147,10 @@ async function arrive({ deps }: VolumeTable, entry: Entry): Promise<void> {
   const { desired, done } = entry
   const { volumeId, sizeMib } = desired
   if (done.received !== desired.arrived?.transferId)
-    throw new StepError('volume_missing', 'this host does not have the content that another host sent')
+    throw new StepError(
+      'volume_missing',
+      `this host does not have the content of volume ${volumeId} that the source host sent`,
+    )
   await poolOf(deps.pools, desired.pool).grow(volumeId, sizeMib)
   // The received content already includes the last restore that was requested.
   const restored = desired.restore?.count ?? 0

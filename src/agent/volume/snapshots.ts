@@ -113,7 +113,10 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
     },
     async put(desired) {
       if (!isVmId(desired.snapshotId) || !isVmId(desired.volumeId))
-        throw new StepError('invalid_snapshot', 'ids of volumes and snapshots have letters, digits, - and _ only')
+        throw new StepError(
+          'invalid_snapshot',
+          'invalid id of a volume or snapshot: only letters, digits, - and _ are allowed',
+        )
       const known = entries.get(desired.snapshotId)
       const generation = known?.desired.generation ?? (await store.buriedGeneration('snapshot', desired.snapshotId))
       if (desired.generation < generation)

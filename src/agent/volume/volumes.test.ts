@@ -251,7 +251,7 @@ test('a clone is created from a snapshot, and fails with the reason if the snaps
   await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' } })
   expect(await contentOf(fileOf(host, 'clone'))).toBe('one')
   const lost = await host.volume({ volumeId: 'lost', from: { volumeId, snapshotId: 's2' } })
-  expect(lost).toMatchObject({ state: 'failed', error: expect.stringContaining('no such snapshot') })
+  expect(lost).toMatchObject({ state: 'failed', error: expect.stringContaining('has no snapshot') })
   expect(await snapshot(host, 's1', 2, 'absent')).toMatchObject({ state: 'absent' })
   expect(await contentOf(fileOf(host, 'clone'))).toBe('one')
   await expect(host.volume({ volumeId: 'far', pool: 'elsewhere' })).rejects.toMatchObject({

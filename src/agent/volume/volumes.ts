@@ -119,7 +119,11 @@ const openerOf = ({ deps, entries, keys }: VolumeTable): Opener =>
 
 async function put(table: VolumeTable, { key, ...desired }: VolumePut): Promise<VolumeObserved> {
   const { deps, entries, keys, moves } = table
-  if (!isVmId(desired.volumeId)) throw new StepError('invalid_volume', 'a volume id has letters, digits, - and _ only')
+  if (!isVmId(desired.volumeId))
+    throw new StepError(
+      'invalid_volume',
+      `invalid volume id "${desired.volumeId}": only letters, digits, - and _ are allowed`,
+    )
   if (key) keys.set(desired.volumeId, key)
   const known = entries.get(desired.volumeId)
   const generation = known?.desired.generation ?? (await deps.store.buriedGeneration('volume', desired.volumeId))

@@ -214,7 +214,7 @@ async function readVms({ client }: Call): Promise<Answer> {
 
 const logs: Verb = {
   usage: 'logs [app]',
-  says: 'Show the logs of the app, over all its deployments',
+  says: 'Show the logs of the app from all its deployments',
   options: [appFlag, ...appLogFlags],
   example: 'mote logs web -f\nmote logs --since 1h --grep timeout',
   async run(call) {

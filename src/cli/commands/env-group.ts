@@ -87,14 +87,15 @@ const attach: Verb = {
   async run(call) {
     const app_name = await appOf(call)
     await call.client.setAppEnvGroups({ app_name, body: { groups: [...call.rest] } })
-    const now = call.rest.length === 0 ? 'has no groups' : `has the groups ${call.rest.join(', ')}`
+    const now =
+      call.rest.length === 0 ? 'has no environment groups' : `has the environment groups ${call.rest.join(', ')}`
     return said({ groups: call.rest }, `${app_name} ${now}. The change applies from the next deployment: mote deploy`)
   },
 }
 
 const remove: Verb = {
   usage: 'delete <group>',
-  says: 'Delete an environment group that is attached to no app',
+  says: 'Delete an environment group that is not attached to any app',
   options: [['-y, --yes', 'skip the confirmation']],
   async run({ client, args: [group_name = ''], flags }) {
     await confirmByName('the group', group_name, flags.yes === true)

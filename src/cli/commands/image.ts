@@ -6,7 +6,7 @@ import { createTerminal } from '../progress.ts'
 import { err, out } from '../terminal.ts'
 
 export function imageCommands(): Command {
-  const image = new Command('image').description('Images of the platform')
+  const image = new Command('image').description('Build images that Mote uses, such as that of managed databases')
   const build = image.command('build').description('Build an image in the image directory of this host')
   build
     .command('postgres')

@@ -33,7 +33,7 @@ const connect: Verb = {
 
 const confirm: Verb = {
   usage: 'confirm <confirmation>',
-  says: 'Connect the GitHub installation to the project with the confirmation code that the browser shows',
+  says: 'Connect the installed GitHub App to the project, with the confirmation that the browser shows',
   async run({ client, args }) {
     const [confirmation = ''] = args
     return said(await client.confirmScm({ body: { confirmation } }), 'The integration is installed: mote repos list')

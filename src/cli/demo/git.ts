@@ -35,7 +35,7 @@ export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: s
   const url = host.urlOf(pushedApp)
   const hostname = hostOf(await ensurePushedApp(client, url))
   const { scm_webhook_secret: secret } = await client.getAppSecret({ app_name: pushedApp })
-  if (!secret) throw new Error(`the app ${pushedApp} has no secret that signs webhooks`)
+  if (!secret) throw new Error(`the app ${pushedApp} has no webhook secret: delete the app, then run the demo again`)
   onPush = async () => {
     const { body, headers } = await pushDelivery(dir, pushedApp, 'main', secret)
     await fetch(`${demo.apiUrl}/v1/webhooks/scm/${pushedApp}`, { method: 'POST', body, headers })

@@ -12,13 +12,13 @@ export type JsonValue =
 
 /** Secret of the invitation. May be empty if the invited address is verified. */
 export interface AcceptInvitationRequest {
-  /** Secret of the invitation: the part of its link after the dot. Not needed if the invited address is the verified address of the account. */
+  /** Secret of the invitation: the part of its link after the dot. Not needed if the invitation was sent to the verified e-mail address of the account. */
   readonly secret?: string | null | undefined
 }
 
 /** Result of a change that leaves no resource to return. */
 export interface Acknowledgement {
-  /** Result of the change: a past participle, or the current state of the resource. */
+  /** What the request did, for example `deleted`, or the state that the resource is in now. */
   readonly status: string
 }
 
@@ -539,7 +539,7 @@ export interface Captcha {
   readonly captcha_work?: CaptchaWork | undefined
 }
 
-/** Proof of work that a text captcha requires in addition to its answer: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures. */
+/** Proof of work that a text captcha requires in addition to the answer: the client computes a `captcha_proof` for which PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures. */
 export interface CaptchaWork {
   /** Number of PBKDF2 iterations. */
   readonly iterations: number
@@ -547,7 +547,7 @@ export interface CaptchaWork {
   readonly bits: number
 }
 
-/** New address, and proof that the request comes from the owner of the account. */
+/** New address, and the password of the account or a code of the authenticator app as proof that the request comes from the owner of the account. */
 export interface ChangeEmailRequest {
   /** New address to sign in with. */
   readonly email: string
@@ -572,7 +572,7 @@ export interface CloneVolumeRequest {
   readonly snapshot_name: string
 }
 
-/** Confirmation that the browser showed at the end of an installation. */
+/** Confirmation that the browser showed after the GitHub App was installed. */
 export interface ConfirmScmRequest {
   /** The confirmation that the last page in the browser shows. */
   readonly confirmation: string
@@ -949,7 +949,7 @@ export interface DatabaseSnapshotAction {
   readonly success: boolean
 }
 
-/** Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes. */
+/** Password of the account, or code of the authenticator app, as proof that the request comes from the owner of the account. Neither is needed in a session that began within the last 10 minutes. */
 export interface DeleteMeRequest {
   /** Password of the account. Not needed if `code` is sent, or in a session that began within the last 10 minutes. */
   readonly password?: string | null | undefined
@@ -1179,7 +1179,7 @@ export interface DetachRuntimeVolumeRequest {
   readonly mount_point?: string | undefined
 }
 
-/** Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes. */
+/** Password of the account, or code of the authenticator app, as proof that the request comes from the owner of the account. Neither is needed in a session that began within the last 10 minutes. */
 export interface DisableTotpRequest {
   /** Password of the account. Not needed if `code` is sent, or in a session that began within the last 10 minutes. */
   readonly password?: string | null | undefined
@@ -1284,7 +1284,7 @@ export interface EnvGroupVariable {
 
 /** A change of variables, without their values. */
 export interface EnvVersion {
-  /** Number of the version. */
+  /** Number of the version of the variables. */
   readonly version: number
   /** When the variables were changed. */
   readonly created_at: string
@@ -1407,7 +1407,7 @@ export interface Health {
   readonly services: Readonly<Record<string, string>>
 }
 
-/** Health at one point in time. */
+/** Health of the control plane and its services at the time `at`. */
 export interface HealthEvent {
   /** When the health was read. */
   readonly at: string
@@ -1617,7 +1617,7 @@ export interface HostHypervisor {
   readonly name: string
   /** Whether the host can run VMs with this hypervisor. */
   readonly available: boolean
-  /** Version and acceleration of the hypervisor, or why it is not available, as text for operators. */
+  /** Text for operators: version and acceleration of the hypervisor, or the reason why the hypervisor is not available. */
   readonly detail: string
 }
 
@@ -2387,7 +2387,7 @@ export interface RegisterRequest {
   readonly captcha_answer: string
   /** `captcha_id` of the captcha that `captcha_answer` solves. */
   readonly captcha_id: string
-  /** Proof of work. Required if the captcha has `captcha_work`, whose description defines the computation. */
+  /** Solution of the proof of work. Required if the captcha has `captcha_work`, whose description defines the computation. */
   readonly captcha_proof?: string | null | undefined
   /** E-mail address to sign in with. It is stored in lower case, and each address can have one account. */
   readonly email: string
@@ -2624,7 +2624,7 @@ export interface ScaledApp {
   readonly message: string | null
 }
 
-/** A GitHub account on which the integration is installed. */
+/** A GitHub account on which the GitHub App is installed. */
 export interface ScmAccount {
   /** Id that GitHub assigned to the installation of the GitHub App on an account. */
   readonly installation_id: number
@@ -2636,9 +2636,9 @@ export interface ScmAccount {
   readonly avatar_url: string | null
 }
 
-/** Result of confirming an installation. */
+/** Result of confirming the installation of the GitHub App. */
 export interface ScmConfirmed {
-  /** Always `installed`: the installation is bound to the project. */
+  /** Always `installed`: the installation of the GitHub App is bound to the project. */
   readonly status: 'installed'
 }
 
@@ -2673,9 +2673,9 @@ export interface ScmInstallation {
 
 /** Result of installing the GitHub integration. */
 export interface ScmInstalled {
-  /** `installed`: the installation is bound to the project. `confirm`: the installation is not bound yet; `confirmation` must be copied to the program that started it. */
+  /** `installed`: the installation of the GitHub App is bound to the project. `confirm`: the installation is not bound yet; copy `confirmation` to the program in which the installation was started. */
   readonly status: 'installed' | 'confirm'
-  /** Confirmation that the user who started the installation must send to `POST /v1/scm/install/confirm` within 10 minutes. It works once. Only present with the status `confirm`. */
+  /** Confirmation that the user who started the installation of the GitHub App must send to `POST /v1/scm/install/confirm` within 10 minutes. It works once. Only present with the status `confirm`. */
   readonly confirmation?: string | undefined
   /** Instructions for the person in the browser. Only present with the status `confirm`. */
   readonly message?: string | undefined
@@ -3034,7 +3034,7 @@ export interface VerifyEmailRequest {
   readonly token: string
 }
 
-/** First code of an authenticator app, and proof that the request comes from the owner of the account. */
+/** Code of the authenticator app, and the password as proof that the request comes from the owner of the account. */
 export interface VerifyTotpRequest {
   /** Current six-digit code of the authenticator app. */
   readonly code: string
@@ -3300,7 +3300,7 @@ export interface VolumeSnapshot {
   readonly created_at: string
   /** Status of the snapshot: `creating`, `ready` or `failed`. Only `ready` snapshots can be used. */
   readonly status?: string | undefined
-  /** Space in bytes that the snapshot takes in addition to its volume; 0 until it is taken. */
+  /** Space in bytes that the snapshot takes in addition to the volume; 0 until the snapshot is taken. */
   readonly size_bytes?: number | undefined
   /** Milliseconds for which the VM with the volume was paused; null if no VM used it. */
   readonly pause_ms?: number | null | undefined
@@ -3316,7 +3316,7 @@ export interface VolumeUsage {
   readonly size_bytes: number
   /** Space in bytes that the files in the volume take. */
   readonly used_bytes: number
-  /** Space in bytes that the volume's snapshots take in addition to it. */
+  /** Space in bytes that the snapshots of the volume take in addition to `used_bytes`. */
   readonly snapshot_bytes: number
   /** When the host measured the usage; null before the first measurement. */
   readonly measured_at: string | null
@@ -3391,7 +3391,7 @@ export const createOperations = (transport: Transport) => ({
   resetPassword: (input: { readonly body: ResetPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/reset`, body: input.body, open: true }, options),
   /** Get a captcha. `GET /v1/auth/captcha` */
   getCaptcha: (input: { readonly query?: {
-  /** Kind of puzzle. `image`: a picture of six letters and digits. `text`: a question in words, which also requires a proof of work. */
+  /** Kind of puzzle. `image`: a picture of six letters and digits. `text`: a question in words, which also requires the proof of work in `captcha_work`. */
   readonly format?: 'image' | 'text' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<Captcha>({ method: 'GET', path: `/v1/auth/captcha`, query: input.query, open: true }, options),
   /** Create an account. `POST /v1/auth/register` */
@@ -3543,7 +3543,7 @@ export const createOperations = (transport: Transport) => ({
   /** Whether to finish with a confirmation code instead of a cookie, for programs without a browser, such as a command line. The last page then shows the code for `POST /v1/scm/install/confirm`. Default: false. */
   readonly confirm?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<ScmInstallation>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
-  /** Confirm an installation. `POST /v1/scm/install/confirm` */
+  /** Confirm the installation of the GitHub App. `POST /v1/scm/install/confirm` */
   confirmScm: (input: { readonly body: ConfirmScmRequest }, options?: CallOptions) => transport.json<ScmConfirmed>({ method: 'POST', path: `/v1/scm/install/confirm`, body: input.body }, options),
   /** Finish installing the GitHub integration. `GET /v1/scm/callback` */
   scmCallback: (input: { readonly query?: {
@@ -3824,7 +3824,7 @@ export const createOperations = (transport: Transport) => ({
   readonly since?: string | undefined
   /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
+  /** Returns only lines of one VM. The value is the id of the VM, the last 6 or more characters of that id, or the number of a running replica. The oldest running replica has the number 1. */
   readonly replica?: string | undefined
   /** Returns only lines of one deployment, which may be deleted: its job id or UUID. */
   readonly deployment?: string | undefined
@@ -3876,7 +3876,7 @@ export const createOperations = (transport: Transport) => ({
   readonly since?: string | undefined
   /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
+  /** Returns only lines of one VM. The value is the id of the VM, the last 6 or more characters of that id, or the number of a running replica. The oldest running replica has the number 1. */
   readonly replica?: string | undefined
   /** Returns only lines of the program (`app`), or only lines of the platform (`platform`). */
   readonly source?: 'app' | 'platform' | undefined
@@ -3897,7 +3897,7 @@ export const createOperations = (transport: Transport) => ({
   readonly since?: string | undefined
   /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
+  /** Returns only lines of one VM. The value is the id of the VM, the last 6 or more characters of that id, or the number of a running replica. The oldest running replica has the number 1. */
   readonly replica?: string | undefined
   /** Returns only lines of one deployment, which may be deleted: its job id or UUID. */
   readonly deployment?: string | undefined
@@ -3920,7 +3920,7 @@ export const createOperations = (transport: Transport) => ({
   readonly since?: string | undefined
   /** Returns only lines that contain this text, ignoring case. */
   readonly text?: string | undefined
-  /** Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1. */
+  /** Returns only lines of one VM. The value is the id of the VM, the last 6 or more characters of that id, or the number of a running replica. The oldest running replica has the number 1. */
   readonly replica?: string | undefined
   /** Returns only lines of one deployment, which may be deleted: its job id or UUID. */
   readonly deployment?: string | undefined

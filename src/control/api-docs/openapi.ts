@@ -60,7 +60,7 @@ export function buildOpenApi(operations: Readonly<Record<string, Operation>>): J
       {
         url: '/v1',
         description:
-          'Base URL of the API. The paths in this document already contain this prefix and therefore override the base URL.',
+          'Base URL of the API. The paths in this document already begin with the path of this base URL, so do not put it before them again.',
       },
     ],
     tags: [...tags].map(name => ({ name, description: tagDescriptions[name] ?? name })),

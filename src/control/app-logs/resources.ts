@@ -76,7 +76,7 @@ export const filterFields = {
       pattern: '^([1-9][0-9]{0,2}|[0-9a-f-]{6,36})$',
       'x-mote-pattern': 'a number from 1 to 999, or the last 6 to 36 characters of the id of a VM',
       description:
-        'Returns only lines of one VM: its id, the last 6 or more characters of its id, or its number among the running replicas, of which the oldest is 1.',
+        'Returns only lines of one VM. The value is the id of the VM, the last 6 or more characters of that id, or the number of a running replica. The oldest running replica has the number 1.',
       examples: ['1'],
     }),
   ),

@@ -107,7 +107,7 @@ export const appFileOperations = operations({
     method: 'PUT',
     path: files,
     summary: 'Set a file of an app',
-    description: `Creates or replaces the file. VMs get it with the next deployment; it belongs to the user that runs the program. An app has at most 64 files with ${maxFileBytes >> 10} KiB in total.`,
+    description: `Creates or replaces the file. VMs get it with the next deployment; it belongs to the user that runs the program. An app can have at most 64 files with ${maxFileBytes >> 10} KiB in total.`,
     ...shared,
     scope: 'write',
     params,

@@ -60,7 +60,7 @@ export const accountOperations = operations({
     stepUp: true,
     body: resource('DeleteMeRequest', proof(), {
       description:
-        'Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes.',
+        'Password of the account, or code of the authenticator app, as proof that the request comes from the owner of the account. Neither is needed in a session that began within the last 10 minutes.',
     }),
     answer: acknowledgement('deleted'),
   },
@@ -69,7 +69,7 @@ export const accountOperations = operations({
     path: '/v1/auth/password',
     summary: 'Change your password',
     description:
-      'Replaces the password and ends every session, including the one that sent the request: sign in again. Personal access tokens keep working. The account is notified.',
+      'Replaces the password and ends every session, including the one that sent the request: sign in again. Personal access tokens keep working. The owner of the account gets a notification and an e-mail.',
     ...own,
     scope: 'admin',
     proof: 'current password',

@@ -60,7 +60,7 @@ export const emailOperations = operations({
     path: '/v1/auth/email',
     summary: 'Change your e-mail address',
     description:
-      'Mails a link, valid for one day, to the new address; the account keeps its address until the link is opened. The old address is notified now and after the change. At most one link a minute is sent.',
+      'Mails a link, valid for one day, to the new address; the account keeps its address until the link is opened. The old address gets an e-mail now, and another one after the change. At most one link a minute is sent.',
     ...own,
     scope: 'admin',
     stepUp: true,
@@ -70,7 +70,10 @@ export const emailOperations = operations({
         email: email({ description: 'New address to sign in with.', examples: ['ada.new@example.com'] }),
         ...proof(),
       },
-      { description: 'New address, and proof that the request comes from the owner of the account.' },
+      {
+        description:
+          'New address, and the password of the account or a code of the authenticator app as proof that the request comes from the owner of the account.',
+      },
     ),
     answer: MailedLink,
     addition: true,
@@ -98,7 +101,7 @@ export const emailOperations = operations({
     path: '/v1/auth/password/reset',
     summary: 'Reset a password',
     description:
-      'Takes the secret of a mailed link and sets a new password. All sessions end, other mailed links stop working, and the address counts as verified. Two-factor authentication stays on. The account is notified.',
+      'Sets a new password. Requires the secret of the link that `POST /v1/auth/password/forgot` mailed. All sessions of the account end, other links that were mailed to its owner stop working, and the e-mail address counts as verified. Two-factor authentication stays on. The owner of the account gets a notification and an e-mail.',
     ...open,
     proof: 'secret of a mailed link',
     body: resource(

@@ -90,7 +90,7 @@ const CaptchaWork = resource(
   },
   {
     description:
-      'Proof of work that a text captcha requires in addition to its answer: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures.',
+      'Proof of work that a text captcha requires in addition to the answer: the client computes a `captcha_proof` for which PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures.',
   },
 )
 

@@ -25,7 +25,7 @@ const signInOperations = operations({
         oneOf(['image', 'text'], {
           default: 'image',
           description:
-            'Kind of puzzle. `image`: a picture of six letters and digits. `text`: a question in words, which also requires a proof of work.',
+            'Kind of puzzle. `image`: a picture of six letters and digits. `text`: a question in words, which also requires the proof of work in `captcha_work`.',
         }),
       ),
     }),
@@ -57,7 +57,7 @@ const signInOperations = operations({
           text({
             maxLength: 64,
             description:
-              'Proof of work. Required if the captcha has `captcha_work`, whose description defines the computation.',
+              'Solution of the proof of work. Required if the captcha has `captcha_work`, whose description defines the computation.',
             examples: ['193'],
           }),
         ),

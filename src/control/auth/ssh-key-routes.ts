@@ -23,7 +23,7 @@ export const sshKeyHandlers = (ctx: AuthContext): SshKeyHandlers => ({
       const { name } = body
       return async tx => {
         if ((await sshKeysOf(tx, caller.userId)).length >= mostKeys)
-          throw invalidState(`An account has at most ${mostKeys} keys. Remove one first.`)
+          throw invalidState(`An account can have at most ${mostKeys} keys. Remove one first.`)
         const fingerprint = sshFingerprint(publicKey)
         try {
           const row = await addSshKey(tx, { id: newId(), accountId: caller.userId, name, publicKey, fingerprint })

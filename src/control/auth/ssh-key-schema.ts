@@ -49,7 +49,7 @@ export const sshKeyOperations = operations({
     path: '/v1/auth/ssh-keys',
     summary: 'Add an SSH key',
     description:
-      'Registers a public key of the account. The matching private key then opens SSH tunnels to databases, and shells in VMs of apps, in projects where the account may write. An account has at most 100 keys. Responds with 409 `name_taken` if the account already has the key.',
+      'Registers a public key of the account. The matching private key then opens SSH tunnels to databases, and shells in VMs of apps, in projects where the account may write. An account can have at most 100 keys. Responds with 409 `name_taken` if the account already has the key.',
     ...own,
     scope: 'admin',
     body: resource(

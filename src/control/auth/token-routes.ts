@@ -48,7 +48,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
       if (expiresAt && expiresAt <= ctx.clock.now()) throw invalidField('expires_at', 'must be in the future')
       return async tx => {
         if ((await countPatsLocked(tx, caller.userId)) >= maxTokensPerAccount) {
-          const message = `An account has at most ${maxTokensPerAccount} tokens. Revoke one that is not used any more.`
+          const message = `An account can have at most ${maxTokensPerAccount} tokens. Revoke one that is not used any more.`
           throw new ApiError('plan_limit_exceeded', message, {
             extra: { limit: 'max_tokens', used: maxTokensPerAccount, max: maxTokensPerAccount },
           })

@@ -33,7 +33,7 @@ export const tokenOperations = operations({
     path: '/v1/auth/tokens',
     summary: 'Create a personal access token',
     description:
-      'Creates a token for scripts and CI. Only the response shows the token itself. It gets at most the scopes and the project of the credential that creates it, and stays valid after a change of the password. An account has at most 100 tokens and is notified of each new one.',
+      'Creates a token for scripts and CI. Only the response shows the token itself. The token can have at most the scopes and the project of the credential that creates it, and stays valid after a change of the password. An account can have at most 100 tokens. The owner of the account gets a notification and an e-mail about each new token.',
     ...own,
     scope: 'admin',
     body: resource(

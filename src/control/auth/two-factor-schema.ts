@@ -33,7 +33,7 @@ export const twoFactorOperations = operations({
     path: '/v1/auth/2fa/verify',
     summary: 'Turn on two-factor authentication',
     description:
-      'Checks a first code of the authenticator app and turns two-factor authentication on: from then on, signing in requires a code. The response contains ten recovery codes, which are never shown again. The account is notified.',
+      'Turns on two-factor authentication if the code of the authenticator app is right. From then on, signing in requires a code. The response contains ten recovery codes, which are never shown again. The owner of the account gets a notification and an e-mail.',
     ...own,
     scope: 'admin',
     stepUp: true,
@@ -47,7 +47,7 @@ export const twoFactorOperations = operations({
       },
       {
         description:
-          'First code of an authenticator app, and proof that the request comes from the owner of the account.',
+          'Code of the authenticator app, and the password as proof that the request comes from the owner of the account.',
       },
     ),
     answer: TotpVerified,
@@ -57,13 +57,13 @@ export const twoFactorOperations = operations({
     path: '/v1/auth/2fa/disable',
     summary: 'Turn off two-factor authentication',
     description:
-      'Removes the second factor and its recovery codes: signing in then requires the password only. The account is notified. Responds with 409 if two-factor authentication is already off.',
+      'Removes the second factor and its recovery codes: signing in then requires the password only. The owner of the account gets a notification and an e-mail. Responds with 409 if two-factor authentication is already off.',
     ...own,
     scope: 'admin',
     stepUp: true,
     body: resource('DisableTotpRequest', proof(), {
       description:
-        'Proof that the request comes from the owner of the account. May be empty in a session that began within the last 10 minutes.',
+        'Password of the account, or code of the authenticator app, as proof that the request comes from the owner of the account. Neither is needed in a session that began within the last 10 minutes.',
     }),
     answer: acknowledgement('disabled'),
   },

@@ -25,7 +25,7 @@ export async function receive(
 ): Promise<(tx: Tx) => Promise<Received>> {
   const { provider, clock } = deps
   if (!provider) throw notFound()
-  if (raw.length > maxBytes) throw new ApiError('payload_too_large', 'A billing event has at most 1 MiB.')
+  if (raw.length > maxBytes) throw new ApiError('payload_too_large', 'The billing event exceeds the limit of 1 MiB.')
   const now = clock.now()
   const delivery = await opened(deps, provider, raw, headers, now)
   return async tx => {

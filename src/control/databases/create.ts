@@ -75,7 +75,7 @@ export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranc
   const { databaseId, projectId, name, fromMoment = null } = request
   const others = await store.branches(tx, databaseId)
   if (others.length >= mostBranches)
-    throw invalidState(`A database has at most ${mostBranches} branches. Delete one first.`)
+    throw invalidState(`A database can have at most ${mostBranches} branches. Delete one first.`)
   const id = newId()
   const source = { parentId: request.parentId ?? null, fromSnapshotId: request.fromSnapshotId ?? null, fromMoment }
   const { kind = 'user', isCurrent = false } = request

@@ -36,7 +36,7 @@ export const snapshotHandlers = (deps: Deps): SnapshotHandlers => ({
       if (!database || !current) throw notFound()
       if (current.readyAt === null) throw invalidState('The database is still being created and has no data yet.')
       if ((await snapshots.list(tx, database.id)).length >= mostSnapshots)
-        throw invalidState(`A database has at most ${mostSnapshots} snapshots. Delete one first.`)
+        throw invalidState(`A database can have at most ${mostSnapshots} snapshots. Delete one first.`)
       const made = await takeSnapshot(tx, current, { name, kind: 'user' })
       call.audit({
         action: 'database.snapshot',

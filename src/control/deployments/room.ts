@@ -43,7 +43,7 @@ export function assertRoomEver({ ever, limit, placement }: Room, replicas: numbe
   const isUnoffered = placement.rejected.some(({ reason }) => reason.startsWith('hypervisor'))
   if (ever === 0) throw new ApiError(isUnoffered ? 'unsupported_by_hypervisor' : 'invalid_state', `${limit}.`)
   throw invalidState(
-    `The hosts hold at most ${ever} ${ever === 1 ? 'VM' : 'VMs'} of this size, even when nothing else runs; ${replicas} were requested. Request fewer, or add a host.`,
+    `The hosts can hold at most ${ever} ${ever === 1 ? 'VM' : 'VMs'} of this size, even when nothing else runs; ${replicas} were requested. Request fewer, or add a host.`,
   )
 }
 

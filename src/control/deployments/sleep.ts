@@ -141,7 +141,8 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
       const asleep = await active.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
       // The VM became healthy since this step was loaded. The error rolls the step back, and the next step sees the
       // change.
-      if (!asleep && d.scaleState === 'warming_up') throw new Error('its VM became healthy in the meantime')
+      if (!asleep && d.scaleState === 'warming_up')
+        throw new Error('the VM of the deployment became healthy in the meantime')
       await removeVms(tx, d)
       // The snapshot may have caused the failure, so the next wake boots the VM without it.
       await dropSnapshots(tx, d.id, 'sleep')

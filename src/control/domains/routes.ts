@@ -49,7 +49,7 @@ export const domainFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock'>, resol
           if (!app) throw notFound()
           if (app.kind === 'worker') throw invalidState('A worker gets no requests, so it cannot have a domain.')
           if ((await store.count(tx, app.id)) >= mostDomains)
-            throw invalidState(`An app has at most ${mostDomains} domains. Delete one first.`)
+            throw invalidState(`An app can have at most ${mostDomains} domains. Delete one first.`)
           const domain = { id: newId(), projectId: call.project.id, appId: app.id, name, token }
           const made = await store.insert(tx, domain).catch((cause: unknown) => {
             throw uniqueViolation(cause, 'domain_of_app') ? nameTaken('domain', name) : cause

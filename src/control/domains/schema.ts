@@ -119,7 +119,7 @@ export const domainOperations = operations({
     path: '/v1/apps/{app_name}/domains',
     summary: 'Add a domain to an app',
     description:
-      'Registers a custom domain and returns the DNS records to create. The TXT record is looked up regularly. Once it is found, the domain is `verified`, requests to it are routed to the app, and a certificate is requested. Requires a plan with `custom_domains`. An app has at most 50 domains.',
+      'Registers a custom domain and returns the DNS records to create. The TXT record is looked up regularly. Once it is found, the domain is `verified`, requests to it are routed to the app, and a certificate is requested. Requires a plan with `custom_domains`. An app can have at most 50 domains.',
     ...shared,
     scope: 'write',
     throttle: 'create',

@@ -56,7 +56,8 @@ const HostHypervisor = resource(
     }),
     available: bool({ description: 'Whether the host can run VMs with this hypervisor.' }),
     detail: text({
-      description: 'Version and acceleration of the hypervisor, or why it is not available, as text for operators.',
+      description:
+        'Text for operators: version and acceleration of the hypervisor, or the reason why the hypervisor is not available.',
       examples: ['kvm, QEMU 10.0.2'],
     }),
   },

@@ -22,7 +22,7 @@ export type Health = Static<typeof Health>
 const HealthEvent = resource(
   'HealthEvent',
   { at: dateTime({ description: 'When the health was read.' }), ...Health.properties },
-  { description: 'Health at one point in time.' },
+  { description: 'Health of the control plane and its services at the time `at`.' },
 )
 
 const shared = {

@@ -79,7 +79,7 @@ function scan(source: string): void {
     } else if (char === 0x2c) {
       keyNext = open.at(-1) !== null
       values += 1
-      if (values > maxValues) throw bad(`has more than ${maxValues} values`)
+      if (values > maxValues) throw bad(`exceeds the limit of ${maxValues} values`)
     }
     at += 1
   }

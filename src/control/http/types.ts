@@ -126,7 +126,7 @@ const Acknowledgement = resource(
   'Acknowledgement',
   {
     status: text({
-      description: 'Result of the change: a past participle, or the current state of the resource.',
+      description: 'What the request did, for example `deleted`, or the state that the resource is in now.',
       examples: ['deleted'],
     }),
   },

@@ -36,7 +36,7 @@ export const jobFeature = (deps: Pick<Deps, 'db' | 'clock'>) =>
           if (!app) throw notFound()
           const known = await store.byName(tx, project.id, params.app_name, params.job_name)
           if (!known && (await store.count(tx, app.id)) >= mostJobs)
-            throw invalidState(`An app has at most ${mostJobs} jobs. Delete one first.`)
+            throw invalidState(`An app can have at most ${mostJobs} jobs. Delete one first.`)
           await store.put(tx, {
             id: known?.id ?? newId(),
             projectId: project.id,

@@ -39,7 +39,7 @@ export const jobOperations = operations({
     path: `${base}/{job_name}`,
     summary: 'Create or change a job',
     description:
-      'Sets the command and the schedule of a job. Each time it is due, the command runs once in a separate VM, with the image and environment of the active deployment. If the control plane was down when runs were due, one run makes up for all of them. An app has at most 50 jobs.',
+      'Sets the command and the schedule of a job. Each time it is due, the command runs once in a separate VM, with the image and environment of the active deployment. If the control plane was down when runs were due, one run makes up for all of them. An app can have at most 50 jobs.',
     params: ofJob,
     body: PutJobRequest,
     maxBytes: 1 << 17,

@@ -56,7 +56,8 @@ export function moveObstacle(
   const busy = disks.find(disk => !disk.quiet)
   if (busy) return `Volume ${busy.name} is being changed, snapshotted or cloned. Try again afterwards.`
   const shared = disks.find(disk => disk.bound && disk.shared)
-  if (shared) return `Other VMs on its host also read volume ${shared.name}. Detach it from one of the apps.`
+  if (shared)
+    return `Volume ${shared.name} is also attached to other VMs on the same host. Detach the volume from the other VMs first.`
   return keptBehind(snapshots, new Set(disks.map(disk => disk.volumeId)))?.why
 }
 

@@ -46,9 +46,9 @@ const over: ReadonlySet<string> = new Set(['cancelling', 'dropping', 'cancelled'
 /** Returns the reason why the volumes cannot move any more; undefined while they can. */
 export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
   const left = snapshots.find(one => over.has(one.state) && one.snapshotWant === 'present')
-  if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'its move was cancelled'}`
+  if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'the move of the snapshot was canceled'}`
   const failed = volumes.find(one => over.has(one.state) || one.want === 'cancel')
-  return failed && `volume ${failed.volumeName}: ${failed.error ?? 'its move was cancelled'}`
+  return failed && `volume ${failed.volumeName}: ${failed.error ?? 'the move of the volume was canceled'}`
 }
 
 /**
@@ -99,7 +99,7 @@ export async function copyingCold(
   signal: AbortSignal,
 ): Promise<Next<'clearing'> | Why> {
   if (!m.vm) return wait(0)
-  if (m.sourceLost || m.targetLost) return 'a host was lost'
+  if (m.sourceLost || m.targetLost) return 'the source or target host was lost'
   if (elapsedMs > haltedMs) return 'the last writes of the VM could not be copied in time'
   if (m.volumes.length > 0 && m.volumes.every(one => one.state === 'complete')) return settle(m)
   const observed = await desiredStates.put(m.vm, signal)
@@ -122,7 +122,7 @@ export async function settled(tx: Tx, m: Moving): Promise<void> {
     disks.map(disk => disk.volumeId),
   )
   await lockMoves(tx, m.id)
-  if (!(await moving.commit(tx, m.id))) throw new Error('the move was cancelled in the meantime')
+  if (!(await moving.commit(tx, m.id))) throw new Error('the move of the volumes was canceled in the meantime')
   await completeMovesOf(tx, m.id)
   await moving.move(tx, m.vmId, m.targetHostId)
   // A lost target host cannot run the VM. The deployment creates another VM, which waits for the volumes.

@@ -105,23 +105,23 @@ async function preparing(
   signal: AbortSignal,
 ): Promise<Next<'copying' | 'cancelling'>> {
   if (!m.vm) return wait(0)
-  if (m.targetLost || m.sourceLost) return go('cancelling', giveUp(m, 'a host was lost'))
+  if (m.targetLost || m.sourceLost) return go('cancelling', giveUp(m, 'the source or target host was lost'))
   const trouble = volumesFailed(m)
   if (trouble) return go('cancelling', giveUp(m, trouble))
   // A move by stop-and-copy has no time limit here: copying its volumes takes longer the larger they are.
   if (isCold(m)) return preparingCold(m)
   if (!snapshotsThere(m)) {
     if (nowMs - sinceMs <= coMovedMs) return wait(pollMs)
-    return go('cancelling', giveUp(m, 'the snapshots that move along could not be copied in time'))
+    return go('cancelling', giveUp(m, 'the snapshots that move with the VM could not be copied in time'))
   }
   if (m.withVolumes && m.coMovedAt === null) return wait(0, async tx => void (await store.coMovedThere(tx, m.id)))
   if (nowMs - (m.coMovedAt?.getTime() ?? sinceMs) > preparingMs)
-    return go('cancelling', giveUp(m, 'the target did not get ready in time'))
+    return go('cancelling', giveUp(m, 'the target host was not ready to receive the VM in time'))
   if (!volumesAwaited(m)) return wait(pollMs)
   const only = { incoming: { migrationId: m.id }, ...(m.withVolumes ? { disk: diskThere(m) } : {}) }
   const { migration: observed } = await desiredStates.put({ ...m.vm, hostId: m.targetHostId }, signal, only)
   if (observed?.phase === 'failed')
-    return go('cancelling', giveUp(m, observed.error ?? 'the target cannot receive the VM'))
+    return go('cancelling', giveUp(m, observed.error ?? 'the target host cannot receive the VM'))
   if (observed?.phase !== 'listening' || !observed.uri) return wait(pollMs)
   const { uri } = observed
   return go(
@@ -149,18 +149,18 @@ async function copying(
     return typeof next === 'string' ? go('cancelling', giveUp(m, next)) : next
   }
   if (!m.vm || !m.uri) return wait(0)
-  if (m.sourceLost) return go('cancelling', giveUp(m, 'the source was lost'))
+  if (m.sourceLost) return go('cancelling', giveUp(m, 'the source host was lost'))
   const late = lateHold(deps, m, now)
   if (late) return late
   const { migration: observed } = await desiredStates.put(m.vm, signal)
   if (observed?.migrationId === m.id && observed.phase === 'switched') return hasSwitched(m, observed)
-  if (m.targetLost) return go('cancelling', giveUp(m, 'the target was lost'))
+  if (m.targetLost) return go('cancelling', giveUp(m, 'the target host was lost'))
   if (elapsedMs > limitMs(m))
-    return go('cancelling', giveUp(m, 'the guest changes its memory faster than it can be copied'))
+    return go('cancelling', giveUp(m, 'the memory of the guest changes faster than it can be copied'))
   if (observed?.phase === 'failed')
-    return go('cancelling', giveUp(m, observed.error ?? 'the source could not hand the VM over'))
+    return go('cancelling', giveUp(m, observed.error ?? 'the source host could not send the VM'))
   if (observed?.migrationId === m.id && observed.phase === 'cancelled')
-    return go('cancelling', giveUp(m, 'the agent of the source was stopped'))
+    return go('cancelling', giveUp(m, 'the agent of the source host was stopped'))
   const held = holding(deps, m, observed, now)
   if (held) return held
   return wait(pollMs, async tx => {
@@ -281,7 +281,7 @@ const giveUp = (m: Moving, why: string) => async (tx: Tx) => {
 }
 /** The guest was lost with the target after the source had stopped its copy. The deployment creates another VM. */
 const guestLost = (m: Moving) => async (tx: Tx) => {
-  await store.fail(tx, m.id, 'the VM was lost with its target')
+  await store.fail(tx, m.id, 'the VM was lost together with the target host')
   await desiredVm(tx, m.vmId, 'absent')
   await refreshRoute(tx, m.appId)
   await poke(tx, 'vm', m.vmId)

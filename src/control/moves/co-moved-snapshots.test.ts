@@ -155,7 +155,10 @@ it('after a quick copy, the migration is cancelled if the target is not ready wi
   await world.rows(`UPDATE migration SET luggage_at = luggage_at - interval '3 minutes' WHERE id = $1 RETURNING id`, id)
   await older(id, 3)
   await world.run('migration')
-  expect(await migrationOf(id)).toMatchObject({ want: 'cancel', error: 'the target did not get ready in time' })
+  expect(await migrationOf(id)).toMatchObject({
+    want: 'cancel',
+    error: 'the target host was not ready to receive the VM in time',
+  })
 })
 
 it('a stalled copy is cancelled, but not one that makes progress', async () => {

@@ -62,7 +62,7 @@ export function keptBehind(
     const other = snapshot.volumes.find(one => !volumeIds.has(one.volumeId))
     if (other)
       return {
-        why: `${of(snapshot)} also needs volume ${other.name}, which ${other.held ? 'is attached to a VM' : 'is not attached'} and does not move with it. Delete the snapshot first.`,
+        why: `${of(snapshot)} also needs volume ${other.name}, which ${other.held ? 'is attached to a VM' : 'is not attached'} and does not move with the snapshot. Delete the snapshot first.`,
         passes: false,
       }
   }

@@ -134,11 +134,12 @@ async function preparing<M extends Move>(
   movable: Movable<M>,
   { subject: m, signal, enteredAt, now }: Step<M>,
 ): Promise<Next<'copying' | 'cancelling'>> {
-  if (m.targetLost || m.sourceLost) return fail(movable, m, 'a host was lost')
-  if (now.getTime() - enteredAt.getTime() > preparingMs) return fail(movable, m, 'the target did not get ready in time')
+  if (m.targetLost || m.sourceLost) return fail(movable, m, 'the source or target host was lost')
+  if (now.getTime() - enteredAt.getTime() > preparingMs)
+    return fail(movable, m, `the target host was not ready to receive the ${movable.noun} in time`)
   const observed = await movable.receive(m, signal)
   if (observed.phase === 'failed')
-    return fail(movable, m, observed.error ?? `the target cannot receive the ${movable.noun}`)
+    return fail(movable, m, observed.error ?? `the target host cannot receive the ${movable.noun}`)
   if (observed.phase === 'preparing') return wait(pollMs)
   const enter = async (tx: Tx) => {
     await movable.rows.enter(tx, m.id, 'copying', observed.uri)
@@ -153,10 +154,10 @@ async function copying<M extends Move>(movable: Movable<M>, step: Step<M>): Prom
   // The copy is complete. Only the migration or the rest of the group is missing, so losing the source does no harm any
   // more.
   if (movable.isCopied(m)) return wait(minutes(1))
-  if (m.targetLost || m.sourceLost) return fail(movable, m, 'a host was lost')
+  if (m.targetLost || m.sourceLost) return fail(movable, m, 'the source or target host was lost')
   const observed = await movable.send(m, step.signal)
   if (observed.phase === 'failed')
-    return fail(movable, m, observed.error ?? `the source could not send the ${movable.noun}`)
+    return fail(movable, m, observed.error ?? `the source host could not send the ${movable.noun}`)
   const next = movable.copied(step, observed)
   return typeof next === 'string' ? fail(movable, m, next) : next
 }

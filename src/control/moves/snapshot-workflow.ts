@@ -86,7 +86,7 @@ async function arriving(deps: MoveDeps, m: SnapshotMove, signal: AbortSignal): P
   const observed = await report(deps, m, 'target', { arrived: { transferId: m.id } }, signal)
   // Fail, so that the source keeps its copy until an operator has investigated.
   if (observed.state === 'failed')
-    throw new Error(`the new host of snapshot ${m.snapshotName} has lost it: ${observed.error}`)
+    throw new Error(`the new host of snapshot ${m.snapshotName} has lost the snapshot: ${observed.error}`)
   if (observed.state !== 'ready' || observed.sha256 !== m.sha256) return wait(pollMs)
   return wait(0, async tx => {
     await store.land(tx, m.id)

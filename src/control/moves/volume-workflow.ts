@@ -76,7 +76,7 @@ function copied({ subject: m }: Step<VolumeMove>, observed: Transfer): Next<'cle
 async function arrived(tx: Tx, m: VolumeMove, observed: Transfer): Promise<void> {
   await store.lock(tx, [m.volumeId])
   await store.progress(tx, m.id, observed)
-  if (!(await store.complete(tx, m.id, m.state))) throw new Error('the move was cancelled in the meantime')
+  if (!(await store.complete(tx, m.id, m.state))) throw new Error('the move of the volume was canceled in the meantime')
   await pokeDependents(tx, m)
 }
 

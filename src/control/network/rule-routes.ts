@@ -30,7 +30,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
         if (!app) throw notFound()
         const { count, last } = await store.extentOf(tx, app.id)
         if (count >= mostRules)
-          throw invalidState(`An app has at most ${mostRules} rules. Delete one first, or use wider port ranges.`)
+          throw invalidState(`An app can have at most ${mostRules} rules. Delete one first, or use wider port ranges.`)
         const priority = shape.priority ?? nextPriority(last)
         const rule = await store.insert(tx, newId(), call.project.id, app.id, { ...shape, priority })
         const version = await changeFirewall(tx, app.id)

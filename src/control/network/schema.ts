@@ -35,7 +35,7 @@ export const networkOperations = operations({
     path: '/v1/apps/{app_name}/security-groups',
     summary: 'Create a security rule',
     description:
-      'Adds a firewall rule. It applies to running VMs within about a second, without a restart, and closes open connections that it denies. Traffic from other projects stays blocked regardless of the rules. An app has at most 100 rules. To change a rule, delete it and create another.',
+      'Adds a firewall rule. It applies to running VMs within about a second, without a restart, and closes open connections that it denies. Traffic from other projects stays blocked regardless of the rules. An app can have at most 100 rules. To change a rule, delete it and create another.',
     ...rules,
     scope: 'write',
     params: Type.Object({ app_name }),

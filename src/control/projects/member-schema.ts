@@ -161,7 +161,7 @@ export const memberOperations = operations({
           text({
             maxLength: 200,
             description:
-              'Secret of the invitation: the part of its link after the dot. Not needed if the invited address is the verified address of the account.',
+              'Secret of the invitation: the part of its link after the dot. Not needed if the invitation was sent to the verified e-mail address of the account.',
             examples: ['Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
           }),
         ),

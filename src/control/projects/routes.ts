@@ -85,6 +85,8 @@ function assertRole(access: ProjectAccess, wanted: 'admin' | 'owner'): void {
 }
 
 const tooMany = (used: number) =>
-  new ApiError('plan_limit_exceeded', `An account owns at most ${maxProjectsPerAccount} projects. Delete one first.`, {
-    extra: { limit: 'max_projects', used, max: maxProjectsPerAccount },
-  })
+  new ApiError(
+    'plan_limit_exceeded',
+    `An account can own at most ${maxProjectsPerAccount} projects. Delete one first.`,
+    { extra: { limit: 'max_projects', used, max: maxProjectsPerAccount } },
+  )

@@ -24,7 +24,7 @@ const ownOperations = operations({
     path: '/v1/projects',
     summary: 'Create a project',
     description:
-      'Creates a project with its own private network. The caller becomes the owner of the project. The slug is derived from the name, with a random suffix if the slug is taken, and never changes. An account owns at most 100 projects.',
+      'Creates a project with its own private network. The caller becomes the owner of the project. The slug is derived from the name, with a random suffix if the slug is taken, and never changes. An account can own at most 100 projects.',
     ...shared,
     scope: 'admin',
     project: 'none',

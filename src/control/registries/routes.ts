@@ -22,7 +22,7 @@ export const registryFeature = (deps: Pick<Deps, 'db' | 'vault' | 'config' | 'cl
         return async tx => {
           const known = await store.credentialsOf(tx, project.id)
           if (known.length >= mostCredentials && !known.some(one => one.host === host))
-            throw invalidState(`A project has at most ${mostCredentials} registry credentials. Delete one first.`)
+            throw invalidState(`A project can have at most ${mostCredentials} registry credentials. Delete one first.`)
           const row = await store.putCredential(tx, project.id, { host, username: body.username, secret })
           const details = { host, username: row.username }
           audit({ action: 'registry.login', resourceType: 'project', resourceId: project.id, details })

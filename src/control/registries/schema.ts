@@ -124,7 +124,7 @@ export const registryOperations = operations({
     path: base,
     summary: 'Set a registry credential',
     description:
-      'Stores the user name and the password or token with which images are pulled from the registry for VMs of the project. An existing credential for the registry is replaced. The credential is not checked: if the registry refuses it, deployments fail at once. A project has at most 50 registry credentials.',
+      'Stores the user name and the password or token with which images are pulled from the registry for VMs of the project. An existing credential for the registry is replaced. The credential is not checked: if the registry refuses it, deployments fail at once. A project can have at most 50 registry credentials.',
     body: resource(
       'PutRegistryCredentialRequest',
       {

@@ -27,7 +27,9 @@ const handlers = (deps: RunDeps): Handlers<typeof runOperations> => ({
         if (!d || d.want === 'deleted') throw notFound()
         if (d.image === '') throw invalidState('The image of the deployment is not built yet.')
         if ((await openRuns(tx, project.id)) >= mostOpen)
-          throw invalidState(`A project has at most ${mostOpen} open runs. Cancel one, or wait until one has ended.`)
+          throw invalidState(
+            `A project can have at most ${mostOpen} open runs. Cancel one, or wait until one has ended.`,
+          )
         const size = { vcpus: body.vcpus ?? d.vcpus, memoryMib: body.memory_mib ?? d.memoryMib }
         await claimVm(tx, project.id, d.appId, size)
         const command = body.command ?? null

@@ -16,7 +16,7 @@ export const runOperations = operations({
     path: base,
     summary: 'Run a command in a separate VM',
     description:
-      'Starts a VM with the image and environment of a deployment, runs the command instead of the app, and removes the VM afterwards. The VM has no volumes, gets no requests, and is not restarted. A project has at most 20 unfinished runs, whose VMs count toward the limits of its plan.',
+      'Starts a VM with the image and environment of a deployment, runs the command instead of the app, and removes the VM afterwards. The VM has no volumes, gets no requests, and is not restarted. A project can have at most 20 unfinished runs, whose VMs count toward the limits of its plan.',
     params: Type.Object(ofApp),
     body: StartRunRequest,
     // Maximum size of the request body. The guest accepts 120,000 bytes of command and arguments.

@@ -36,7 +36,8 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
       // The response for an installation that does not exist is the same as for one of another account.
       if (code === undefined || !(await source.isControlledBy(code, id))) throw notInstaller()
       const found = await source.installation(id)
-      if (!found) throw invalidField('installation_id', 'is not an installation of this integration')
+      if (!found)
+        throw invalidField('installation_id', 'is not an installation of the GitHub App that this server uses')
       // The user who started the installation may have sent the link to another person, so bind the installation to the
       // project only when the user who started it enters the confirmation.
       if (state.confirms)
@@ -44,7 +45,7 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
           status: 'confirm' as const,
           confirmation: issueConfirmation(deps.vault, { ...state, installationId: id }, now),
           message:
-            'Copy the confirmation into the program in which you started the installation, and do not share it. If you did not start an installation, close this page: nothing was changed.',
+            'Copy the confirmation into the program in which you started installing the GitHub App, and do not share the confirmation. If you did not start this, close the page: nothing was changed.',
         })
       return async tx => {
         if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was already used; start again')
@@ -71,7 +72,11 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
       if (confirmed?.userId !== caller.userId || confirmed.projectId !== project.id)
         throw invalidField('confirmation', 'is expired, or not for you and this project; start again')
       const found = await needed(host).installation(confirmed.installationId)
-      if (!found) throw invalidField('confirmation', 'is for an installation that no longer exists')
+      if (!found)
+        throw invalidField(
+          'confirmation',
+          'is for an installation of the GitHub App that no longer exists; start again with GET /v1/scm/install',
+        )
       return async tx => {
         if (!(await store.spend(tx, confirmed.id))) throw invalidField('confirmation', 'was already used; start again')
         await store.recordInstallation(tx, found)
@@ -91,10 +96,10 @@ export const installHandlers = (deps: Deps, host: SourceHost | undefined): Insta
 const notInstaller = () =>
   invalidField(
     'code',
-    'does not prove that you control this installation; start again with GET /v1/scm/install as an account that reads all of its repositories. The GitHub App must request user authorization during installation',
+    'does not prove that you control this installation of the GitHub App; start again with GET /v1/scm/install as an account that reads all of its repositories. The GitHub App must request user authorization during installation',
   )
 
 function needed(host: SourceHost | undefined): SourceHost {
   if (host) return host
-  throw invalidState('This installation is not connected to a source host (MOTE_GITHUB_APP_ID).')
+  throw invalidState('This installation of Mote has no GitHub App. An operator sets MOTE_GITHUB_APP_ID.')
 }

@@ -48,7 +48,7 @@ export const ScmAccount = resource(
       }),
     ),
   },
-  { description: 'A GitHub account on which the integration is installed.' },
+  { description: 'A GitHub account on which the GitHub App is installed.' },
 )
 export type ScmAccount = Static<typeof ScmAccount>
 
@@ -165,8 +165,12 @@ export type ScmDelivery = Static<typeof ScmDelivery>
 
 export const ScmConfirmed = resource(
   'ScmConfirmed',
-  { status: oneOf(['installed'], { description: 'Always `installed`: the installation is bound to the project.' }) },
-  { description: 'Result of confirming an installation.' },
+  {
+    status: oneOf(['installed'], {
+      description: 'Always `installed`: the installation of the GitHub App is bound to the project.',
+    }),
+  },
+  { description: 'Result of confirming the installation of the GitHub App.' },
 )
 
 export const ScmInstalled = resource(
@@ -174,13 +178,13 @@ export const ScmInstalled = resource(
   {
     status: oneOf(['installed', 'confirm'], {
       description:
-        '`installed`: the installation is bound to the project. `confirm`: the installation is not bound yet; `confirmation` must be copied to the program that started it.',
+        '`installed`: the installation of the GitHub App is bound to the project. `confirm`: the installation is not bound yet; copy `confirmation` to the program in which the installation was started.',
       examples: ['confirm'],
     }),
     confirmation: Type.Optional(
       text({
         description:
-          'Confirmation that the user who started the installation must send to `POST /v1/scm/install/confirm` within 10 minutes. It works once. Only present with the status `confirm`.',
+          'Confirmation that the user who started the installation of the GitHub App must send to `POST /v1/scm/install/confirm` within 10 minutes. It works once. Only present with the status `confirm`.',
         examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
       }),
     ),
@@ -188,7 +192,7 @@ export const ScmInstalled = resource(
       text({
         description: 'Instructions for the person in the browser. Only present with the status `confirm`.',
         examples: [
-          'Copy the confirmation into the program in which you started the installation, and do not share it.',
+          'Copy the confirmation into the program in which you started installing the GitHub App, and do not share the confirmation.',
         ],
       }),
     ),

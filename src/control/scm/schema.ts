@@ -49,9 +49,9 @@ export const scmOperations = operations({
   confirmScm: {
     method: 'POST',
     path: '/v1/scm/install/confirm',
-    summary: 'Confirm an installation',
+    summary: 'Confirm the installation of the GitHub App',
     description:
-      'Binds an installation that was started with `GET /v1/scm/install?confirm=true` to the project. Only the user who started the installation can confirm it, in the same project, once and within 10 minutes.',
+      'Binds an installation of the GitHub App that was started with `GET /v1/scm/install?confirm=true` to the project. Only the user who started the installation can confirm it, in the same project, once and within 10 minutes.',
     ...shared,
     scope: 'admin',
     addition: true,
@@ -64,7 +64,7 @@ export const scmOperations = operations({
           examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
         }),
       },
-      { description: 'Confirmation that the browser showed at the end of an installation.' },
+      { description: 'Confirmation that the browser showed after the GitHub App was installed.' },
     ),
     answer: ScmConfirmed,
   },
@@ -73,11 +73,11 @@ export const scmOperations = operations({
     path: '/v1/scm/callback',
     summary: 'Finish installing the GitHub integration',
     description:
-      'GitHub sends the browser here after an installation. If the person may read every repository of the installation, the installation is bound to the project that started it, or a confirmation is returned. API clients do not use this operation.',
+      'GitHub sends the browser here after the GitHub App was installed. If the person may read every repository of the installation, the installation is bound to the project that started it, or a confirmation is returned. API clients do not use this operation.',
     tag: 'Source host',
     auth: 'none',
     proof:
-      'signed `state`, valid once, in the browser that requested it or with a confirmation code; and a `code` from the source host, for a user who controls the installation',
+      'signed `state`, valid once, in the browser that requested it or with a confirmation code; and a `code` from the source host, for a user who controls the installation of the GitHub App',
     scope: 'write',
     project: 'none',
     query: Type.Object({
@@ -173,7 +173,7 @@ export const scmOperations = operations({
     path: '/v1/scm/repos',
     summary: 'List repositories',
     description:
-      'Queries GitHub for the repositories that the installations of the project can read, at most 1,000 for each installation. Suspended installations are left out. The list is empty if the project has no installation.',
+      'Queries GitHub for the repositories that the GitHub App installations of the project can read, at most 1,000 for each installation. Suspended installations are left out. The list is empty if no GitHub App installation is bound to the project.',
     ...shared,
     scope: 'read',
     list: { order: ['full_name', 'id'], filters: ['full_name'] },
@@ -185,7 +185,7 @@ export const scmOperations = operations({
     path: '/v1/scm/accounts',
     summary: 'List accounts with the integration',
     description:
-      'Lists the GitHub accounts whose installation of the integration is bound to the project, including suspended ones. The request does not query GitHub.',
+      'Lists the GitHub accounts whose installation of the GitHub App is bound to the project, including suspended ones. The request does not query GitHub.',
     ...shared,
     scope: 'read',
     list: { order: ['login', 'installation_id'], filters: ['login'] },

@@ -40,7 +40,7 @@ export const scmWebhookOperations = operations({
     answer: ScmEventEffect,
     summary: 'Receive an event of the GitHub App',
     description:
-      'Receives an event of the GitHub App, at most 5 MiB, for every app that is connected to the repository: pushes, pull requests, and changes of repositories and installations. Responds with 404 if this installation of Mote has no GitHub App.',
+      'Receives an event of the GitHub App, at most 5 MiB, for every app that is connected to the repository: pushes, pull requests, and changes of repositories and of installations of the GitHub App. Responds with 404 if this installation of Mote has no GitHub App.',
     // Maximum size of the body: the largest push that GitHub documents (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,
     fails: [401, 404],

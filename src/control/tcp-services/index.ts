@@ -71,7 +71,7 @@ async function put(
   const known = all.find(one => one.name === name)
   const kind = tls ?? known?.tls ?? 'none'
   if (!known && all.length >= mostServices)
-    throw invalidState(`An app has at most ${mostServices} services. Delete one first.`)
+    throw invalidState(`An app can have at most ${mostServices} services. Delete one first.`)
   // If the service changes between with and without TLS, delete it first, because the two kinds are in different
   // tables.
   if (known && known.tls !== kind) await store.remove(tx, appId, name)

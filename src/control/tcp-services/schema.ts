@@ -82,7 +82,7 @@ export const tcpServiceOperations = operations({
     path: `${base}/{service_name}`,
     summary: 'Create or change a TCP service',
     description:
-      'Forwards TCP connections to the given port of the VMs of the app. By default, every gateway listens on a public port of the service: a new service gets a free port from the range of the installation, and keeps it when `port` changes. With `tls: "sni"`, clients connect to the shared TLS port, with a hostname of the app as TLS server name. A connection starts an app that is scaled to zero. An app has at most 10 services, of which one may use `sni`. Responds with 409 if the installation has no ports of that kind, if no port is free, or if the app is a worker.',
+      'Forwards TCP connections to the given port of the VMs of the app. By default, every gateway listens on a public port of the service: a new service gets a free port from the range of the installation, and keeps it when `port` changes. With `tls: "sni"`, clients connect to the shared TLS port, with a hostname of the app as TLS server name. A connection starts an app that is scaled to zero. An app can have at most 10 services, of which one may use `sni`. Responds with 409 if the installation has no ports of that kind, if no port is free, or if the app is a worker.',
     params: ofService,
     body: resource(
       'PutTcpServiceRequest',

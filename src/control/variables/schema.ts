@@ -63,7 +63,7 @@ const names = (description: string) =>
 export const EnvVersion = resource(
   'EnvVersion',
   {
-    version: int32({ description: 'Number of the version.', examples: [7] }),
+    version: int32({ description: 'Number of the version of the variables.', examples: [7] }),
     created_at: dateTime({ description: 'When the variables were changed.' }),
     author: nullable(
       text({
@@ -92,7 +92,9 @@ const oneGroup = `${groups}/{group_name}`
 const group = { group_name: groupName() }
 const app = { app_name: text({ description: 'Name of the app.', examples: ['web'] }) }
 const variable = { name: text({ maxLength: 128, description: 'Name of the variable.', examples: ['DATABASE_URL'] }) }
-const version = { version: text({ maxLength: 10, description: 'Number of the version.', examples: ['7'] }) }
+const version = {
+  version: text({ maxLength: 10, description: 'Number of a version of the variables.', examples: ['7'] }),
+}
 
 export const variableOperations = operations({
   listEnvGroups: {
@@ -119,7 +121,7 @@ export const variableOperations = operations({
     method: 'POST',
     path: groups,
     summary: 'Create an environment group',
-    description: 'Creates an environment group without variables. A project has at most 50 groups.',
+    description: 'Creates an environment group without variables. A project can have at most 50 groups.',
     ...ofGroups,
     scope: 'write',
     body: resource('CreateEnvGroupRequest', {

@@ -57,7 +57,7 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
       const running = await newestMigration(tx, d.id)
       if (!running || running.endedAt) throw invalidState('The VM has no migration in progress.')
       if (running.want !== 'cancel' && !(await cancelMigration(tx, running.id)))
-        throw invalidState('It is too late to cancel: the VM already runs on its new host.')
+        throw invalidState('The migration can no longer be canceled: the VM already runs on the target host.')
       call.audit({ action: 'migration.cancel', resourceType: 'deployment', resourceId: d.id })
       return viewOf(await newestMigration(tx, d.id))
     },

@@ -37,7 +37,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const name = call.body.snapshot_name
       const known = await listSnapshots(tx, d.id)
       if (known.length >= mostSnapshots)
-        throw invalidState(`A deployment has at most ${mostSnapshots} snapshots. Delete one first.`)
+        throw invalidState(`A deployment can have at most ${mostSnapshots} snapshots. Delete one first.`)
       const { vm } = placed
       // The start of a migration locks the VM's row, too, so a snapshot cannot begin during a migration or the other
       // way round.

@@ -50,7 +50,7 @@ export async function openSession(deps: Pick<Deps, 'db' | 'bus'>, desired: NewSe
     },
     mostPerProject,
   )
-  if (!row) throw invalidState(`A project has at most ${mostPerProject} open sessions. Close one first.`)
+  if (!row) throw invalidState(`A project can have at most ${mostPerProject} open sessions. Close one first.`)
   try {
     await openIn(guestLine(deps, desired.vmId), { action: 'open', sessionId: row.id, ...start })
     return row

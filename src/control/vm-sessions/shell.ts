@@ -63,7 +63,9 @@ export async function startShellReceiver(deps: ShellDeps): Promise<Subscription>
     async (data): Promise<ShellAskAnswer | Uint8Array> => {
       const { ticket, request } = data instanceof Uint8Array ? inputOf(data) : Value.Parse(ShellAsk, data)
       const facts = readSigned(deps.vault, 'app.shell-session', Ticket, ticket)
-      return facts ? pass(deps, known, facts, request) : { reason: 'Log in again.' }
+      return facts
+        ? pass(deps, known, facts, request)
+        : { reason: 'Your login has expired or is no longer valid. Log in again.' }
     },
     { group: 'control' },
   )
@@ -90,7 +92,8 @@ function inputOf(message: Uint8Array): { readonly ticket: string; readonly reque
 async function open(deps: ShellDeps, { grant: text, what, tty, env }: ShellOpen): Promise<ShellOpenAnswer> {
   const { db, vault, clock } = deps
   const grant = readGrant(vault, 'app.shell', text, clock.now())
-  if (!grant || grant.isOld || !(await isGranted(db, grant))) return { reason: 'Log in again.' }
+  if (!grant || grant.isOld || !(await isGranted(db, grant)))
+    return { reason: 'Your login has expired or is no longer valid. Log in again.' }
   const app = await shellStore.active(db, grant.target)
   if (!app || app.projectId !== grant.projectId) return { reason: 'The app was deleted.' }
   const { activeId } = app
@@ -172,7 +175,8 @@ async function pass(
   // Check the user's permission now and then. A session without permission is not touched any more, so its idle
   // time-out ends it.
   if (nowMs - entry.checkedMs > checkMs) {
-    if (!(await isGranted(deps.db, ticket))) return { reason: 'Log in again.' }
+    if (!(await isGranted(deps.db, ticket)))
+      return { reason: 'Your login has expired or is no longer valid. Log in again.' }
     entry.checkedMs = nowMs
     await store.touch(deps.db, sessionId)
   }

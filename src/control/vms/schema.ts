@@ -56,7 +56,8 @@ export const vmOperations = operations({
     method: 'GET',
     path: `${base}/snapshots`,
     summary: 'List the snapshots of a VM',
-    description: 'Returns the VM snapshots of the deployment, newest first. A deployment has at most 20 snapshots.',
+    description:
+      'Returns the VM snapshots of the deployment, newest first. A deployment can have at most 20 snapshots.',
     ...snapshots,
     scope: 'read',
     params,

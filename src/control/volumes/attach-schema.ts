@@ -12,7 +12,8 @@ export const attachOperations = operations({
     method: 'GET',
     path: '/v1/apps/{app_id}/volumes',
     summary: 'List the volumes of an app',
-    description: 'Returns the volumes that are attached to the app, and where its VMs mount them.',
+    description:
+      'Returns the volumes that are attached to the app, and the paths at which the VMs of the app mount them.',
     ...shared,
     scope: 'read',
     params: Type.Object({ app_id: appId() }),
@@ -35,7 +36,7 @@ export const attachOperations = operations({
     path: '/v1/apps/{app_id}/volumes/attach',
     summary: 'Attach a volume to an app',
     description:
-      'Attaches the volume to the app. Its VMs mount the volume from their next start on. To attach it to running VMs, use `POST .../deployments/{job_id}/volumes/attach`.',
+      'Attaches the volume to the app. The VMs of the app mount the volume at their next start. To attach the volume to running VMs, use `POST .../deployments/{job_id}/volumes/attach`.',
     ...shared,
     scope: 'write',
     params: Type.Object({ app_id: appId() }),

@@ -54,7 +54,10 @@ export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Atta
     if (deploymentId === null) await attachments.settingsChanged(tx, app.id)
   } catch (cause) {
     if (uniqueViolation(cause))
-      throw new ApiError('volume_in_use', `Volume ${volume.name} was attached by another request. Read it again.`)
+      throw new ApiError(
+        'volume_in_use',
+        `Volume ${volume.name} was attached by another request at the same time. Check the attachments of the volume and the app, then try again.`,
+      )
     throw cause
   }
   const attachment = (await attachments.attachmentsOf(tx, volume.id)).find(one => one.id === id)

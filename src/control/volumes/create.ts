@@ -151,7 +151,7 @@ export async function createVolumeSnapshot(
     throw rules.underWay(`Volume ${volume.name} is being restored. Try again afterwards.`)
   if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be created, so it has no content.`)
   if ((await snapshots.list(tx, volumeId)).length >= mostSnapshots)
-    throw invalidState(`A volume has at most ${mostSnapshots} snapshots. Delete one first.`)
+    throw invalidState(`A volume can have at most ${mostSnapshots} snapshots. Delete one first.`)
   const id = newId()
   try {
     await snapshots.insert(tx, { id, projectId: volume.projectId, volumeId, name, kind })

@@ -38,7 +38,7 @@ export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers =>
       if (move.migrationId)
         throw invalidState('The volume moves together with its VM. Cancel the migration of the VM instead.')
       if (move.want !== 'cancel' && !(await cancelMove(tx, move.id)))
-        throw invalidState('It is too late to cancel: the volume is already on its new host.')
+        throw invalidState('The move can no longer be canceled: the volume is already on the target host.')
       const details = { name: volume.name }
       call.audit({ action: 'volume.move_cancel', resourceType: 'volume', resourceId: volume.id, details })
       return viewOf(tx, await own(tx, call))

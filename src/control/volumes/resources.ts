@@ -101,7 +101,7 @@ export const VolumeSnapshot = resource(
     ),
     size_bytes: Type.Optional(
       int64({
-        description: 'Space in bytes that the snapshot takes in addition to its volume; 0 until it is taken.',
+        description: 'Space in bytes that the snapshot takes in addition to the volume; 0 until the snapshot is taken.',
         examples: [52_428_800],
       }),
     ),
@@ -133,7 +133,7 @@ export const VolumeUsage = resource(
     size_bytes: int64({ description: 'Size of the volume in bytes.', examples: [10_737_418_240] }),
     used_bytes: int64({ description: 'Space in bytes that the files in the volume take.', examples: [1_288_490_188] }),
     snapshot_bytes: int64({
-      description: "Space in bytes that the volume's snapshots take in addition to it.",
+      description: 'Space in bytes that the snapshots of the volume take in addition to `used_bytes`.',
       examples: [52_428_800],
     }),
     measured_at: nullable(

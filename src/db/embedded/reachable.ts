@@ -56,7 +56,7 @@ async function canStart({ binDir }: PostgresBinaries, { uid, gid }: Account): Pr
 async function copyTo(dir: string, { binDir, version }: PostgresBinaries): Promise<string> {
   await mkdir(dir, { recursive: true })
   const { uid, mode } = await stat(dir)
-  if (uid !== process.getuid?.() || (mode & 0o022) !== 0) throw new Error('others may write to it')
+  if (uid !== process.getuid?.() || (mode & 0o022) !== 0) throw new Error('others may write to the directory')
   const target = join(dir, `postgresql-${version}`)
   if (await stat(join(target, 'bin', 'postgres')).catch(() => undefined)) return target
   const partial = `${target}.${randomBytes(4).toString('hex')}`

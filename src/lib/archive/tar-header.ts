@@ -104,7 +104,8 @@ export function entryOf(header: RawHeader): RawHeader {
   return { ...header, type: 'directory' }
 }
 
-const sparse = () => new ArchiveFault('refused', 'it has sparse files; create it without them (tar without --sparse)')
+const sparse = () =>
+  new ArchiveFault('refused', 'the archive has sparse files; create the archive without them (tar without --sparse)')
 
 function sumOf(block: Buffer): number {
   let sum = spaces
@@ -142,7 +143,7 @@ export function* paxRecords(data: Buffer): Generator<readonly [key: string, valu
   for (let at = 0; at < data.length; ) {
     // The remaining bytes are padding of the last block.
     if (data[at] === 0) return
-    if (++count > mostRecords) throw new ArchiveFault('refused', `a header has more than ${mostRecords} records`)
+    if (++count > mostRecords) throw new ArchiveFault('refused', `a header exceeds the limit of ${mostRecords} records`)
     const digits = /^(\d{1,7}) /.exec(data.toString('latin1', at, at + 8))?.[1]
     const end = at + Number(digits)
     const equals = data.indexOf('=', at)
@@ -175,7 +176,8 @@ export function parsePax(data: Buffer): PaxFields {
  */
 export function checkGlobal(data: Buffer): void {
   for (const [key] of paxRecords(data))
-    if (key !== 'comment') throw new ArchiveFault('refused', 'it has a global pax header; create it without one')
+    if (key !== 'comment')
+      throw new ArchiveFault('refused', 'the archive has a global pax header; create the archive without one')
 }
 
 /** Returns the text in the data of a GNU header for a long name. */

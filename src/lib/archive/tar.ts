@@ -131,7 +131,7 @@ function extended(header: Header, extensions: ReadonlyMap<ExtensionType, Buffer>
     ...(longLink ? { linkname: longText(longLink) } : {}),
   })
   if (Buffer.byteLength(name) > maxNameBytes || Buffer.byteLength(linkname) > maxNameBytes)
-    throw new ArchiveFault('refused', `a name has more than ${maxNameBytes} bytes`)
+    throw new ArchiveFault('refused', `a name exceeds the limit of ${maxNameBytes} bytes`)
   if (isExtension(type)) throw new Error('BUG: an entry became an extended header')
   return { name, linkname, mode, size, type }
 }

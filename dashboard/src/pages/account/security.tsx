@@ -76,7 +76,7 @@ function Password({ email, hasTotp }: { readonly email: string; readonly hasTotp
             required
             mono
             autoComplete="one-time-code"
-            hint="A code from your authenticator, to sign in again."
+            hint="Code from your authenticator app. It signs you in again with the new password."
           />
         )}
       </Form>

@@ -10,7 +10,7 @@ const isStrategy = (value: string | undefined): value is Strategy => value !== u
 /** Setting for whether old and new VMs of the app may run at the same time. */
 export function StrategySetting({ app }: { readonly app: App }) {
   return (
-    <Card title="Replacing versions" lead="How the virtual machines of a new version replace the old ones.">
+    <Card title="Deployment strategy" lead="How the virtual machines of a new version replace the old ones.">
       <SettingsForm
         app={app}
         changes={values => {
@@ -22,7 +22,7 @@ export function StrategySetting({ app }: { readonly app: App }) {
           label="Strategy"
           name="strategy"
           defaultValue={app.strategy}
-          hint="One at a time: an old one stops before a new one starts, so that no more run than you have set. With a single replica, requests wait meanwhile. Cannot be combined with a canary."
+          hint="One at a time: an old virtual machine stops before a new one starts, so that no more run than you have set. With a single replica, requests wait meanwhile. Cannot be combined with a canary."
         >
           {Object.entries(strategies).map(([value, label]) => (
             <option key={value} value={value}>

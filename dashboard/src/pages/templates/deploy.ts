@@ -57,7 +57,7 @@ export async function deployTemplate(template: Template, stack: string, answers:
   const apps = services.map(({ app }) => app.app)
   if (!(continues && before.state === 'failed')) {
     const taken = (await appsOf(context.client)).find(app => app.stack === stack || apps.includes(app.name))
-    if (taken) throw new Error(`The app ${taken.name} exists. Choose another name.`)
+    if (taken) throw new Error(`The app ${taken.name} already exists. Choose another name.`)
   }
   const run = { template: template.name, stack, project, apps, answers }
   currentRun.set({ ...run, serving: [], step: 'Planning', state: 'running', error: '' })
@@ -117,7 +117,8 @@ async function untilServing({ client }: Context, app_name: string, job_id: strin
     const { status, error_message } = await client.getDeployment({ app_name, job_id })
     const end = endOf(status, goal)
     if (end === 'serves') return
-    if (end === 'failed') throw new Error(`The deployment of ${app_name} is ${status}. ${error_message}`.trim())
+    if (end === 'failed')
+      throw new Error(`The deployment of ${app_name} ended with the status ${status}. ${error_message}`.trim())
     await new Promise(resolve => setTimeout(resolve, pollMs))
   }
 }

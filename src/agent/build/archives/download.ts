@@ -66,7 +66,7 @@ function limited(url: string, maxBytes: number, onPart: (part: Buffer) => void =
   return new Transform({
     transform(part: Buffer, _, done) {
       bytes += part.length
-      if (bytes > maxBytes) return done(new Error(`${url} has more than ${maxBytes >> 20} MiB`))
+      if (bytes > maxBytes) return done(new Error(`${url} is larger than the limit of ${maxBytes >> 20} MiB`))
       onPart(part)
       done(null, part)
     },

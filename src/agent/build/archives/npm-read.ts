@@ -90,6 +90,6 @@ export function readPackage(text: string, registry: string): Package {
     ]
   })
   if (whole.length > mostVersions || Object.keys(tags).length > mostNames)
-    throw new Error(`the package has more than ${mostVersions} versions or ${mostNames} tags`)
+    throw new Error(`the package exceeds the limit of ${mostVersions} versions or ${mostNames} tags`)
   return { tags, versions: whole }
 }

@@ -45,7 +45,10 @@ export function archiveStore(cacheDir: string, maxMib: number, downloads: Downlo
         })
         await abortable(made, signal)
         if (await shared(archive, dir, target)) break
-        if (tries === 2) throw new Error(`this host cannot store the archive of ${archive.url} without errors`)
+        if (tries === 2)
+          throw new Error(
+            `the archive of ${archive.url} was damaged or missing in the cache of this host after 3 downloads: check the disk of the host, and whether MOTE_TOOLCHAIN_MIB is too small`,
+          )
         await remove(root, nameOf(archive))
       }
       if (downloaded) await limitArchives(cacheDir, maxMib)

@@ -124,7 +124,8 @@ async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }:
     }
     await send(request.header)
     await passPayload(request, local.from, send)
-    if (request.command === commands.abandon) throw new Error('Cloud Hypervisor cancelled the migration')
+    if (request.command === commands.abandon)
+      throw new Error('Cloud Hypervisor on the source host canceled the migration')
     const response = await readResponse(answers)
     if (isLast) return settle(response, local, vmDir, stoppedMs)
     await local.send(response.bytes)
@@ -135,7 +136,7 @@ async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }:
 async function settle({ ok, bytes }: Response, local: Peer, vmDir: string, stoppedMs: number): Promise<number> {
   if (!ok) await clearMark(vmDir, 'left')
   await local.send(bytes)
-  if (!ok) throw new Error('the target could not start the VM')
+  if (!ok) throw new Error('the target host could not start the VM')
   return stoppedMs
 }
 
@@ -145,8 +146,8 @@ async function* tunnelOf(wire: Wire): AsyncGenerator<Buffer> {
     const frame = await wire.next()
     if (frame?.kind === 'tunnel') yield frame.data
     else if (frame?.kind === 'message' && frame.message.say === 'failed')
-      throw new Error(`the other host reported: ${frame.message.reason}`)
-    else throw new Error('the other host closed the connection')
+      throw new Error(`the target host reported: ${frame.message.reason}`)
+    else throw new Error('the target host ended the transfer before the VM ran there')
   }
 }
 

@@ -79,11 +79,14 @@ async function relay(
       await peer.send(header)
       await passPayload(request, requests, peer.send)
     }
-    if (command === commands.abandon) throw new Error('the source cancelled the migration')
+    if (command === commands.abandon) throw new Error('the source host canceled the migration')
     const { ok, bytes } = await readResponse(peer.from)
     await wire.tunnel(bytes)
     if (isLast && ok) return
-    if (!ok) throw new Error('Cloud Hypervisor refused the VM; the reason is in vmm.err')
+    if (!ok)
+      throw new Error(
+        'Cloud Hypervisor on the target host refused the VM: the reason is in the file vmm.err of the VM there',
+      )
   }
 }
 
@@ -95,7 +98,7 @@ async function* tunnelOf(wire: Wire, files: ReturnType<typeof fileReceiver>): As
     else if (frame?.kind === 'data') await files.data(frame.offset, frame.data)
     else if (frame?.kind === 'message' && frame.message.say === 'file')
       await files.take(frame.message.name, frame.message.size)
-    else throw new Error('the source closed the connection before all data was sent')
+    else throw new Error('the source host ended the transfer of the VM before all data was sent')
   }
 }
 
@@ -105,7 +108,8 @@ async function connectSoon(dir: string) {
   for (;;) {
     const socket = await connectIn(dir, arrivingSocket).catch(() => undefined)
     if (socket) return socket
-    if (performance.now() > deadline) throw new Error('Cloud Hypervisor did not open its migration socket in time')
+    if (performance.now() > deadline)
+      throw new Error('Cloud Hypervisor on the target host was not ready to receive the VM in time')
     await sleep(5)
   }
 }

@@ -33,7 +33,7 @@ export async function listenForGuest(): Promise<GuestListener> {
     uri: `tcp:127.0.0.1:${address.port}`,
     arrived,
     cancel: async () => {
-      reject(new Error('the target stopped waiting for the VM'))
+      reject(new Error('the target host stopped waiting for the VM'))
       for (const socket of sockets) socket.destroy()
       server.close()
     },
@@ -48,5 +48,5 @@ export async function sendGuest(uri: string, guest: GuestState, signal: AbortSig
   const socket = connect({ port, host: '127.0.0.1', signal })
   const answer = text(socket)
   socket.end(JSON.stringify(guest))
-  if ((await answer) !== 'ok') throw new Error('the target closed the connection before the VM ran there')
+  if ((await answer) !== 'ok') throw new Error('the target host ended the transfer before the VM ran there')
 }

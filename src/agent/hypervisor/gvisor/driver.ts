@@ -150,7 +150,7 @@ async function adoptSandbox(
   if (!isRunning(running.process)) return undefined
   const id = sandboxId(home.vmId, running.boot)
   try {
-    if (hasMark(home.dir, 'arriving')) throw new Error('the VM has not arrived')
+    if (hasMark(home.dir, 'arriving')) throw new Error('the migration of the VM to this host was not completed')
     const state = await deps.runsc.inspect(id)
     if (state === 'stopped') throw new Error('the sandbox has ended')
     const guest = connectSandbox(home.dir, running, follow)

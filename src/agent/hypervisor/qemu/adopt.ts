@@ -26,7 +26,7 @@ export async function adoptVm(
     const links = await connectVm(home.dir, fromSeq, watcher)
     // The migration to this host was not finished: the VM still runs on the source.
     if (hasMark(home.dir, 'arriving') || asObject(await links.qmp.execute('query-status')).status === 'inmigrate')
-      throw new Error('the VM has not arrived')
+      throw new Error('the migration of the VM to this host was not completed')
     const console = await openConsole(home.dir)
     const { tap } = readNotes(running.prepared)
     // A paused guest does not answer. Either its workload still runs, or its exit was reported before the restart.

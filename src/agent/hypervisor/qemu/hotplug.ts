@@ -59,7 +59,7 @@ export interface HotplugOptions {
 export function hotplug({ qmp, guest, dir, user, diskLimits }: HotplugOptions): Hotplug {
   const insert: Hotplug['insert'] = async ({ volumeId, readOnly }, file, key, at, use = 'own') => {
     if (volumeId.length > serialChars)
-      throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
+      throw new StepError('invalid_volume', `a volume id can have at most ${serialChars} characters`)
     const { node, device } = namesOf(volumeId)
     if (!(await hasNode(qmp, node))) {
       const filename = user ? join(runDir, node) : file

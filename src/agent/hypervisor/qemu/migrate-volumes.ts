@@ -75,7 +75,7 @@ export async function handOverWithVolumes(
     assertSameDevices(source, address)
     signal.throwIfAborted()
     // A migration that an earlier agent started cannot continue, because it used that agent's connections.
-    if (await hasMirror(qmp)) throw new Error('the agent restarted during the migration')
+    if (await hasMirror(qmp)) throw new Error('the agent of the source host restarted during the migration')
     const wire = await openWire(wireOf(address), volumesGreeting)
     undo.defer(async () => wire.close())
     const onAbort = () => wire.close()
@@ -106,7 +106,7 @@ export async function handOverWithVolumes(
 }
 
 const wireOf = ({ host, volumes }: ArrivalAddress) => {
-  if (!volumes) throw new Error('the target does not accept volumes')
+  if (!volumes) throw new Error('the target host does not accept the volumes of the VM')
   return formatWire({ host, ...volumes })
 }
 
@@ -151,7 +151,10 @@ async function untilReady(
       ),
     )
     const lost = jobs.find(job => job.failed !== undefined || !job.there)
-    if (lost) throw new Error(`a disk could not be copied: ${lost.failed ?? 'QEMU no longer has its copy job'}`)
+    if (lost)
+      throw new Error(
+        `copying a disk of the VM to the target host failed: ${lost.failed ?? 'QEMU no longer has the copy job'}`,
+      )
     if (jobs.every(job => job.ready)) return
     signal.throwIfAborted()
     await sleep(20)
@@ -188,7 +191,9 @@ async function switchOver(
     onProgress(progressOf(diskBytes + total - countOf(ram.remaining ?? total), diskBytes + total))
     if (state.status === 'completed') break
     if (state.status === 'failed' || state.status === 'cancelled')
-      throw new Error(`the migration ended: ${String(state['error-desc'] ?? state.status)}`)
+      throw new Error(
+        `sending the memory and device state of the VM to the target host failed: ${String(state['error-desc'] ?? state.status)}`,
+      )
     signal.throwIfAborted()
     if (state.status === 'pre-switchover') {
       // The guest is paused now. Ending the mirrors flushes the guest's last writes to the target.
@@ -213,7 +218,8 @@ async function endWhole({ qmp }: LeavingWithVolumes, { job }: Mirror): Promise<v
   for (;;) {
     const all = await qmp.execute('query-jobs')
     const found = (Array.isArray(all) ? all : []).map(asObject).find(one => one.id === job)
-    if (!found || found.error !== undefined) throw new Error(`a disk could not be copied: ${String(found?.error)}`)
+    if (!found || found.error !== undefined)
+      throw new Error(`copying a disk of the VM to the target host failed: ${String(found?.error)}`)
     if (found.status === 'concluded') return void (await qmp.execute('job-dismiss', { id: job }))
     await sleep(2)
   }
@@ -224,5 +230,5 @@ async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
   await clearMark(vmDir, 'left')
-  throw new Error(`the target could not start the VM: ${answer.message.reason}`)
+  throw new Error(`the target host could not start the VM: ${answer.message.reason}`)
 }

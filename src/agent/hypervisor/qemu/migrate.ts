@@ -39,7 +39,10 @@ export function parseArrival(uri: string): ArrivalAddress {
     uri,
   )
   if (!match)
-    throw new StepError('invalid_request', 'the migration address is invalid: use the address that the target reported')
+    throw new StepError(
+      'invalid_request',
+      'the migration address is invalid: use the address that the target host reported',
+    )
   return {
     host: match[1] ?? '',
     port: Number(match[2]),
@@ -186,8 +189,8 @@ export async function mirrorState(qmp: Qmp, name = mirrorJob): Promise<MirrorSta
   const jobs = await qmp.execute('query-block-jobs')
   const job = (Array.isArray(jobs) ? jobs : []).map(asObject).find(one => one.device === name)
   if (job !== undefined && job['io-status'] !== undefined && job['io-status'] !== 'ok')
-    throw new Error('the disk could not be copied')
-  const failed = job?.status === 'concluded' ? String(job.error ?? 'it ended') : undefined
+    throw new Error('copying a disk of the VM to the target host failed')
+  const failed = job?.status === 'concluded' ? String(job.error ?? 'the copy job ended') : undefined
   const [doneBytes, totalBytes] = [countOf(job?.offset), countOf(job?.len)]
   return { failed, ready: job?.ready === true, there: job !== undefined, doneBytes, totalBytes }
 }
@@ -206,7 +209,9 @@ async function follow(
     onProgress({ percent, totalBytes, transferredBytes: countOf(ram.transferred) })
     if (state.status === 'completed') return { downtimeMs: countOf(state.downtime) }
     if (state.status === 'failed' || state.status === 'cancelled') {
-      throw new Error(`the migration ended: ${String(state['error-desc'] ?? state.status)}`)
+      throw new Error(
+        `sending the memory and device state of the VM to the target host failed: ${String(state['error-desc'] ?? state.status)}`,
+      )
     }
     signal.throwIfAborted()
     if (state.status === 'pre-switchover') await switchOver(qmp)

@@ -34,5 +34,5 @@ async function compile(source: string, target: string): Promise<void> {
       if (!hasCode(error, 'ENOENT')) throw error
     }
   }
-  throw new Error('no C compiler found, which starting QEMU requires: install musl-tools or gcc')
+  throw new Error('this host has no C compiler, which the agent needs to start QEMU: install gcc or musl-tools')
 }

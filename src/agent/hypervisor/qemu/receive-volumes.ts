@@ -63,7 +63,10 @@ async function untilLoaded(qmp: Qmp): Promise<void> {
   for (;;) {
     if (asObject(await qmp.execute('query-status')).status === 'paused') return
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
-    if (status === 'failed') throw new Error(`the migration failed: ${String(reason ?? 'no reason given')}`)
+    if (status === 'failed')
+      throw new Error(
+        `receiving the memory and device state of the VM from the source host failed: ${String(reason ?? 'no reason given')}`,
+      )
     await sleep(5)
   }
 }

@@ -107,7 +107,10 @@ async function untilArrived(
 ) {
   while (asObject(await qmp.execute('query-status')).running !== true) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
-    if (status === 'failed') throw new Error(`the migration failed: ${String(reason ?? 'no reason given')}`)
+    if (status === 'failed')
+      throw new Error(
+        `receiving the memory and device state of the VM from the source host failed: ${String(reason ?? 'no reason given')}`,
+      )
     // A VM that was paused on the source arrives paused. Its guest must run to receive its identity; the agent pauses
     // it again afterwards.
     if (status === 'completed') await qmp.execute('cont')

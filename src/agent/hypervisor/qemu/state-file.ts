@@ -32,7 +32,7 @@ export async function saveState(
     await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
     await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes })
     await qmp.execute('migrate', { uri: `unix:${runDir}/${saveSocket}` })
-    await Promise.all([migrationEnd(qmp), written])
+    await Promise.all([migrationEnd(qmp, 'save'), written])
   } finally {
     server.close()
     await rm(join(dir, saveSocket), { force: true })
@@ -47,7 +47,7 @@ export async function loadState(qmp: Qmp, dir: string, file: string, memoryApart
   // Ignore write errors: QEMU may close the socket at the end mark, before the last write returns. QEMU reports the
   // outcome itself.
   const sent = pipeline(createReadStream(file), await connectIn(dir, loadSocket)).catch(() => undefined)
-  await migrationEnd(qmp)
+  await migrationEnd(qmp, 'load')
   await sent
   await rm(join(dir, loadSocket), { force: true })
 }
@@ -60,12 +60,12 @@ export async function setCapabilities(qmp: Qmp, wanted: Readonly<Record<string, 
 }
 
 /** Waits until QEMU's migration has completed. @throws Error with QEMU's reason when it failed */
-async function migrationEnd(qmp: Qmp): Promise<void> {
+async function migrationEnd(qmp: Qmp, what: 'save' | 'load'): Promise<void> {
   for (;;) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
     if (status === 'completed') return
     if (status === 'failed' || status === 'cancelled')
-      throw new Error(`the state could not be transferred: ${String(reason ?? status)}`)
+      throw new Error(`QEMU could not ${what} the memory and device state of the VM: ${String(reason ?? status)}`)
     await sleep(2)
   }
 }

@@ -68,13 +68,14 @@ export function fileReceiver(paths: Readonly<Record<string, string>>): FileRecei
     async take(name, size) {
       await close()
       const path = Object.hasOwn(paths, name) ? paths[name] : undefined
-      if (path === undefined) throw new Error('the other host sent an unexpected file')
+      if (path === undefined) throw new Error('the source host sent a file that this host does not expect')
       current = await open(path, 'r+').catch(() => open(path, 'wx+', 0o600))
       limit = size
       await current.truncate(size)
     },
     async data(offset, data) {
-      if (!current || offset + data.length > limit) throw new Error('the other host sent data outside a file')
+      if (!current || offset + data.length > limit)
+        throw new Error('the source host sent data outside the announced size of a file')
       await current.write(data, 0, data.length, offset)
     },
     close,

@@ -113,7 +113,7 @@ async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
   await clearMark(vmDir, 'left')
-  throw new Error(`the target could not start the VM: ${answer.message.reason}`)
+  throw new Error(`the target host could not start the VM: ${answer.message.reason}`)
 }
 
 /**
@@ -167,7 +167,7 @@ export async function receiveFiles(wire: Wire, paths: Readonly<Record<string, st
       else if (frame?.kind === 'message' && frame.message.say === 'file')
         await receiver.take(frame.message.name, frame.message.size)
       else if (frame?.kind === 'message' && frame.message.say === 'complete') return
-      else throw new Error('the source closed the connection before all data was sent')
+      else throw new Error('the source host ended the transfer of the VM before all data was sent')
     }
   } finally {
     await receiver.close()

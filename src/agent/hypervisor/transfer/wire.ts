@@ -79,7 +79,7 @@ export function wireOver(socket: Socket, firstBytes = maxBytes): Wire {
       parts.reduce((sum, part) => sum + part.length, 0),
       1,
     )
-    if (socket.destroyed) throw new Error('the other host closed the connection')
+    if (socket.destroyed) throw new Error('the host at the other end of the transfer closed the connection')
     const room = socket.write(Buffer.concat([header, ...parts]))
     if (!room) await drained(socket)
   }
@@ -101,10 +101,17 @@ export function wireOver(socket: Socket, firstBytes = maxBytes): Wire {
       if (frame?.kind === 'message') {
         const { message } = frame
         if (message.say === 'failed')
-          throw new StepError('migration_failed', `the other host reported: ${message.reason}`)
+          throw new StepError(
+            'migration_failed',
+            `the host at the other end of the transfer reported: ${message.reason}`,
+          )
         if (isOneOf(message, says)) return message
       }
-      throw new Error(frame ? 'the other host sent an unexpected message' : 'the other host closed the connection')
+      throw new Error(
+        frame
+          ? 'the host at the other end of the transfer sent an unexpected message'
+          : 'the host at the other end of the transfer closed the connection',
+      )
     },
     close: () => socket.destroy(),
   }
@@ -125,7 +132,7 @@ async function* frames(socket: Socket, firstBytes: number): AsyncGenerator<Frame
     for (;;) {
       if (rest.length < headerBytes) break
       const length = rest.readUInt32BE(1)
-      if (length > limit) throw new Error('the other host sent an invalid frame')
+      if (length > limit) throw new Error('the host at the other end of the transfer sent an invalid frame')
       if (rest.length < headerBytes + length) break
       yield parseFrame(rest[0] ?? 0, rest.subarray(headerBytes, headerBytes + length))
       rest = rest.subarray(headerBytes + length)
@@ -141,7 +148,7 @@ function parseFrame(kind: number, body: Buffer): Frame {
     return { kind: 'data', offset: Number(body.readBigUInt64BE(0)), data: body.subarray(offsetBytes) }
   }
   const message: unknown = kind === kinds.message ? JSON.parse(body.toString()) : undefined
-  if (!Value.Check(Message, message)) throw new Error('the other host sent an invalid frame')
+  if (!Value.Check(Message, message)) throw new Error('the host at the other end of the transfer sent an invalid frame')
   return { kind: 'message', message }
 }
 
@@ -160,7 +167,10 @@ export function formatArrival({ host, port, key }: ArrivalAddress): string {
 export function parseArrival(uri: string): ArrivalAddress {
   const match = /^tcp:\/\/([^/?]+):(\d+)\?key=([0-9a-f]{32})$/.exec(uri)
   if (!match)
-    throw new StepError('invalid_request', 'the migration address is invalid: use the address that the target reported')
+    throw new StepError(
+      'invalid_request',
+      'the migration address is invalid: use the address that the target host reported',
+    )
   return { host: match[1] ?? '', port: Number(match[2]), key: match[3] ?? '' }
 }
 
@@ -172,7 +182,7 @@ export async function openWire(uri: string, madeBy: string): Promise<Wire> {
   const socket = connect(port, host)
   await once(socket, 'connect', { signal: AbortSignal.timeout(connectMs) }).catch((cause: unknown) => {
     socket.destroy()
-    throw new Error(`the target does not answer on ${host}:${port}`, { cause })
+    throw new Error(`the target host does not answer on ${host}:${port}`, { cause })
   })
   const wire = wireOver(socket)
   await wire.say({ say: 'hello', key, madeBy })
@@ -216,7 +226,7 @@ export async function listenForVm(host: string, madeBy: string): Promise<Listene
     wire: promise,
     close() {
       server.close()
-      reject(new Error('the target stopped waiting for the VM'))
+      reject(new Error('the target host stopped waiting for the transfer'))
     },
   }
 }

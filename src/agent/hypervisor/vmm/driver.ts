@@ -92,7 +92,7 @@ async function adoptVm(
 ): Promise<RunningVm | undefined> {
   if (!isRunning(running.process) || !(await platform.owns(home, running))) return undefined
   try {
-    if (hasMark(home.dir, 'arriving')) throw new Error('the VM has not arrived')
+    if (hasMark(home.dir, 'arriving')) throw new Error('the migration of the VM to this host was not completed')
     const state = await platform.inspect(platform.api(home.dir))
     const guest = connectGuest(platform, home.dir, running, follow)
     const workload = await adoptedWorkload(guest, state)

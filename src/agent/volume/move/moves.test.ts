@@ -181,7 +181,7 @@ describe('a volume transfer between two pools', () => {
     const [source, target] = ['a', 'b'].map(name => dirPool('local', join(dir.path, name)))
     if (!source || !target) return
     await source.create(volumeId, 32)
-    await expect(move(source, target, [], true)).rejects.toThrow('its digest differs')
+    await expect(move(source, target, [], true)).rejects.toThrow('the digest of the received data differs')
   })
 })
 

@@ -56,7 +56,8 @@ export function volumeReceiver(
       if (isFile) await file.truncate(bytes)
     },
     async data(offset, data) {
-      if (!file || offset + data.length > size) throw new Error('the other host sent data for no volume')
+      if (!file || offset + data.length > size)
+        throw new Error(`the source host sent data outside the announced size of volume ${volumeId}`)
       zeroed ||= hashOf(data) === undefined
       await file.write(data, 0, data.length, offset)
     },
@@ -67,7 +68,8 @@ export function volumeReceiver(
       zeroed = false
       await sync(path)
       const arrived = await digestAt(path, size, signal)
-      if (arrived !== digest) throw new Error(`volume ${volumeId} was damaged on the way: its digest differs`)
+      if (arrived !== digest)
+        throw new Error(`volume ${volumeId} was damaged during the transfer: the digest of the received data differs`)
       signal.throwIfAborted()
       if (snapshotId === null) return pool.close(volumeId)
       await keep(snapshotId)
@@ -115,7 +117,7 @@ export async function receiveVolume(
         if (snapshotId === null) await keep()
         await wire.say({ say: 'loaded' })
         if (snapshotId === null) return
-      } else throw new Error('the source closed the connection before all data was sent')
+      } else throw new Error(`the source host ended the transfer of volume ${volumeId} before all data was sent`)
     }
   } catch (error) {
     await wire.say({ say: 'failed', reason: String(error) }).catch(() => undefined)

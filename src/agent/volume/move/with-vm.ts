@@ -106,7 +106,7 @@ async function takeAll(wire: Wire, receivers: ReadonlyMap<string, VolumeReceiver
       await current.whole(frame.message.digest, frame.message.snapshotId)
       await wire.say({ say: 'loaded' })
     } else if (frame?.kind === 'data' && current) await current.data(frame.offset, frame.data)
-    else throw new Error('the source closed the connection before all data was sent')
-    if (!current) throw new Error('the source sent a volume that was not asked for')
+    else throw new Error('the source host ended the transfer of the volumes before all data was sent')
+    if (!current) throw new Error('the source host sent a volume that this host does not expect')
   }
 }

@@ -35,7 +35,7 @@ it.each([
 it('nothing is converted without a Procfile', async () => expect(await procfileIn(dir)).toBeUndefined())
 
 it.each([
-  ['too many workers', `web: a\n${Array.from({ length: 10 }, (_, n) => `w${n}: b\n`).join('')}`, 'more than 9'],
+  ['too many workers', `web: a\n${Array.from({ length: 10 }, (_, n) => `w${n}: b\n`).join('')}`, 'limit of 9'],
   ['names that become the same', 'web: a\nmail_1: b\nmail-1: c\n', 'differ only'],
 ])(
   'a Procfile is refused if it has %s',

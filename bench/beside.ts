@@ -94,7 +94,7 @@ export async function startPeer(cleanup: AsyncDisposableStack, peer: PeerProgram
 }
 
 /**
- * Returns the command that runs a shell script in namespaces of its own, with `dir` as $1: its mounts and background
+ * Returns the command that runs a shell script in new namespaces, with `dir` as $1: its mounts and background
  * processes end with the script. The shell remains process 1 of the PID namespace to reap orphaned processes, which
  * would otherwise look alive to the peer.
  */

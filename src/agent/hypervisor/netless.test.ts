@@ -87,7 +87,7 @@ test.skipIf(why !== '')(
     for (const before of [inside, [...inside, ...asUser]])
       expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
 
-    // Without a network namespace of its own, the VMM is blocked by the firewall, which drops packets of the VM's user.
+    // If the VMM has no separate network namespace, it is blocked by the firewall, which drops packets of the VM's user.
     const network = targets.filter(target => target !== abstract)
     expect(Object.values(await outcome(asUser, network)).filter(result => result === 'open')).toEqual([])
     expect(await outcome(['setpriv', '--reuid=65534', '--clear-groups'], [`127.0.0.1:${port}`])).toEqual({

@@ -1,7 +1,7 @@
 /**
  * The source's side of a live migration with volumes. QEMU mirrors the volumes and the scratch disk to the target (NBD,
  * QEMU 7.2). A write is acknowledged to the guest once both hosts have it. The target starts the guest only when this
- * agent tells it to, after the `left` mark is durable on this host, so that two guests never use the same volume.
+ * agent sends the command, after the `left` mark is durable on this host, so that two guests never use the same volume.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'

@@ -29,7 +29,7 @@ const roomsOf = (
    + (SELECT coalesce(sum(${column}), 0) FROM stray WHERE host_id = h.id)
    + (SELECT coalesce(sum(${column}), 0) FROM migration WHERE ended_at IS NULL
       AND CASE WHEN state = 'clearing' THEN source_host_id ELSE target_host_id END = h.id))::int AS accounted FROM host h`
-const rooms = `${roomsOf('vCPUs', 'vcpus')} UNION ALL ${roomsOf('memory', 'memory_mib')}`
+const rooms = `${roomsOf('vCPUs', 'vcpus')} UNION ALL ${roomsOf('memory', 'memory_mib')} ORDER BY name, what`
 
 /** Queries that return a row for each violation, by the description of the violation. */
 const never: Readonly<Record<string, string>> = {
@@ -101,15 +101,18 @@ const forbidden = Object.entries(never)
   .map(([what, text]) => `SELECT '${what}' AS what, row_to_json(found) AS found FROM (${text}) found`)
   .join(' UNION ALL ')
 
-/** Reads all that the invariants need in one statement, because a separate query for each would be slow. */
+/**
+ * Reads all that the invariants need in one statement, because a separate query for each would be slow. All rows are
+ * sorted, so that a seed whose run violates several invariants always reports the same one.
+ */
 const picture = statement<Picture>(
   'simulation.picture',
-  `SELECT ${all(rooms)} AS rooms, ${all(forbidden)} AS never,
-     ${all(`SELECT v.id, v.generation, v.host_id AS host, h.cordoned OR h.lost_at IS NOT NULL AS barred FROM vm v LEFT JOIN host h ON h.id = v.host_id`)} AS vms,
-     ${all(`SELECT id, scale_state AS state, active_deployment_id AS active FROM app`)} AS apps,
-     ${all(`SELECT id, outcome FROM deployment`)} AS deployments,
+  `SELECT ${all(rooms)} AS rooms, ${all(`${forbidden} ORDER BY what`)} AS never,
+     ${all(`SELECT v.id, v.generation, v.host_id AS host, h.cordoned OR h.lost_at IS NOT NULL AS barred FROM vm v LEFT JOIN host h ON h.id = v.host_id ORDER BY v.id`)} AS vms,
+     ${all(`SELECT id, scale_state AS state, active_deployment_id AS active FROM app ORDER BY id`)} AS apps,
+     ${all(`SELECT id, outcome FROM deployment ORDER BY id`)} AS deployments,
      ${all(`SELECT id, greatest(desired_replicas, 1) AS wanted, (SELECT count(*)::int FROM vm WHERE vm.app_id = app.id AND run_id IS NULL) AS vms
-       FROM app WHERE strategy = 'one-at-a-time'`)} AS limited,
+       FROM app WHERE strategy = 'one-at-a-time' ORDER BY id`)} AS limited,
      ${all(`SELECT vm_id AS id FROM stray`)} AS strays,
      ${all(`SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind`)} AS workflows`,
 )

@@ -2,6 +2,7 @@ import { globSync, readFileSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { filesOnlyInAll } from './test/support/files-only-in-all.ts'
 import { LongestFirst } from './test/support/longest-first.ts'
 import { quickTests } from './test/support/quick.ts'
 import { runReport } from './test/support/run-report.ts'
@@ -97,7 +98,14 @@ export default defineConfig({
           name: 'all',
           execArgv: unoptimized,
           include: all,
-          exclude: [...configDefaults.exclude, ...alone, lives, anywhere, schemathesis],
+          exclude: [
+            ...configDefaults.exclude,
+            ...(process.env['MOTE_TEST_ALL'] ? [] : filesOnlyInAll),
+            ...alone,
+            lives,
+            anywhere,
+            schemathesis,
+          ],
         },
       },
       { extends: true, test: { name: 'alone', include: alone, isolate: true } },

@@ -36,7 +36,6 @@ test.skipIf(!hasQemu)(
       (await host.logs('vm-1')).flatMap(({ line }) => /url:\/(before|during-\d|after)/.exec(line)?.[1] ?? [])
     await until(async () => (await requested()).includes('after'), {
       what: 'the line after the adoption',
-      timeoutMs: 20_000,
     })
     expect(await requested()).toEqual(['before', 'during-1', 'during-2', 'during-3', 'after'])
   },
@@ -51,7 +50,7 @@ test.skipIf(!hasQemu)(
     using first = startChild(dataDir, 'healthy', 'leave')
     await firstLine(first.process)
     const { pid } = await runningProcess(dataDir)
-    await until(() => first.process.exitCode !== null, { what: 'its end', timeoutMs: 20_000 })
+    await until(() => first.process.exitCode !== null, { what: 'its end' })
     expect(first.process.exitCode).toBe(0)
     expect(identifyProcess(pid)).toBeDefined()
   },
@@ -65,7 +64,7 @@ test.skipIf(!hasQemu)(
     const dataDir = join(dir.path, 'data')
     using first = startChild(dataDir, 'booting')
     await firstLine(first.process)
-    const stray = await until(async () => (await vmmsIn(dataDir))[0], { what: 'a VMM', timeoutMs: 20_000 })
+    const stray = await until(async () => (await vmmsIn(dataDir))[0], { what: 'a VMM' })
     await first.kill()
     await using host = await testAgent({ dataDir, hypervisor: 'qemu' })
     await host.until('vm-1', 'healthy', observed => observed.healthy)
@@ -84,7 +83,7 @@ test.skipIf(!hasQemu)(
     using first = startChild(dataDir, 'healthy', 'snapshot')
     await firstLine(first.process)
     const partial = join(dataDir, 'snapshots/snap-1/partial')
-    await until(() => existsSync(partial), { what: 'a snapshot that is being taken', timeoutMs: 10_000, everyMs: 1 })
+    await until(() => existsSync(partial), { what: 'a snapshot that is being taken', everyMs: 1 })
     await first.kill()
     const { pid } = await runningProcess(dataDir)
     await using host = await testAgent({ dataDir, hypervisor: 'qemu' })
@@ -114,7 +113,7 @@ test.skipIf(!hasQemu)(
       await host.restart()
       asked.push(`n${n}`)
       await fetch(`http://${endpoint?.host}:${endpoint?.port}/n${n}`)
-      await until(async () => (await requested()).length >= asked.length, { what: `line ${n}`, timeoutMs: 10_000 })
+      await until(async () => (await requested()).length >= asked.length, { what: `line ${n}` })
     }
     expect(await requested()).toEqual(asked)
   },

@@ -269,7 +269,6 @@ for (const kind of [memory, nats]) {
         await other.subscribe(subject, observed.handler, { from: seqs[0] ?? 0, onGap })
         await until(() => observed.messages.length === maxPerSubject, {
           what: 'the retained messages',
-          timeoutMs: 15_000,
         })
         expect(gaps).toEqual([{ after: seqs[0], firstKept: seqs[3] }, 0])
         expect(observed.messages[0]?.data).toBe(3)

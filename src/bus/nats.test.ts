@@ -55,7 +55,7 @@ suite(named('NATS connections'), () => {
       await server.restart(async () => {
         await until(() => !reader.connected() && !publisher.connected(), { what: 'both to detect the disconnect' })
       })
-      await until(() => observed.length > before + 50, { what: 'messages after the restart', timeoutMs: 15_000 })
+      await until(() => observed.length > before + 50, { what: 'messages after the restart' })
     }
     publishing.abort()
     await done
@@ -89,7 +89,7 @@ suite(named('NATS connections'), () => {
     await server.restart(() => server.forget())
     const other = await until(() => connect(), { what: 'a connection that makes the streams' })
     await other.publish('log.h.vm', 'new')
-    await until(() => observed.some(({ data }) => data === 'new'), { what: 'the new message', timeoutMs: 10_000 })
+    await until(() => observed.some(({ data }) => data === 'new'), { what: 'the new message' })
   })
 
   test('a ping fails while the server is down, and succeeds again afterwards', async () => {

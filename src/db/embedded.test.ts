@@ -147,7 +147,6 @@ describe('embedded PostgreSQL', () => {
     try {
       await until(async () => (await connections()).some(inode => !before.has(inode)), {
         what: 'the next program has connected',
-        timeoutMs: 20_000,
       })
     } finally {
       process.kill(-pid, 'SIGKILL')
@@ -160,7 +159,7 @@ describe('embedded PostgreSQL', () => {
     const db = await connectDb({ url: server.url, log })
     const before = server.pid()
     process.kill(before, 'SIGKILL')
-    await until(() => server.pid() !== before, { what: 'another server', timeoutMs: 10_000 })
+    await until(() => server.pid() !== before, { what: 'another server' })
     reaper.killAtEnd(server.pid())
     const one = await until(() => db.one(statement<{ one: number }>('test.one', 'SELECT 1 AS one')), {
       what: 'an answer',

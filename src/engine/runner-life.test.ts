@@ -301,7 +301,6 @@ describeEachPostgres('runner lifecycle', which => {
     })()
     await until(async () => (await Promise.all(ids.map(world.read))).every(row => row === undefined), {
       what: 'all workflows to end',
-      timeoutMs: 15_000,
     })
     await poking
     await Promise.all(runners.map(runner => runner.stop()))

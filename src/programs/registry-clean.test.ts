@@ -51,7 +51,7 @@ describe.skipIf(missing.length > 0)(`cleaning the registry (needs ${missing.join
 
     await ann.delete(`/v1/projects/${gone.id}`)
     const isRemoved = async () => (await db.one(projectsLeft, [gone.id])).n === 0
-    await until(isRemoved, { what: 'the project to be removed', timeoutMs: 20_000 })
+    await until(isRemoved, { what: 'the project to be removed' })
     await expect(cleanRegistry(db, own.system.dir)).rejects.toThrow(/the registry runs on port \d+\. Stop mote up/)
     await own.registry.stop()
     const blobs = async () => (await readdir(join(root, 'blobs', 'sha256'), { recursive: true })).length

@@ -130,7 +130,7 @@ describe.skipIf(missing.length > 0)(
       )
       let vm: { id: string; hostId: string } | undefined
       const isPlaced = async () => (vm = await own.system.database.db.maybe(vmOf)) !== undefined
-      await until(isPlaced, { what: 'the VM', timeoutMs: 20_000 })
+      await until(isPlaced, { what: 'the VM' })
       const askLogin = loginsFrom(own.system.bus, vm?.hostId ?? '')
       const store = imageStore({
         cacheDir: join(dir.path, 'cache'),
@@ -148,7 +148,7 @@ describe.skipIf(missing.length > 0)(
       // The control plane must not give the host a ticket for another project's image.
       await bob.post('/v1/deploy', { app_name: 'thief', image })
       const isThief = async () => (vm = await own.system.database.db.maybe(vmOf))?.id !== user.signsInFor
-      await until(isThief, { what: 'the other VM', timeoutMs: 20_000 })
+      await until(isThief, { what: 'the other VM' })
       expect(await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))).toBeUndefined()
     })
 
@@ -179,7 +179,7 @@ describe.skipIf(missing.length > 0)(
       let vm: { id: string; hostId: string } | undefined
       const isPlaced = async () =>
         (vm = await own.system.database.db.maybe(vmOfDeployment, [deployment_id])) !== undefined
-      await until(isPlaced, { what: 'the VM', timeoutMs: 20_000 })
+      await until(isPlaced, { what: 'the VM' })
       const cacheDir = join(dir.path, 'cache-of-another-host')
       const askVmLogin = loginsFrom(own.system.bus, vm?.hostId ?? '')
       const store = imageStore({ cacheDir, imageDir: dir.path, registries: [], maxImageMib: 64, askLogin: askVmLogin })
@@ -219,7 +219,7 @@ describe.skipIf(missing.length > 0)(
         `SELECT count(*)::int AS n FROM project WHERE id = $1`,
       )
       const removed = async () => (await own.system.database.db.one(isRemoved, [gone.id])).n === 0
-      await until(removed, { what: 'the project to be removed', timeoutMs: 20_000 })
+      await until(removed, { what: 'the project to be removed' })
       const again = (await bob.post('/v1/projects', { name: 'Short lived' })).body
       expect(again.tenant_id).toMatch(/^short-lived-[0-9a-f]{4}$/)
     })
@@ -232,7 +232,7 @@ describe.skipIf(missing.length > 0)(
       process.kill(first, 'SIGKILL')
       const answers = async () =>
         own.registry.pid() !== first && (await fetch(`http://${own.host}/v2/`).catch(() => undefined))?.status === 401
-      await until(answers, { what: 'the registry to answer again', timeoutMs: 10_000 })
+      await until(answers, { what: 'the registry to answer again' })
     })
   },
 )

@@ -149,7 +149,7 @@ async function stopDemo({ step }: Journey, demo: Running, room: Room): Promise<v
     expectPlainWords((await demo.ended(signal)).text)
     // Wait until all processes have exited, because npm closes its output before its process exits.
     const isEmpty = async () => (await room.processes()).length === 0
-    await until(isEmpty, { what: 'its programs to end', timeoutMs: 10_000 }).catch(async (cause: unknown) => {
+    await until(isEmpty, { what: 'its programs to end' }).catch(async (cause: unknown) => {
       throw new Error(`these programs still run: ${(await room.processes()).join(', ')}`, { cause })
     })
   })

@@ -74,7 +74,7 @@ async function forwarding(child: ChildProcess, port: number): Promise<AsyncDispo
       () => true,
       () => false,
     )
-  await until(accepts, { what: `port ${port} to be forwarded`, timeoutMs: 20_000 }).catch(async (cause: unknown) => {
+  await until(accepts, { what: `port ${port} to be forwarded` }).catch(async (cause: unknown) => {
     await stop()
     throw new Error(said, { cause })
   })

@@ -54,7 +54,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
       stdio: 'ignore',
     })
     reaper.killAtEnd(child.pid ?? 0)
-    await until(() => answers(port, options.host), { what: `nats-server on port ${port}`, timeoutMs: 10_000 })
+    await until(() => answers(port, options.host), { what: `nats-server on port ${port}` })
     return child
   }
   const kill = async (running: Awaited<ReturnType<typeof start>>) => {

@@ -27,7 +27,7 @@ export async function systemWithGuest(): Promise<SystemWithGuest> {
   })
   const running = async () =>
     (await ann.get('/v1/apps/web/deployments')).body.find((d: { status: string }) => d.status === 'running')
-  const { job_id } = await until(running, { what: 'the deployment to run', timeoutMs: 20_000 })
+  const { job_id } = await until(running, { what: 'the deployment to run' })
   const owned = undo.move()
   return {
     system,

@@ -99,7 +99,6 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   const base = () => `http://127.0.0.1:${control.port}`
   if (agents.length > 0)
     await until(async () => (await database.db.rows(availableHosts)).length >= agents.length, {
-      timeoutMs: 10_000,
       what: 'the hosts to join and offer a hypervisor',
     })
 

@@ -14,7 +14,7 @@ export interface UntilOptions {
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
-  { timeoutMs = 20_000, what, everyMs = 5 }: UntilOptions,
+  { timeoutMs = 30_000, what, everyMs = 5 }: UntilOptions,
 ): Promise<Exclude<Awaited<T>, false | undefined | null | 0 | ''>> {
   const deadline = performance.now() + timeoutMs
   let cause: unknown

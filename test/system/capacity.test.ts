@@ -28,10 +28,10 @@ it('exactly as many concurrent deployments as fit are placed, and another one on
   )
   expect(answers.map(({ status }) => status)).toEqual(names.map(() => 200))
   const placed = async () => (await db.one<{ placed: number; all: number }>(counts)).placed
-  await until(async () => (await placed()) === 5, { timeoutMs: 10_000, what: 'the host to be full' })
+  await until(async () => (await placed()) === 5, { what: 'the host to be full' })
   const running = async () =>
     (await user.get('/v1/deployments/active?limit=100')).body.filter((d: { status: string }) => d.status === 'running')
-  await until(async () => (await running()).length === 5, { timeoutMs: 10_000, what: 'the placed VMs to run' })
+  await until(async () => (await running()).length === 5, { what: 'the placed VMs to run' })
 
   const [first] = await running()
   const waiting = (await user.get('/v1/deployments/active?limit=100')).body.find(
@@ -45,7 +45,6 @@ it('exactly as many concurrent deployments as fit are placed, and another one on
     async () =>
       (await placed()) === 5 && (await running()).every((d: { app_name: string }) => d.app_name !== first.app_name),
     {
-      timeoutMs: 10_000,
       what: 'the next VM to be placed',
     },
   )

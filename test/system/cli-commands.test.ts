@@ -123,7 +123,6 @@ const first = async (path: string) => (await user.get(path)).body[0]
 const ready = (path: () => Promise<string>) =>
   until(async () => (await first(await path()))?.status === 'ready', {
     what: 'the resource to be ready',
-    timeoutMs: 20_000,
   })
 const snapshotIsReady = () => ready(async () => `/v1/volumes/${(await volumeNamed('data')).id}/snapshots`)
 const volumeNamed = async (name: string) =>

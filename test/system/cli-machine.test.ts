@@ -37,7 +37,6 @@ afterAll(async () => {
 const opened = () =>
   until(async () => existsSync(join(home, 'opened')) && readFile(join(home, 'opened'), 'utf8'), {
     what: 'the browser to be called',
-    timeoutMs: 10_000,
   })
 const host = async (name: string) =>
   (await user.get('/v1/admin/hosts')).body.find((one: { name: string }) => one.name === name)
@@ -88,7 +87,7 @@ describe('mote host', () => {
     const { id } = (await user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
     const place = async () => (await user.get(`/v1/volumes/${id}/move`)).body.host_id
-    const there = await until(place, { what: 'the volume to be placed', timeoutMs: 20_000 })
+    const there = await until(place, { what: 'the volume to be placed' })
     const other = (await user.get('/v1/admin/hosts')).body.find((one: { id: string }) => one.id !== there)
     await mote.run(['host', 'cordon', other.id])
     const { code, out } = await mote.run(['host', 'drain', there])
@@ -116,7 +115,7 @@ describe('mote host', () => {
     await act('drain', 'No VMs are left on the host.')
     expect(await host('host-2')).toMatchObject({ draining: true })
     await act('remove', 'is removed')
-    await until(async () => (await host('host-2')) === undefined, { what: 'the host to be removed', timeoutMs: 20_000 })
+    await until(async () => (await host('host-2')) === undefined, { what: 'the host to be removed' })
   })
 })
 

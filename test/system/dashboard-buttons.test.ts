@@ -30,7 +30,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
     await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
     await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.27' })
-    await until(async () => (await newest('web')).status === 'running', { what: 'it serves', timeoutMs: 20_000 })
+    await until(async () => (await newest('web')).status === 'running', { what: 'it serves' })
   })
 
   const newest = async (app: string): Promise<{ status: string; job_id: string }> =>
@@ -199,7 +199,6 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('Restoring calm')
     await until(async () => (await newest('web')).status === 'running', {
       what: 'the deployment to run again',
-      timeoutMs: 20_000,
     })
     await openNewest()
     await ada.button('Fork calm').click()
@@ -246,7 +245,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.open('/hosts', 'Hosts')
     await act('Remove …')
     await ada.confirm('Remove', 'host-2')
-    await until(async () => (await host()) === undefined, { what: 'host-2 to be removed', timeoutMs: 20_000 })
+    await until(async () => (await host()) === undefined, { what: 'host-2 to be removed' })
   })
 
   it('a deployment is stopped and deleted', async () => {

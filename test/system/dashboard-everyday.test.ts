@@ -28,7 +28,7 @@ for (const { name, ...look } of looks)
     const newestServes = async () => (await deployments())[0]?.status === 'running'
     const deploy = async (image: string) => {
       await ada.user.post('/v1/apps/web/deploy', { image })
-      await until(newestServes, { what: `${image} serves`, timeoutMs: 20_000 })
+      await until(newestServes, { what: `${image} serves` })
     }
     const expectGood = async () => {
       // Wait for color transitions, because the contrast is measured.
@@ -54,7 +54,6 @@ for (const { name, ...look } of looks)
       await ada.says(/New VMs of the same version start/)
       await until(async () => (await deployments()).length === before.length + 1 && (await newestServes()), {
         what: 'the new VMs serve',
-        timeoutMs: 20_000,
       })
       expect((await deployments())[0]?.image).toBe('docker.io/library/nginx:1.27')
     })
@@ -87,14 +86,13 @@ for (const { name, ...look } of looks)
 
     it('an app is rolled back from its overview', async () => {
       await ada.user.post('/v1/apps/web/deploy', { image: 'docker.io/library/nginx:1.28' })
-      await until(newestServes, { what: 'it serves', timeoutMs: 20_000 })
+      await until(newestServes, { what: 'it serves' })
       await ada.open('/apps/web', 'web')
       await ada.page.getByText('nginx:1.28').first().waitFor()
       await ada.button(/^Roll back to/).click()
       await ada.dialog.getByRole('button', { name: 'Roll back', exact: true }).click()
       await until(async () => (await deployments())[1]?.status === 'running', {
         what: 'the rollback',
-        timeoutMs: 20_000,
       })
     })
 

@@ -65,7 +65,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     const { id } = (await ada.user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await ada.user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
     const place = async () => (await ada.user.get(`/v1/volumes/${id}/move`)).body.host_id
-    const there = await until(place, { what: 'the volume to be placed', timeoutMs: 20_000 })
+    const there = await until(place, { what: 'the volume to be placed' })
     const hosts: { id: string; name: string }[] = (await ada.user.get('/v1/admin/hosts')).body
     const other = hosts.find(one => one.id !== there)?.id
     await ada.user.post(`/v1/admin/hosts/${other}/cordon`)
@@ -95,7 +95,6 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await ada.page.getByRole('button', { name: 'Cancel', exact: true }).click()
     await until(async () => (await newest()).status === 'cancelled', {
       what: 'the deployment to be cancelled',
-      timeoutMs: 20_000,
     })
     await ada.says(/^Cancelled$/i)
     await ada.user.delete('/v1/apps/web/env/MOTE_FAKE')
@@ -170,7 +169,6 @@ browserSuite('rarely used buttons of the dashboard', () => {
     await ada.page.waitForURL('**/billing**')
     await until(async () => (await ada.user.get('/v1/billing')).body.tier_slug === 'pro', {
       what: 'the plan to be pro',
-      timeoutMs: 20_000,
     })
     expect(ada.complaints.splice(0).every(one => one.includes('//localhost:7070/'))).toBe(true)
     await ada.open('/billing', 'Billing')

@@ -177,7 +177,7 @@ browserSuite('settings in the dashboard', () => {
     await others.first().waitFor()
     const before = await others.count()
     await others.first().getByRole('button', { name: 'Sign out' }).click()
-    await until(async () => (await others.count()) === before - 1, { what: 'one session to end', timeoutMs: 15_000 })
+    await until(async () => (await others.count()) === before - 1, { what: 'one session to end' })
   })
 
   it('project settings: registry credentials are added and removed', async () => {

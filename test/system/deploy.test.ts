@@ -28,7 +28,7 @@ describeEachPostgres('an app', postgres => {
 
   const status = async (app: string, job: string) => (await user.get(`/v1/apps/${app}/deployments/${job}`)).body
   const reaches = (app: string, job: string, wanted: string) =>
-    until(async () => (await status(app, job)).status === wanted, { timeoutMs: 10_000, what: `${job} to be ${wanted}` })
+    until(async () => (await status(app, job)).status === wanted, { what: `${job} to be ${wanted}` })
 
   /** Waits until the gateway serves the app: gateways receive a route change shortly after its commit. */
   const serves = (hostname: string) =>
@@ -73,7 +73,6 @@ describeEachPostgres('an app', postgres => {
       what: 'the route to be deleted',
     })
     await until(async () => (await system.database.db.rows(leftovers)).length === 0, {
-      timeoutMs: 10_000,
       what: 'every row to be deleted',
     })
     const room = await system.database.db.one<{ used: number }>(usedRoom)
@@ -103,7 +102,7 @@ describeEachPostgres('an app', postgres => {
     })().catch(() => {})
     await until(() => observed.length === 1, { what: 'the snapshot' })
     const { job_id } = (await user.post('/v1/apps/streamed/deploy', { image: 'example/app:1' })).body
-    await until(() => observed.at(-1)?.status === 'running', { timeoutMs: 10_000, what: 'the last status' })
+    await until(() => observed.at(-1)?.status === 'running', { what: 'the last status' })
     end.abort()
     await reading
     const statuses = observed.map(s => s.status)

@@ -18,7 +18,7 @@ const put = (name: string, value: string) => user.call('PUT', `/v1/apps/app/env/
 const statusOf = async (job: string) => (await user.get(`/v1/apps/app/deployments/${job}`)).body.status
 const deploy = async () => (await user.post('/v1/apps/app/deploy', { image: 'example/app:1' })).body
 const reaches = (job: string, status: string) =>
-  until(async () => (await statusOf(job)) === status, { timeoutMs: 10_000, what: `${job} to be ${status}` })
+  until(async () => (await statusOf(job)) === status, { what: `${job} to be ${status}` })
 const desiredStates = async () => {
   const dir = join(system.dir, 'host-1', 'vms')
   const texts = await Promise.all(

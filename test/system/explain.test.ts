@@ -18,7 +18,7 @@ beforeAll(async () => {
       (await user.get('/v1/admin/hosts')).body.filter((host: { hypervisors: { available: boolean }[] }) =>
         host.hypervisors.some(one => one.available),
       ).length === 2,
-    { timeoutMs: 10_000, what: 'both hosts to join' },
+    { what: 'both hosts to join' },
   )
 })
 afterAll(async () => system[Symbol.asyncDispose]())
@@ -37,15 +37,14 @@ it('a deployment of an app that keeps crashing fails with the last log lines, an
   await user.call('PUT', '/v1/apps/loop/env/MOTE_FAKE', { value: 'crash' })
   const { job_id } = (await user.post('/v1/apps/loop/deploy', { image: 'example/app:1' })).body
   const status = async () => (await user.get(`/v1/apps/loop/deployments/${job_id}`)).body
-  await until(async () => (await status()).status === 'failed', { timeoutMs: 20_000, what: 'the deployment to fail' })
+  await until(async () => (await status()).status === 'failed', { what: 'the deployment to fail' })
   const { error_message } = await status()
   // The program has run three times, but the message has only the log lines of its last run.
   expect(error_message).toMatch(/^The program exited with code 1\. Last lines:\nlistening on port[^\n]*$/)
   const { body } = await user.get('/v1/notifications')
   expect(body.notifications[0]).toMatchObject({ kind: 'deployment.failed', body: error_message })
-  await until(async () => fake.vms.size === 0, { timeoutMs: 10_000, what: 'the VM to stay stopped' })
+  await until(async () => fake.vms.size === 0, { what: 'the VM to stay stopped' })
   await until(async () => (await counts())?.['vms' as never] === 0, {
-    timeoutMs: 10_000,
     what: 'every VM to be removed',
   })
 }, 120_000)
@@ -89,7 +88,6 @@ it('a deployment that can never fit is rejected, and one that does not fit now w
 
   const full = await user.post('/v1/deploy', { app_name: 'full', image: 'example/app:1', vcpus: 4 })
   await until(async () => (await user.get(`/v1/apps/full/deployments/${full.body.job_id}`)).body.status === 'running', {
-    timeoutMs: 10_000,
     what: 'the large host to be full',
   })
   const scale = (desired_replicas: number) => user.call('PATCH', '/v1/apps/full/scale', { desired_replicas })
@@ -106,11 +104,11 @@ it('a deployment that can never fit is rejected, and one that does not fit now w
     async () =>
       (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.error_message ===
       'No host is suitable now (2 hosts: not enough vCPUs).',
-    { timeoutMs: 10_000, what: 'the reason for waiting' },
+    { what: 'the reason for waiting' },
   )
   await user.delete('/v1/apps/full')
   await until(
     async () => (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.status === 'running',
-    { timeoutMs: 15_000, what: 'the VM to be placed' },
+    { what: 'the VM to be placed' },
   )
 }, 120_000)

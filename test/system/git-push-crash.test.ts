@@ -116,7 +116,6 @@ describe.skipIf(missing.length > 0)(`an interrupted build ${reason}`, { timeout:
     const [{ id }] = await builds()
     await until(async () => !existsSync(join(dir, 'agent', 'builds', id, 'work')), {
       what: 'all build files to be removed',
-      timeoutMs: 10_000,
     })
     expect(await readdir(join(dir, 'agent', 'vms'))).toEqual([live.vm_id])
     expect((await readdir(join(dir, 'images'))).filter(name => name.startsWith('app-'))).toEqual([`app-${app.id}`])

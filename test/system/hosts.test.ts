@@ -87,7 +87,7 @@ it('a host is drained under load without a failed request, and can then be remov
   // The response to the drain request has no report of remaining VMs, which is computed only by reads of the host.
   expect(drained).not.toHaveProperty('leaving')
   expect(await host(taken.name)).toMatchObject({ leaving: expect.any(Array), leaving_volumes: [] })
-  await until(async () => (await host(taken.name)).vms === 0, { timeoutMs: 15_000, what: 'the host to be empty' })
+  await until(async () => (await host(taken.name)).vms === 0, { what: 'the host to be empty' })
   end.abort()
   await load
   expect(statuses.filter(status => status !== 200)).toEqual([])
@@ -98,7 +98,6 @@ it('a host is drained under load without a failed request, and can then be remov
 it('VMs of a lost host are restarted on other hosts', async () => {
   const extra = await system.addAgent()
   await until(async () => (await admin.get('/v1/admin/hosts')).body.length === 3, {
-    timeoutMs: 20_000,
     what: 'another host to join',
   })
   for (const one of (await admin.get('/v1/admin/hosts')).body)
@@ -109,7 +108,6 @@ it('VMs of a lost host are restarted on other hosts', async () => {
     if (one.id !== extra.hostId) await admin.post(`/v1/admin/hosts/${one.id}/uncordon`)
   await extra.stop()
   await until(async () => (await host(extra.hostId)).status === 'lost', {
-    timeoutMs: 20_000,
     what: 'the host to be declared lost',
   })
   await until(() => running('survivor'), { timeoutMs: 30_000, what: 'the app to run again' })

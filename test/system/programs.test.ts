@@ -104,7 +104,6 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     start('gateway', ['gateway', '--gateway-port', String(ports.gateway)], { NATS_URL: url(`gateway-${gatewayId}`) })
   const ready = () =>
     until(async () => (await api(`http://127.0.0.1:${ports.api}`).get('/v1/health/ready')).status === 200, {
-      timeoutMs: 20_000,
       what: `the control plane to be ready; ${output.slice(-5).join('')}`,
     })
   const answers = (host: string) =>
@@ -117,7 +116,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
             .on('error', () => resolve(false))
             .end()
         }),
-      { timeoutMs: 20_000, what: `${host} answers through the gateway; ${output.slice(-5).join('')}` },
+      { what: `${host} answers through the gateway; ${output.slice(-5).join('')}` },
     )
   const reaches = (app: string, job: string, wanted: string) =>
     until(async () => (await user.get(`/v1/apps/${app}/deployments/${job}`)).body.status === wanted, {
@@ -146,7 +145,6 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     await until(
       async () => (await database.db.rows({ name: 'test.joined', text: 'SELECT id FROM host' })).length === 2,
       {
-        timeoutMs: 20_000,
         what: `both hosts to join; ${output.slice(-5).join('')}`,
       },
     )

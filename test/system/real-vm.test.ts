@@ -132,7 +132,6 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     const live = (await user.get(`/v1/apps/hello/deployments/${job_id}`)).body
     expect(live).toMatchObject({ status: 'running', hypervisor: 'qemu', error_message: '' })
     await until(async () => (await user.get('/v1/deployments/active')).body[0]?.ram_used_bytes > 0, {
-      timeoutMs: 10_000,
       what: 'live metrics of the VM',
     })
   })
@@ -145,7 +144,6 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
         if (event === 'log') lines.push(data.line)
     })().catch(() => {})
     await until(() => lines.some(line => line.includes('listening on port 8080')), {
-      timeoutMs: 20_000,
       what: 'the log line of the guest',
     })
     end.abort()

@@ -238,7 +238,6 @@ for (const [file, own] of Object.entries(cases))
       for (let time = 0; time < 3; time++) await work()
       let after = before
       await until(async () => (after = await openNow()) <= before, {
-        timeoutMs: 5_000,
         what: 'sessions and sockets to be closed',
       }).catch(() => undefined)
       expect(after, 'sessions and sockets').toBeLessThanOrEqual(before)

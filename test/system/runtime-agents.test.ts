@@ -19,7 +19,7 @@ afterAll(async () => system[Symbol.asyncDispose]())
 const at = (app: string, job: string, path = '') => `/v1/apps/${app}/deployments/${job}${path && `/${path}`}`
 const status = async (app: string, job: string) => (await user.get(at(app, job))).body
 const runs = (app: string, job: string) =>
-  until(async () => (await status(app, job)).status === 'running', { timeoutMs: 15_000, what: `${app} runs` })
+  until(async () => (await status(app, job)).status === 'running', { what: `${app} runs` })
 async function deploy(app: string, settings = {}): Promise<string> {
   await user.post('/v1/apps', { name: app, git_url: '', drain_timeout: 0, ...settings })
   const { job_id } = (await user.post(`/v1/apps/${app}/deploy`, { image: 'example/app:1' })).body
@@ -34,7 +34,7 @@ async function guestOf(name: string) {
       const found = await viaGateway(system.gateway.port, name)
       return found.status === 200 && found
     },
-    { timeoutMs: 15_000, what: `${name} answers` },
+    { what: `${name} answers` },
   )
   return {
     memory: answer.headers['x-mote-memory'],
@@ -54,7 +54,6 @@ it('a VM is restored from its snapshot, and forks get their own identity', async
   expect((await user.post(at('original', job, 'snapshot/good/restore'))).status).toBe(200)
   const booted = async () => (await user.get(at('original', job))).body.steps.length
   await until(async () => (await booted()) > 0 && (await status('original', job)).status === 'running', {
-    timeoutMs: 10_000,
     what: 'the restored guest',
   })
   expect(await guestOf(name)).toEqual(before)
@@ -79,7 +78,6 @@ it('a VM moves to the other host and keeps running', async () => {
   ).toBe(200)
   const state = async () => (await user.get(at('mover', job, 'migration/status'))).body
   await until(async () => !['preparing', 'copying', 'switching', 'clearing'].includes((await state()).status), {
-    timeoutMs: 15_000,
     what: 'the move to end',
   })
   expect(await state()).toMatchObject({ status: 'completed', error: null, percent: 100 })
@@ -105,11 +103,11 @@ it('a cancelled move leaves the VM running on the source only', async () => {
   const before = await guestOf(name)
   await user.post(at('stayer', job, 'migration/start'), { target_host: target, target_uri: '' })
   const state = async () => (await user.get(at('stayer', job, 'migration/status'))).body.status
-  await until(async () => (await state()) === 'copying', { timeoutMs: 10_000, what: 'the copy to start' })
+  await until(async () => (await state()) === 'copying', { what: 'the copy to start' })
   expect((await status('stayer', job)).status).toBe('migrating')
   expect(await guestOf(name)).toEqual(before)
   expect((await user.post(at('stayer', job, 'migration/cancel'))).status).toBe(200)
-  await until(async () => (await state()) === 'cancelled', { timeoutMs: 10_000, what: 'the move to be cancelled' })
+  await until(async () => (await state()) === 'cancelled', { what: 'the move to be cancelled' })
   await runs('stayer', job)
   expect((await status('stayer', job)).host_id).toBe(source.hostId)
   expect(await guestOf(name)).toEqual(before)
@@ -126,7 +124,6 @@ it('a suspended app resumes with its memory content', async () => {
   const name = await hostname('sleeper')
   const { memory } = await guestOf(name)
   await until(async () => (await status('sleeper', job)).status === 'sleeping', {
-    timeoutMs: 20_000,
     what: 'it sleeps',
   })
   await until(
@@ -137,7 +134,7 @@ it('a suspended app resumes with its memory content', async () => {
           text: `SELECT v.id FROM vm v JOIN app a ON a.id = v.app_id WHERE a.name = 'sleeper'`,
         })
       ).length === 0,
-    { timeoutMs: 10_000, what: 'every VM to be removed' },
+    { what: 'every VM to be removed' },
   )
   expect((await guestOf(name)).memory).toBe(memory)
 }, 120_000)
@@ -151,7 +148,6 @@ it('a command runs in the guest, and the balloon follows its target', async () =
   expect((await user.post(at('tools', job, 'exec'), { command: ['rm'] })).body).toMatchObject({ exit_code: 127 })
   await user.post(at('tools', job, 'balloon'), { target_memory_mib: 256 })
   await until(async () => (await user.get(at('tools', job, 'balloon'))).body.actual_memory_mib === 256, {
-    timeoutMs: 10_000,
     what: 'the guest to shrink',
   })
 }, 120_000)

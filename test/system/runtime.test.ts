@@ -42,7 +42,7 @@ async function turn(): Promise<void> {
 
 const deploy = async (): Promise<string> => {
   const { job_id } = (await user.post('/v1/apps/app/deploy', { image: 'example/app:1' })).body
-  await until(async () => (await status(job_id)).status === 'running', { timeoutMs: 10_000, what: 'it runs' })
+  await until(async () => (await status(job_id)).status === 'running', { what: 'it runs' })
   return job_id
 }
 const status = async (job: string) => (await user.get(`/v1/apps/app/deployments/${job}`)).body
@@ -72,7 +72,6 @@ describe('VM snapshots', () => {
     await until(
       async () => (await user.get(`/v1/apps/clones/deployments/${forked.body.job_id}`)).body.status === 'running',
       {
-        timeoutMs: 10_000,
         what: 'the clones to run',
       },
     )
@@ -105,7 +104,7 @@ describe('the migration of a VM', () => {
     })
     expect((await start(target.name)).body.code).toBe('operation_in_progress')
     const observed = async () => (await user.get(at(job, 'migration/status'))).body
-    await until(async () => (await observed()).status === 'completed', { timeoutMs: 15_000, what: 'the move to end' })
+    await until(async () => (await observed()).status === 'completed', { what: 'the move to end' })
     expect(await observed()).toMatchObject({ percent: 100, downtime_ms: 12, error: null })
     expect(await status(job)).toMatchObject({ host_id: target.id, vm_id })
     expect(machineOf(vm_id).memory).toBe(memory)

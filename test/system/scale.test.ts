@@ -23,17 +23,16 @@ beforeAll(async () => {
 afterAll(async () => system[Symbol.asyncDispose]())
 
 const state = async () => (await user.get('/v1/apps/sleeper')).body.scale_state
-const reaches = (wanted: string) =>
-  until(async () => (await state()) === wanted, { timeoutMs: 25_000, what: `the app to be ${wanted}` })
+const reaches = (wanted: string) => until(async () => (await state()) === wanted, { what: `the app to be ${wanted}` })
 const ask = () => viaGateway(system.gateway.port, hostname)
 const vms = async () =>
   (await system.database.db.rows<{ id: string }>({ name: 'test.vms', text: 'SELECT id FROM vm' })).map(vm => vm.id)
 
 it('an app without requests is suspended, and many concurrent requests wake it once', async () => {
   const { job_id } = (await user.post('/v1/apps/sleeper/deploy', { image: 'example/app:1' })).body
-  await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'it answers' })
+  await until(async () => (await ask()).status === 200, { what: 'it answers' })
   await reaches('scaled_to_zero')
-  await until(async () => (await vms()).length === 0, { timeoutMs: 10_000, what: 'every VM to be removed' })
+  await until(async () => (await vms()).length === 0, { what: 'every VM to be removed' })
   expect((await user.get(`/v1/apps/sleeper/deployments/${job_id}`)).body).toMatchObject({
     status: 'sleeping',
     scale_state: 'scaled_to_zero',
@@ -46,7 +45,7 @@ it('an app without requests is suspended, and many concurrent requests wake it o
 }, 120_000)
 
 it('an app is not suspended while requests arrive', async () => {
-  await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'an answer' })
+  await until(async () => (await ask()).status === 200, { what: 'an answer' })
   const [before] = await vms()
   const statuses = new Set<number>()
   const endMs = performance.now() + 8000

@@ -57,7 +57,6 @@ function contextOf(user: TestUser): Context {
     follow: (app_name, job_id) =>
       until(async () => (await client.getDeployment({ app_name, job_id })).status === 'running', {
         what: `${app_name} to run`,
-        timeoutMs: 20_000,
       }),
   }
 }
@@ -106,7 +105,7 @@ const hostless = (value: unknown, host: string) => (typeof value === 'string' ? 
 async function clear(user: TestUser): Promise<void> {
   const apps: Row[] = (await user.get('/v1/apps')).body
   for (const { name } of apps) await user.delete(`/v1/apps/${name}`)
-  await until(async () => (await user.get('/v1/apps')).body.length === 0, { what: 'the apps to go', timeoutMs: 20_000 })
+  await until(async () => (await user.get('/v1/apps')).body.length === 0, { what: 'the apps to go' })
   const volumes: Row[] = (await user.get('/v1/volumes')).body
   for (const { id } of volumes)
     await until(async () => (await user.delete(`/v1/volumes/${id}`)).status === 200, { what: 'the volume to go' })

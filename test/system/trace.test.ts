@@ -31,7 +31,7 @@ it('the logs of the control plane and the host share the trace id of a deploy', 
       const found = [accepted(deployed.body.vm_id), accepted(other.body.vm_id)]
       return found.every(line => line !== undefined) && found
     },
-    { timeoutMs: 10_000, what: 'the host to accept both VMs' },
+    { what: 'the host to accept both VMs' },
   )
   expect(traced).toMatchObject({ trace_id: traceId })
   expect(untraced?.['trace_id']).toMatch(/^[0-9a-f]{32}$/)

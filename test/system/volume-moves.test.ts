@@ -92,14 +92,13 @@ describe('volume moves with simulated VMs', () => {
       answer = JSON.stringify(body)
       return status === 200
     }
-    await until(free, { timeoutMs: 15_000, what: 'the volume to be detached' }).catch((cause: unknown) => {
+    await until(free, { what: 'the volume to be detached' }).catch((cause: unknown) => {
       throw new Error(`the last answer was ${answer}`, { cause })
     })
     const status = async () => (await user.get(`/v1/volumes/${id}/move`)).body
-    await until(async () => (await status()).ended_at !== null, { timeoutMs: 20_000, what: 'the move to end' })
+    await until(async () => (await status()).ended_at !== null, { what: 'the move to end' })
     expect(await status()).toMatchObject({ status: 'completed', error: null, percent: 100, target_host: target.id })
     await until(async () => (await volume(id)).status === 'ready', {
-      timeoutMs: 10_000,
       what: 'the volume to be ready',
     })
     await isThere(id, target)
@@ -126,7 +125,7 @@ describe('volume moves with simulated VMs', () => {
     expect((await vmHost(app, job))?.id).toBe(target.id)
     await isThere(id, target)
     const left = async () => (await onDisk(host)).filter(name => name.startsWith(id))
-    await until(async () => (await left()).length === 0, { timeoutMs: 15_000, what: 'the source to delete its copy' })
+    await until(async () => (await left()).length === 0, { what: 'the source to delete its copy' })
   }, 90_000)
 
   it('a drained host ends up with no VMs or volumes', async () => {
@@ -194,7 +193,7 @@ describe.skipIf(missing.length > 0)(`volume moves with real VMs ${reason}`, { ti
       for (let n = 1; !stop.signal.aborted; n++)
         if ((await sh(`echo ${n} >> /data/written && sync`)).exit_code === 0) acknowledged.push(n)
     })()
-    await until(() => acknowledged.length > 1, { timeoutMs: 20_000, what: 'it writes' })
+    await until(() => acknowledged.length > 1, { what: 'it writes' })
     await user.post(`/v1/admin/hosts/${source.id}/drain`)
     const begun = async () => (await user.get(at('writer', job, 'migration/status'))).body.status !== 'none'
     await until(begun, { timeoutMs: 60_000, what: 'it leaves' })
@@ -208,7 +207,6 @@ describe.skipIf(missing.length > 0)(`volume moves with real VMs ${reason}`, { ti
     expect(acknowledged.filter(n => !written.includes(n))).toEqual([])
     expect((await vmHost('writer', job))?.id).toBe((await hosts()).find(host => host.id !== source.id)?.id)
     await until(async () => (await onDisk(source)).length === 0, {
-      timeoutMs: 20_000,
       what: 'the source to delete the volume',
     })
     expect(await vmmsIn(join(system.dir, source.name))).toEqual([])

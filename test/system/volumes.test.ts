@@ -32,12 +32,11 @@ const listed = async (id: string) => (await user.get('/v1/volumes')).body.find((
 const snapshots = async (id: string) => (await user.get(`/v1/volumes/${id}/snapshots`)).body
 const status = async (id: string) => (await listed(id))?.status
 const becomes = (id: string, wanted: string | undefined) =>
-  until(async () => (await status(id)) === wanted, { timeoutMs: 15_000, what: `the volume to be ${wanted}` })
+  until(async () => (await status(id)) === wanted, { what: `the volume to be ${wanted}` })
 const snapshotReady = async (id: string, name: string) => {
   const taken = (await user.post(`/v1/volumes/${id}/snapshots`, { name })).body
   const find = async () => (await snapshots(id)).find((one: { name: string }) => one.name === name)
   await until(async () => (await find())?.status === 'ready', {
-    timeoutMs: 15_000,
     what: `snapshot ${name} to be ready`,
   })
   return { ...taken, ...(await find()) }
@@ -221,7 +220,6 @@ describe('attaching a volume', () => {
     await deploy(name)
     await user.delete(`/v1/apps/${name}`)
     await until(async () => (await listed(id)).attachments.length === 0, {
-      timeoutMs: 15_000,
       what: 'the volume to be detached',
     })
     expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)
@@ -237,7 +235,6 @@ describe('a running VM', () => {
     expect((await user.post(at('attach'), mounted)).body).toMatchObject({ status: 'attaching', read_only: false })
     const ofApp = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]
     await until(async () => (await ofApp())?.status === 'attached', {
-      timeoutMs: 15_000,
       what: 'the volume to be attached',
     })
     // A volume that is attached to a running VM can be attached neither to another app nor to the same VM again.
@@ -252,17 +249,15 @@ describe('a running VM', () => {
         /^The VM unmounts \/srv\/files first\. While a program in the VM has a file open there/,
       ),
     })
-    await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'the volume to be detached' })
+    await until(async () => (await ofApp()) === undefined, { what: 'the volume to be detached' })
 
     expect((await user.post(at('attach'), { ...mounted, read_only: true })).status).toBe(200)
     await until(async () => (await ofApp())?.status === 'attached', {
-      timeoutMs: 15_000,
       what: 'the volume to be attached',
     })
     expect(await ofApp()).toMatchObject({ access_mode: 1 })
     await user.delete(`/v1/apps/${name}/deployments/${job}`)
     await until(async () => (await ofApp()) === undefined, {
-      timeoutMs: 15_000,
       what: 'the attachment to end with the deployment',
     })
   })
@@ -293,7 +288,7 @@ describe('a running VM', () => {
     const attached = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]?.status === 'attached'
     await until(attached, { what: 'the volume to be attached' })
     await user.post(at('snapshot'), { snapshot_name: 'one' })
-    await until(ready, { timeoutMs: 15_000, what: 'the snapshot' })
+    await until(ready, { what: 'the snapshot' })
     expect((await user.get(at('snapshots'))).body[0].volumes).toEqual([
       { volume_id: id, mount_point: '/data', read_only: false },
     ])
@@ -312,7 +307,7 @@ describe('a running VM', () => {
     const [{ volume_id: own }] = fork.volumes
     const forkRuns = async () =>
       (await user.get(`/v1/apps/${name}-fork/deployments/${fork.job_id}`)).body.status === 'running'
-    await until(forkRuns, { timeoutMs: 15_000, what: 'the fork to run' })
+    await until(forkRuns, { what: 'the fork to run' })
     expect(await listed(own)).toMatchObject({
       status: 'ready',
       size_mib: 32,
@@ -322,7 +317,6 @@ describe('a running VM', () => {
     // The fork's volume outlives its app. A second fork with the same name gets a volume with another name.
     await user.delete(`/v1/apps/${name}-fork`)
     await until(async () => (await listed(own)).attachments.length === 0, {
-      timeoutMs: 15_000,
       what: 'the volume to be detached',
     })
     const [{ volume_id: second, name: secondName }] = (await forkAs(`${name}-fork`)).body.volumes
@@ -332,7 +326,6 @@ describe('a running VM', () => {
     expect((await user.post(at('snapshot/one/restore'), {})).body).toMatchObject({ status: 'restoring' })
     const before = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
     await until(async () => (await before())?.status === 'ready', {
-      timeoutMs: 15_000,
       what: 'the snapshot of the previous state',
     })
     expect((await before()).name).toMatch(/^before-restore-/)
@@ -353,7 +346,7 @@ describe('a running VM', () => {
     await poor.post('/v1/apps', { name: 'own', git_url: '', drain_timeout: 0 })
     const { job_id } = (await poor.post('/v1/apps/own/deploy', { image: 'example/app:1' })).body
     const runs = async () => (await poor.get(`${base}/${job_id}`)).body.status === 'running'
-    await until(runs, { timeoutMs: 15_000, what: 'it runs' })
+    await until(runs, { what: 'it runs' })
     const ids = [await volumeOf('one'), await volumeOf('two')]
     for (const [n, volume_id] of ids.entries())
       await poor.post(`${base}/${job_id}/volumes/attach`, { volume_id, mount_point: `/data/${n}` })
@@ -365,7 +358,7 @@ describe('a running VM', () => {
       await poor.delete(`${base}/${job_id}/snapshot/one`)
       return false
     }
-    await until(keep, { timeoutMs: 15_000, what: 'a snapshot with both volumes' })
+    await until(keep, { what: 'a snapshot with both volumes' })
     await system.database.db.run({ name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` }, [
       poor.project,
     ])
@@ -380,7 +373,7 @@ describe('a running VM', () => {
 
     await poor.post(`${base}/${job_id}/volumes/detach`, { volume_id: ids[0] })
     const gone = async () => (await poor.delete(`/v1/volumes/${ids[0]}`)).status === 200
-    await until(gone, { timeoutMs: 15_000, what: 'one copy to be deleted' })
+    await until(gone, { what: 'one copy to be deleted' })
     expect((await fork()).body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('deleted') })
     await poor.delete('/v1/apps/own')
   })
@@ -419,7 +412,6 @@ describe('volume snapshots', () => {
     )
     await user.delete(`/v1/apps/${name}/deployments/${job_id}`)
     await until(async () => (await user.get(`/v1/apps/${name}/deployments`)).body[0].status === 'stopped', {
-      timeoutMs: 15_000,
       what: 'the app to stop',
     })
     expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'first' })).body.status).toBe('restoring')
@@ -444,10 +436,9 @@ it('deleting a project deletes its volumes', async () => {
   const { id: appId, name } = (await owner.post('/v1/apps', { name: 'app', git_url: '', drain_timeout: 0 })).body
   await owner.post(`/v1/apps/${appId}/volumes/attach`, { volume_id: id })
   await owner.post(`/v1/apps/${name}/deploy`, { image: 'example/app:1' })
-  await until(async () => (await onDisk()).includes(`${id}.raw`), { timeoutMs: 15_000, what: 'the file to exist' })
+  await until(async () => (await onDisk()).includes(`${id}.raw`), { what: 'the file to exist' })
   expect((await owner.delete(`/v1/projects/${owner.project}`)).status).toBe(200)
   await until(async () => !(await onDisk()).includes(`${id}.raw`), {
-    timeoutMs: 20_000,
     what: 'the file to be deleted',
   })
 })

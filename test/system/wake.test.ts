@@ -39,7 +39,7 @@ beforeAll(async () => {
   const app = { name: 'sleeper', git_url: '', min_replicas: 0, drain_timeout: 0 }
   hostname = (await user.post('/v1/apps', app)).body.hostname
   job = (await user.post('/v1/apps/sleeper/deploy', { image: 'example/app:1' })).body.job_id
-  await until(async () => (await ask()).status === 200, { timeoutMs: 15_000, what: 'it answers' })
+  await until(async () => (await ask()).status === 200, { what: 'it answers' })
 })
 afterAll(async () => system[Symbol.asyncDispose]())
 
@@ -48,7 +48,6 @@ const status = async () => (await user.get(`/v1/apps/sleeper/deployments/${job}`
 /** Waits until the app is suspended with its memory stored, and resets the counters. */
 async function asleep(): Promise<void> {
   await until(async () => (await status()) === 'sleeping' && fake.vms.size === 0, {
-    timeoutMs: 25_000,
     what: 'it sleeps',
   })
   Object.assign(starts, { boot: 0, restore: 0 })

@@ -51,7 +51,7 @@ async function clear(): Promise<void> {
   for (const host of hosts.toReversed()) {
     signal(await pidsIn(host), 'SIGTERM')
     const isEmpty = async () => (await pidsIn(host)).length === 0
-    await until(isEmpty, { what: `the programs of ${host} to end`, timeoutMs: 20_000 }).catch(() => undefined)
+    await until(isEmpty, { what: `the programs of ${host} to end` }).catch(() => undefined)
     signal(await pidsIn(host), 'SIGKILL')
     await run('ip', 'netns', 'delete', host).catch(() => undefined)
   }

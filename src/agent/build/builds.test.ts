@@ -85,7 +85,6 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     await until(async () => (await put(gone)).state === 'absent', { what: 'it is absent', timeoutMs: 30_000 })
     await until(async () => (await vmmsIn(agent.config.dataDir)).length <= 1, {
       what: 'its VM is removed',
-      timeoutMs: 10_000,
     })
   })
 

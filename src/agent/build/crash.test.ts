@@ -48,7 +48,7 @@ test.skipIf(!tools)(
 
     await using host = await testAgent({ dataDir, hypervisor: 'qemu', network: 'user' })
     await host.agent.probed
-    await until(async () => (await vmmsIn(dataDir)).length === 0, { what: 'the stray VM is ended', timeoutMs: 20_000 })
+    await until(async () => (await vmmsIn(dataDir)).length === 0, { what: 'the stray VM is ended' })
     const left = join(dataDir, 'builds', desired.buildId)
     expect(existsSync(join(left, 'work'))).toBe(false)
     const put = async (data: BuildPut) =>

@@ -211,7 +211,6 @@ async function startRegistry(dir: string): Promise<{ readonly host: string } & A
   const ended = new Promise(resolve => child.once('exit', resolve))
   await until(async () => (await fetch(`http://127.0.0.1:${port}/v2/`)).ok, {
     what: 'the registry answers',
-    timeoutMs: 20_000,
   })
   return {
     host: `localhost:${port}`,

@@ -128,7 +128,7 @@ describe.skipIf(skip)('the `watch` command of the file tool in guests (needs roo
     for (let n = 0; n < 24_000; n++) await writeFile(join(dir.path, `${name}${n % 50}`), '')
     for (let n = 0; n < 50; n++) await rm(join(dir.path, `${name}${n}`))
     const output = collector(onData => guest.sessions.attach(sessionId, { stdout: 0, stderr: 0 }, onData))
-    await until(() => output.stdout().includes('\noverflow\n'), { what: 'the overflow', timeoutMs: 20_000 })
+    await until(() => output.stdout().includes('\noverflow\n'), { what: 'the overflow' })
     await writeFile(join(dir.path, 'after'), '')
     await until(() => output.stdout().includes('/after\n'), { what: 'the next change' })
   })

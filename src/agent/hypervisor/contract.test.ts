@@ -148,7 +148,6 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
         await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })
         await until(async () => (await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })).sizeMib === 64, {
           what: 'the volume has grown',
-          timeoutMs: 20_000,
         })
         if (growsWhileItRuns(spec.hypervisor)) {
           const fill = 'dd if=/dev/zero of=/data/large bs=1M count=48 && rm /data/large'
@@ -162,7 +161,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
         const heartbeats = await statsOf(host, 'vm-1')
         await host.put(desired(4, 'running', { balloonTargetMib: 100 }))
         const isTaken = () => heartbeats.some(one => one.balloonActualMib === 100 && one.ramUsedBytes > 0)
-        await until(isTaken, { what: 'what the balloon leaves to it, in a beat', timeoutMs: 20_000 })
+        await until(isTaken, { what: 'what the balloon leaves to it, in a beat' })
       }
       if (capabilities.snapshot) {
         expect(await host.snapshot('snap-1', 'vm-1')).toMatchObject({ state: 'ready', error: null })
@@ -197,7 +196,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     const read = () => ask({ action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 1_000 })
     const end = { reason: 'exited', code: 7, total: { stdout: 5, stderr: 0 } }
     const complete = async () => ((await read()) as { end: unknown }).end !== null
-    await until(complete, { what: 'the end of the program', timeoutMs: 20_000 })
+    await until(complete, { what: 'the end of the program' })
     expect(await read()).toMatchObject({ parts: [{ stream: 'stdout', offset: 0, data }], end })
   })
 
@@ -248,7 +247,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
       await step()
       const isThere = async () =>
         (await lines('w')).some(one => (line instanceof RegExp ? line.test(one) : one === line))
-      await until(isThere, { what: `${line} in ${(await lines('w')).join(', ')}`, timeoutMs: 20_000 })
+      await until(isThere, { what: `${line} in ${(await lines('w')).join(', ')}` })
     }
     await tool(['remove', '/tmp/watched', '1'])
     const ended = async () =>
@@ -298,7 +297,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
       await host.put(desired(1, 'running'))
       const { endpoint } = await host.until('vm-1', 'healthy', vm => vm.healthy)
       await fetchText(endpoint)
-      await until(() => stats.some(bytes => bytes > 0), { what: 'statistics in a beat', timeoutMs: 20_000 })
+      await until(() => stats.some(bytes => bytes > 0), { what: 'statistics in a beat' })
       await until(() => batches.some(({ lines }) => lines.some(({ stream }) => stream === 'stdout')), {
         what: 'a log batch',
       })

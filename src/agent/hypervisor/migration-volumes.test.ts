@@ -123,7 +123,7 @@ test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
     await target.put(desired(3, {}, 'stopped'))
     await target.until('vm-1', 'stopped', vm => vm.state === 'stopped')
     await putVolume(target, 4, kind, { arrived: { transferId: 't-m-1' }, restore: { snapshotId: 's1', count: 1 } })
-    await until(async () => (await observed(target)).restored === 1, { what: 'put back', timeoutMs: 20_000 })
+    await until(async () => (await observed(target)).restored === 1, { what: 'put back' })
     await target.put(desired(4, { disks: [disk(3, kind)] }))
     await target.until('vm-1', 'healthy', vm => vm.healthy && vm.disks?.[0]?.state === 'attached')
     expect((await sh(target, 'cat /data/file')).stdout).toBe('before\n')

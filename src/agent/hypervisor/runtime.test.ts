@@ -62,11 +62,11 @@ test.skipIf(!hasQemu)("after a pause the guest's clock has the right time (needs
   const { state } = await host.until('vm-1', 'paused', vm => vm.state === 'paused')
   expect(state).toBe('paused')
   const since = Date.now()
-  await until(() => Date.now() - since > 4_000, { what: 'four seconds', timeoutMs: 10_000 })
+  await until(() => Date.now() - since > 4_000, { what: 'four seconds' })
   await host.put(desired(3))
   await healthy(host)
   const behindMs = async () => Date.now() - Number((await host.exec('vm-1', ['date', '+%s'])).stdout) * 1000
-  await until(async () => (await behindMs()) < 3_000, { what: 'the time of the host', timeoutMs: 20_000 })
+  await until(async () => (await behindMs()) < 3_000, { what: 'the time of the host' })
 })
 
 test.skipIf(!hasQemu)(
@@ -78,8 +78,7 @@ test.skipIf(!hasQemu)(
     await host.bus.subscribe(subjects.heartbeat(host.agent.hostId), ({ data }) => {
       for (const { balloonActualMib } of (data as HostHeartbeat).stats) actual.push(balloonActualMib ?? -1)
     })
-    const reached = (mib: number) =>
-      until(() => actual.at(-1) === mib, { what: `a balloon of ${mib} MiB`, timeoutMs: 20_000 })
+    const reached = (mib: number) => until(() => actual.at(-1) === mib, { what: `a balloon of ${mib} MiB` })
     const memory = { memoryMib: 512 }
     await host.put(desired(1, memory))
     const { startedAtMs } = await healthy(host)

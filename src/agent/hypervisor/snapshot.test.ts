@@ -76,7 +76,7 @@ test.skipIf(!hasQemu)(
     await host.put(
       desired(2, { hostname: 'clone-1', balloonTargetMib: 80, from: { snapshotId: 'snap-1', renew: true } }, 'clone-1'),
     )
-    await until(async () => (await balloonOf(host, 'clone-1')) < 128, { what: 'a smaller clone', timeoutMs: 20_000 })
+    await until(async () => (await balloonOf(host, 'clone-1')) < 128, { what: 'a smaller clone' })
     await host.restart()
     await host.put(desired(1, { from: { snapshotId: 'snap-1', renew: true } }, 'clone-4'))
     await healthy(host, 'clone-4')
@@ -86,7 +86,7 @@ test.skipIf(!hasQemu)(
     expect(await host.request('snapshot.get', { snapshotId: 'snap-1' })).toMatchObject({ state: 'removing' })
     for (const id of [...clones, 'vm-1']) await host.request('vm.forget', { vmId: id, generation: 9 })
     const removed = async () => (await readdir(join(host.config.dataDir, 'snapshots'))).length === 0
-    await until(removed, { what: 'the snapshot gone', timeoutMs: 20_000 })
+    await until(removed, { what: 'the snapshot gone' })
   },
 )
 

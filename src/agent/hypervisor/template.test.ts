@@ -51,7 +51,7 @@ async function ownCache() {
     templates,
     written: async () => {
       const complete = async () => (await templates()).find(name => !name.endsWith('.partial'))
-      return join(dir.path, 'templates', await until(complete, { what: 'the template', timeoutMs: 20_000 }))
+      return join(dir.path, 'templates', await until(complete, { what: 'the template' }))
     },
     [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
   }

@@ -107,7 +107,7 @@ test.skipIf(!hasQemu)(
           const observed = (await host.request('snapshot.get', { snapshotId })) as SnapshotObserved
           return observed.state === 'ready'
         },
-        { what: 'asleep', timeoutMs: 20_000 },
+        { what: 'asleep' },
       )
     // Removing the snapshot, but not the paused VM, resumes the VM.
     await sleep(1, 'present', 'sleep-0')

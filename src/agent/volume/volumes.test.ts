@@ -158,7 +158,6 @@ test('a restarted host does not repeat stored requests for a shared volume, beca
   expect(kept).toMatchObject({ snapshotId: 's2' })
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s2'), {
     what: 'its turn',
-    timeoutMs: 20_000,
   })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('ever since')
   expect([...(rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.keys() ?? [])].toSorted()).toEqual(['s1', 's2'])

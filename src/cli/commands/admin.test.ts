@@ -92,7 +92,7 @@ describe('mote admin with DATABASE_URL', () => {
       await auditSealing(api.deps).run({ signal: new AbortController().signal, now: new Date() })
       return (await db.one(unsealed)).n === 0
     }
-    await until(seal, { timeoutMs: 15_000, what: 'every row is sealed' })
+    await until(seal, { what: 'every row is sealed' })
     expect(await admin('audit', 'verify')).toMatchObject({ code: 0, json: { intact: true } })
     const tamper = (name: string, text: string) => db.run(statement(`test.tamper.${name}`, text))
     await tamper('off', 'ALTER TABLE audit_log DISABLE TRIGGER USER')

@@ -47,7 +47,7 @@ const running = (app: string, count: number) =>
       const hasOthers = all.slice(1).some(({ status }: { status: string }) => status !== 'superseded')
       return isDone && !hasOthers && all[0]
     },
-    { what: `deployment ${count} of ${app}`, timeoutMs: 20_000 },
+    { what: `deployment ${count} of ${app}` },
   )
 const vmOf = (app: string) => {
   const vm = [...fake.vms.values()].findLast(({ hostname }) => hostname === app)
@@ -210,7 +210,7 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
         signal: new AbortController().signal,
       })
     expect((await ann.delete('/v1/apps/busy')).status).toBe(200)
-    await until(async () => Number((await sweep()).forgotten) > 0, { what: 'the removal', timeoutMs: 20_000 })
+    await until(async () => Number((await sweep()).forgotten) > 0, { what: 'the removal' })
     const { count } = await system.database.db.one(retained, [])
     expect(count).toBeGreaterThan(0)
     expect(await sweep()).toEqual({ forgotten: 0, expired: 0, unreachable: 0 })

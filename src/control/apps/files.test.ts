@@ -27,7 +27,6 @@ const deploy = async (app = 'shop') => {
   if (status !== 200) return { status, body }
   await until(async () => (await user.get(`/v1/apps/${app}/deployments/${body.job_id}`)).body.status === 'running', {
     what: `${app} to run`,
-    timeoutMs: 10_000,
   })
   return { status, body }
 }
@@ -118,7 +117,6 @@ describe('the files of an app', () => {
     let forked = await fork()
     await until(async () => forked.status === 200 || (forked = await fork()).status === 200, {
       what: 'the snapshot to be ready',
-      timeoutMs: 10_000,
     })
     const files = await givenTo(body.deployment_id)
     expect(files).toHaveLength(3)

@@ -24,7 +24,7 @@ const deploy = (name: string, body: object = {}) =>
   user.post(`/v1/apps/${name}/deploy`, { image: 'oci:hello', ...body })
 const hostOf = async (name: string, jobId: string) => {
   const live = async () => (await user.get(`/v1/apps/${name}/deployments/${jobId}`)).body
-  await until(async () => (await live()).status === 'running', { what: `${name} to run`, timeoutMs: 10_000 })
+  await until(async () => (await live()).status === 'running', { what: `${name} to run` })
   return (await live()).host_id
 }
 
@@ -81,7 +81,7 @@ describe('an app', () => {
     const at = `/v1/apps/in-eu/deployments/${job_id}/snapshot`
     await user.post(at, { snapshot_name: 'now' })
     const fork = () => user.post(`${at}/now/fork`, { app_name: 'twin' })
-    await until(async () => (await fork()).status === 200, { what: 'the snapshot to be ready', timeoutMs: 10_000 })
+    await until(async () => (await fork()).status === 200, { what: 'the snapshot to be ready' })
     expect((await user.get('/v1/apps/twin')).body.hosts).toEqual({ require: { region: 'eu' }, prefer: {} })
   })
 
@@ -132,10 +132,10 @@ describe('an app', () => {
     const all = { image: 'oci:hello', memory_mib: 4096 }
     const { body } = await poor.post('/v1/apps/one/deploy', all)
     const first = async () => (await poor.get(`/v1/apps/one/deployments/${body.job_id}`)).body.status
-    await until(async () => (await first()) === 'running', { what: 'the app to run', timeoutMs: 10_000 })
+    await until(async () => (await first()) === 'running', { what: 'the app to run' })
     const next = await poor.post('/v1/apps/one/deploy', all)
     expect([next.status, next.body.message]).toEqual([200, expect.stringContaining('ends before')])
-    await until(async () => (await first()) === 'superseded', { what: 'the old version to end', timeoutMs: 10_000 })
+    await until(async () => (await first()) === 'superseded', { what: 'the old version to end' })
     await poor.call('PATCH', '/v1/apps/one', { port: 8080, strategy: 'rolling' })
     expect(await poor.post('/v1/apps/one/deploy', all)).toMatchObject({
       status: 403,

@@ -18,7 +18,6 @@ const deploy = async (app: string) => {
   const { job_id: job } = (await user.post(`/v1/apps/${app}/deploy`, { image: 'oci:hello' })).body
   await until(async () => (await user.get(`/v1/apps/${app}/deployments/${job}`)).body.status === 'running', {
     what: `${app} to run`,
-    timeoutMs: 10_000,
   })
 }
 const desired = (app: string) =>
@@ -83,7 +82,7 @@ describe('a worker', () => {
 
   it('is deleted together with the app whose environment it has', async () => {
     await user.call('DELETE', '/v1/apps/shop')
-    await until(async () => (await user.get('/v1/apps')).body.length === 0, { what: 'no apps', timeoutMs: 10_000 })
+    await until(async () => (await user.get('/v1/apps')).body.length === 0, { what: 'no apps' })
     expect((await user.get('/v1/apps/shop-mails')).status).toBe(404)
   })
 })

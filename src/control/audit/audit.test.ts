@@ -44,7 +44,7 @@ describeEachPostgres('the audit log', which => {
         await auditSealing(api.deps).run({ signal: never, now: new Date() })
         return (await api.deps.db.one(unsealed)).n === 0
       },
-      { timeoutMs: 15_000, what: 'every row to be sealed' },
+      { what: 'every row to be sealed' },
     )
   const verify = () => verifyAuditChain(api.deps.db, api.deps.vault)
 
@@ -134,7 +134,7 @@ describeEachPostgres('the audit log', which => {
       sealed += counts.reduce((sum, n) => sum + n, 0)
       return sealed >= 500
     }
-    await until(sealAtOnce, { timeoutMs: 15_000, what: 'every row to be sealed' })
+    await until(sealAtOnce, { what: 'every row to be sealed' })
     expect(sealed).toBe(500)
     expect(await verify()).toMatchObject({ intact: true })
   })

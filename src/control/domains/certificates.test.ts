@@ -100,7 +100,6 @@ it.skipIf(!existsSync(pebble))(
     })
     const port = system.gateway.tlsPort ?? 0
     const first = await until(() => shownAt(port, 'shop.example.com'), {
-      timeoutMs: 10_000,
       what: 'the gateway shows it',
     })
     expect(first.names).toBe('DNS:shop.example.com')

@@ -23,7 +23,6 @@ beforeAll(async () => {
   }
   const { hostname } = (await owner.get('/v1/apps/hello')).body
   await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 200, {
-    timeoutMs: 20_000,
     what: 'the app answers',
   })
 })

@@ -145,6 +145,6 @@ describe('a lost host', () => {
       await runner.tickOnce()
       return host.storage.snapshots.get(id)?.put.want !== 'present'
     }
-    await until(isReported, { timeoutMs: 5_000, what: 'the host receives the removal' })
+    await until(isReported, { what: 'the host receives the removal' })
   })
 })

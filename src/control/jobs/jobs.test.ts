@@ -22,7 +22,7 @@ beforeAll(async () => {
   ann = await system.user()
   await until(async () => (await ann.post('/v1/deploy', { app_name: 'web', image })).status === 200, { what: 'a host' })
   const isActive = async () => (await ann.get('/v1/apps/web')).body.active_deployment_id !== null
-  await until(isActive, { what: 'the deployment', timeoutMs: 20_000 })
+  await until(isActive, { what: 'the deployment' })
 }, 60_000)
 afterAll(() => system[Symbol.asyncDispose]())
 
@@ -38,7 +38,6 @@ const runsOf = async (name: string) => (await ann.get(`/v1/apps/web/runs?job_nam
 const allEnd = (name: string) =>
   until(async () => (await runsOf(name)).every((run: { ended_at: string | null }) => run.ended_at !== null), {
     what: 'the runs to end',
-    timeoutMs: 20_000,
   })
 const sweep = (now: Date) =>
   dueJobs({ db: system.database.db, log: testLog() }).run({ now, signal: new AbortController().signal })

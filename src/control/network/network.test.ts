@@ -226,11 +226,11 @@ describe('private networks over the API', () => {
     const view = async () => Value.Parse(HostNetwork, JSON.parse(await readFile(file, 'utf8')))
     const named = async () =>
       (await view()).zones.find(zone => zone.names.some(({ addresses }) => addresses.length > 0))
-    const zone = await until(named, { what: 'the host knows the name', timeoutMs: 10_000 })
+    const zone = await until(named, { what: 'the host knows the name' })
     const prefixOfUser = String((await user.get('/v1/auth/me')).body.vpc_ipv6_prefix).replace('::/64', '')
     expect(zone.names).toEqual([{ name: 'shop', addresses: [expect.stringContaining(prefixOfUser)] }])
     await user.delete('/v1/apps/shop')
-    await until(async () => (await view()).zones.length === 0, { what: 'the host forgets it', timeoutMs: 10_000 })
+    await until(async () => (await view()).zones.length === 0, { what: 'the host forgets it' })
   })
 
   it('the mesh status shows measurements to all users and addresses only to administrators, and a partition appears in its stream', async () => {
@@ -240,7 +240,7 @@ describe('private networks over the API', () => {
       (await nodes(user))
         .filter((node: { name: string }) => node.name.startsWith('sim-'))
         .map((node: { status: string }) => node.status)
-    await until(async () => (await status()).join() === 'up,up', { what: 'both are up', timeoutMs: 10_000 })
+    await until(async () => (await status()).join() === 'up,up', { what: 'both are up' })
     // Both hosts report the guest network 10.35.0.0/20, and each gets a network of its own assigned.
     const given = hosts.map(host => host.reported()?.guests ?? '')
     expect(given.toSorted()).toEqual(['10.192.0.0/20', '10.192.16.0/20'])
@@ -261,7 +261,7 @@ describe('private networks over the API', () => {
     expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000))
     end.abort()
     for (const host of hosts) host.latencyMs = 3
-    await until(async () => (await status()).join() === 'up,up', { what: 'it has healed', timeoutMs: 10_000 })
+    await until(async () => (await status()).join() === 'up,up', { what: 'it has healed' })
     for (const host of hosts) host.stop()
   })
 

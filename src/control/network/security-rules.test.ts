@@ -94,7 +94,7 @@ describe('security rules over the API', () => {
   it('are applied to a running VM without a restart, and the API shows what the host reports about them', async () => {
     const { body } = await user.post('/v1/apps/hello/deploy', { image: 'example/app:1' })
     const status = async () => (await user.get(`/v1/apps/hello/deployments/${body.job_id}`)).body
-    await until(async () => (await status()).status === 'running', { what: 'it runs', timeoutMs: 10_000 })
+    await until(async () => (await status()).status === 'running', { what: 'it runs' })
     const before = await status()
     const { body: rule } = await user.post(path, request())
     const reported = async () => {

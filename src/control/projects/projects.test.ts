@@ -238,7 +238,6 @@ describeEachPostgres('a project', which => {
     const runner = createRunner({ db, workflows: [projectWorkflow(api.deps, [things])], log, pollMs: 20 })
     await runner.start()
     await until(async () => (await readWorkflow(db, 'project', projectId)) === undefined, {
-      timeoutMs: 15_000,
       what: 'the project to be removed',
     })
     await runner.stop({ drainMs: 1000 })

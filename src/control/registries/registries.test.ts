@@ -45,7 +45,7 @@ async function deployed(user: TestUser, app_name: string, image: string): Promis
   await until(async () => (await user.post('/v1/deploy', { app_name, image })).status === 200, { what: 'a host' })
   let vm: VmOfHost | undefined
   const isPlaced = async () => (vm = await system.database.db.maybe(vmOf, [user.project, app_name])) !== undefined
-  await until(isPlaced, { what: 'the VM', timeoutMs: 20_000, everyMs: 20 })
+  await until(isPlaced, { what: 'the VM', everyMs: 20 })
   if (!vm) throw new Error('BUG: the VM is placed')
   return vm
 }

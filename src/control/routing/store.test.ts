@@ -9,7 +9,6 @@ it('a concurrent route refresh does not undo a switch to another deployment', as
   const app = (await user.post('/v1/apps', { name: 'hello', git_url: '' })).body
   const { job_id } = (await user.post('/v1/apps/hello/deploy', { image: 'example/app:1' })).body
   await until(async () => (await user.get(`/v1/apps/hello/deployments/${job_id}`)).body.status === 'running', {
-    timeoutMs: 10_000,
     what: 'the deployment runs',
   })
   const { db } = system.database

@@ -30,7 +30,7 @@ const latest = (status: string, app = 'web') =>
       const [newest] = (await ann.get(`/v1/apps/${app}/deployments`)).body
       return newest?.status === status && newest
     },
-    { what: `the newest deployment to be ${status}`, timeoutMs: 20_000 },
+    { what: `the newest deployment to be ${status}` },
   )
 const start = async (body: object, app = 'web') => {
   const answer = await ann.post(`/v1/apps/${app}/runs`, body)
@@ -41,7 +41,6 @@ const read = async (id: string, app = 'web') => (await ann.get(`/v1/apps/${app}/
 const ended = (id: string, app = 'web') =>
   until(async () => (await read(id, app)).ended_at !== null && read(id, app), {
     what: 'the end of the run',
-    timeoutMs: 20_000,
   })
 const deploy = (app = 'web') => ann.post('/v1/deploy', { app_name: app, image })
 
@@ -217,7 +216,6 @@ describe('a release command', { timeout: 60_000 }, () => {
     expect((await ann.delete('/v1/apps/shop')).status).toBe(200)
     await until(async () => (await system.database.db.one(left, ['shop'])).count === 0, {
       what: 'the app to be gone',
-      timeoutMs: 20_000,
     })
   })
 })

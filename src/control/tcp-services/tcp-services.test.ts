@@ -79,7 +79,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
       what: 'a host',
     })
     const isLive = async () => (await routes(only))[0]?.state === 'live'
-    await until(isLive, { what: 'the route', timeoutMs: 20_000 })
+    await until(isLive, { what: 'the route' })
     expect((await routes(only))[0]?.ports).toEqual([1883])
     const { port } = (await ann.get('/v1/apps/web')).body
     await put(ann, 'mqtt', port)
@@ -92,7 +92,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
         const { spec } = JSON.parse(readFileSync(file, 'utf8'))
         return spec.hostname === 'web' && spec.firewall.ports[0] === port
       })
-    await until(isOpen, { what: 'the firewall of the VM', timeoutMs: 20_000 })
+    await until(isOpen, { what: 'the firewall of the VM' })
     const said = await new Promise<string>((resolve, reject) => {
       let all = ''
       const socket = connect({ port: only, host: '127.0.0.1' })
@@ -108,7 +108,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
       await bob.post('/v1/apps', { name: 'taker', git_url: '' })
       return (await put(bob, 'mqtt', 1883, 'taker')).status === 200
     }
-    await until(isFree, { what: 'the port to be free', timeoutMs: 20_000 })
+    await until(isFree, { what: 'the port to be free' })
     expect(await routes(only)).toEqual([{ state: 'down', ports: [] }])
   })
 

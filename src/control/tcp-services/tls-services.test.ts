@@ -110,7 +110,7 @@ it('a service with TLS is reached only through hostnames of its own app, not thr
   const [mine, others] = [await hostnameOf(ann, 'web'), await hostnameOf(bob, 'web')]
   const { port } = (await ann.get('/v1/apps/web')).body
   await put(ann, 'mqtt', { port, tls: 'sni' })
-  await until(async () => /^HTTP\/1.1 \d{3}/.test(await asks(mine)), { what: 'an answer', timeoutMs: 20_000 })
+  await until(async () => /^HTTP\/1.1 \d{3}/.test(await asks(mine)), { what: 'an answer' })
   expect(await asks('mqtt.example.com')).toMatch(/^HTTP\/1.1 \d{3}/)
   // Bob's app has a hostname and a certificate, but no service.
   expect(await asks(others)).toBe('')

@@ -66,7 +66,7 @@ async function deployed(name: string): Promise<void> {
   await until(async () => (await ann.post('/v1/deploy', { app_name: name, image })).status === 200, { what: 'a host' })
   const isRunning = async () =>
     (await ann.get(`/v1/apps/${name}/deployments`)).body.some((d: { status: string }) => d.status === 'running')
-  await until(isRunning, { what: 'the deployment to run', timeoutMs: 20_000 })
+  await until(isRunning, { what: 'the deployment to run' })
 }
 
 const options = () => [
@@ -375,7 +375,7 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
         run('curl', ['-sS', '--socks5-hostname', `127.0.0.1:${socks}`, `http://localhost:${port}/socks`]).catch(
           () => '',
         )
-      expect(await until(viaSocks, { what: 'the proxy', timeoutMs: 20_000 })).toBe('editor /socks')
+      expect(await until(viaSocks, { what: 'the proxy' })).toBe('editor /socks')
     } finally {
       proxy.kill()
       await ssh([`kill $(cat ${at('editor/pid')})`])

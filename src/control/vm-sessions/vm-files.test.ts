@@ -155,7 +155,7 @@ describe.skipIf(skip)('files of a VM over HTTP (needs root)', { timeout: 60_000 
     await once(socket, 'readable')
     expect(await openSessions()).toBe(1)
     socket.destroy()
-    await until(async () => (await openSessions()) === 0, { what: 'the session to end', timeoutMs: 20_000 })
+    await until(async () => (await openSessions()) === 0, { what: 'the session to end' })
   })
 
   it('directories can be made, listed, moved and removed; a move replaces an existing file only on request', async () => {

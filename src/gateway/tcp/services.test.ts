@@ -181,7 +181,7 @@ describe('a TCP service', () => {
     await listening(port)
     await sees(dial(port), 'one ')
     const isReported = () => fixture.reports.some(({ apps }) => apps.some(app => app.appId === 'a' && app.open === 1))
-    await until(isReported, { what: 'a report', timeoutMs: 10_000 })
+    await until(isReported, { what: 'a report' })
   })
 
   it('is served by every gateway, and a stopped gateway closes its connections', async () => {

@@ -34,7 +34,7 @@ async function stopInBoot(): Promise<void> {
     const spec = testSpec({ env: { GENERATION: String(generation) } })
     await host.put({ vmId: 'vm-1', generation, want: 'running', spec })
     const started = async () => (await vmmsIn(dataDir)).find(pid => pid !== earlier)
-    const vmm = await condition(started, { what: 'a VMM', timeoutMs: 20_000 })
+    const vmm = await condition(started, { what: 'a VMM' })
     process.kill(vmm, 'SIGSTOP')
     if ((await host.get('vm-1')).state === 'booting') return
     earlier = vmm

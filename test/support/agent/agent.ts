@@ -79,7 +79,8 @@ export async function vmmsIn(dir: string): Promise<number[]> {
   for (const name of await readdir('/proc')) {
     const cwd = await vmDirOf(name)
     const program = await readlink(`/proc/${name}/exe`).catch(() => '')
-    if (cwd.startsWith(`${dir}/`) && /qemu-system|firecracker|cloud-hypervisor|runsc/.test(program)) found.push(Number(name))
+    if (cwd.startsWith(`${dir}/`) && /qemu-system|firecracker|cloud-hypervisor|runsc/.test(program))
+      found.push(Number(name))
   }
   // Add jailed VMMs: they have their own root directory, so their working directory does not show the path.
   for (const { process } of await findCells(dir)) if (!found.includes(process.pid)) found.push(process.pid)

@@ -31,7 +31,7 @@ export async function registryOutside(): Promise<OutsideRegistry> {
   const inside = ['netns', 'exec', world.name]
   const child = spawn('ip', [...inside, 'docker-registry', 'serve', config], { stdio: 'ignore' })
   stack.defer(() => void child.kill('SIGKILL'))
-  await until(() => answers(outside, port), { what: 'the registry to listen', timeoutMs: 20_000, everyMs: 50 })
+  await until(() => answers(outside, port), { what: 'the registry to listen', everyMs: 50 })
   const policy = join(dir.path, 'policy.json')
   await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}')
   const owned = stack.move()

@@ -39,7 +39,7 @@ export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promis
   const program = (await findProgram('sshd')) ?? 'sshd'
   const child = spawn(program, ['-D', '-e', '-f', at('sshd_config')], { stdio: 'ignore' })
   stack.defer(() => void child.kill('SIGTERM'))
-  await until(() => answers(address, port), { what: 'sshd listens', timeoutMs: 20_000, everyMs: 50 })
+  await until(() => answers(address, port), { what: 'sshd listens', everyMs: 50 })
   const [kind, key] = (await readFile(at('host_key.pub'), 'utf8')).split(' ')
   const name = port === 22 ? address : `[${address}]:${port}`
   const { username } = userInfo()

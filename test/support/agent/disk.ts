@@ -87,7 +87,7 @@ async function zfsInUserSpace(): Promise<AsyncDisposable> {
       () => true,
       () => false,
     )
-  await until(answers, { timeoutMs: 20_000, what: 'zfs-fuse answers' })
+  await until(answers, { what: 'zfs-fuse answers' })
   return {
     async [Symbol.asyncDispose]() {
       daemon.kill('SIGTERM')

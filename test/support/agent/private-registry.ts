@@ -24,7 +24,7 @@ export async function startRegistry(dir: string, realm: string) {
   )
   const child = spawn('docker-registry', ['serve', config], { stdio: 'ignore' })
   const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
-  await until(() => accepts(port), { what: 'the registry', timeoutMs: 10_000 })
+  await until(() => accepts(port), { what: 'the registry' })
   return {
     host,
     async [Symbol.asyncDispose]() {

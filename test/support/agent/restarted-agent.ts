@@ -51,7 +51,7 @@ const grown = async () => {
   const { sizeMib } = await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })
   return sizeMib === 64
 }
-await until(grown, { what: 'the volume has grown', timeoutMs: 20_000 })
+await until(grown, { what: 'the volume has grown' })
 const volumes = (await sh(`cd /; ls v*`)).split(/\s+/).filter(Boolean)
 let inFile: readonly string[] | undefined
 if (start === '2') {

@@ -71,7 +71,7 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
     const gateway = await startGateway(all, { bus, log: pino({ level: 'silent' }) })
     gateways.push(gateway)
     cleanup.defer(() => gateway.stop(100))
-    await until(() => gateway.ready(), { timeoutMs: 5000, what: 'the gateway to load its routes' })
+    await until(() => gateway.ready(), { what: 'the gateway to load its routes' })
     return gateway
   }
   const gateway = await add()

@@ -217,14 +217,13 @@ const phase = (host: TestAgent, wanted: string) =>
       const { transfer } = await observed(host)
       return transfer?.phase === wanted ? transfer : undefined
     },
-    { what: `the transfer is ${wanted}`, timeoutMs: 20_000 },
+    { what: `the transfer is ${wanted}` },
   )
 const listen = async (target: TestAgent, transferId = 't1', generation = 2) => {
   await put(target, generation, { incoming: { transferId } })
   return (await phase(target, 'listening')).uri ?? ''
 }
-const ready = (host: TestAgent) =>
-  until(async () => (await observed(host)).state === 'ready', { what: 'it is ready', timeoutMs: 20_000 })
+const ready = (host: TestAgent) => until(async () => (await observed(host)).state === 'ready', { what: 'it is ready' })
 async function fill(host: TestAgent, text: string): Promise<void> {
   const file = await open(fileOf(host), 'r+')
   await file.write(text, 16 * mib)

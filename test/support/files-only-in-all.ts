@@ -1,0 +1,30 @@
+/**
+ * Test files that only `npm run test:all` runs (see all-examples.ts). vitest.config.ts reads this list, so this file
+ * must not import vitest.
+ */
+export const filesOnlyInAll: readonly string[] = [
+  // The browser: `dashboard` uses the dashboard as a tenant does, and `dashboard-pages` opens each of its pages.
+  'test/system/dashboard-buttons.test.ts',
+  'test/system/dashboard-details.test.ts',
+  'test/system/dashboard-everyday.test.ts',
+  'test/system/dashboard-keyboard.test.ts',
+  'test/system/dashboard-rare.test.ts',
+  'test/system/dashboard-settings.test.ts',
+  // Moves of volumes with real VMs: `src/agent/volume/move` moves them between two agents, `src/control/moves` and
+  // `src/control/migrations` move VMs with volumes between simulated hosts.
+  'test/system/volume-copy.test.ts',
+  'test/system/volume-moves.test.ts',
+  'src/agent/hypervisor/migration-volumes.test.ts',
+  // Shared volumes: `src/agent/volume/volumes.test.ts` uses them on two agents, `src/agent/disk/rbd-pool.test.ts` with
+  // Ceph's commands.
+  'test/system/rbd-volumes.test.ts',
+  // Backups in a bucket: `database-gvisor` restores from backups, and `src/agent/guest` has the tests of the programs.
+  'test/system/database-object-storage.test.ts',
+  // Sources over SSH, and kills during a build: `git-push`, `src/agent/build/git` and `src/agent/build/crash`.
+  'src/agent/build/git-ssh.test.ts',
+  'test/system/git-push-crash.test.ts',
+  // Bugs planted in the product, which test the simulation.
+  'test/simulation/mutants.test.ts',
+  // Programs such as rsync, vim and psql in sessions: `src/control/vm-sessions` and `src/gateway/bastion`.
+  'test/sessions/tools.test.ts',
+]

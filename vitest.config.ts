@@ -1,5 +1,5 @@
 import { globSync, readFileSync, statfsSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { filesOnlyInAll } from './test/support/files-only-in-all.ts'
@@ -49,7 +49,7 @@ const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filt
 const fresh = ['src/lib/buffer-pool.test.ts']
 /**
  * Test files that each run in a process of their own, because they test a module's state, replace modules or
- * environment variables, or measure the process. All other files share three processes, because starting a process and
+ * environment variables, or measure the process. All other files share processes, because starting a process and
  * loading the modules takes 0.9 s of CPU time.
  */
 const alone = globSync(all).filter(
@@ -58,6 +58,12 @@ const alone = globSync(all).filter(
     file.startsWith('test/stalls/') ||
     /vi\.(mock|stubEnv)\(|[cC]puUsage\(|memoryUsage\(|resourceUsage\(/.test(readFileSync(file, 'utf8')),
 )
+
+/**
+ * Number of test processes. Tests often wait for a VM or the database, so there is one more process than cores. Each
+ * may run VMs, so it needs 2 GiB of memory.
+ */
+const maxWorkers = Math.max(3, Math.min(8, availableParallelism() + 1, Math.floor(totalmem() / 2 ** 31)))
 
 /** True in `npm run test:quick`, which runs only the tests that need no database and no VM, in less than 90 s. */
 const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])
@@ -80,7 +86,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
-    maxWorkers: 3,
+    maxWorkers,
     isolate: false,
     projects: [
       ...(isQuick

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { runsAll } from '../../test/support/all-examples.ts'
 import { until } from '../../test/support/wait.ts'
 import { identifyProcess } from '../lib/process-identity.ts'
 import { testAgent, testDir, testSpec, vmmsIn } from '../../test/support/agent/agent.ts'
@@ -98,10 +99,11 @@ test.skipIf(!hasQemu)(
   },
 )
 
+const restarts = runsAll ? 20 : 5
 // The guest's kernel may deliver the first bytes of a new connection before it reports that the host is connected. An
 // init that treated this as "no host" lost one reconnection in five.
 test.skipIf(!hasQemu)(
-  'during twenty restarts of the agent, every log line of the guest arrives once, in order (needs qemu)',
+  `during ${restarts} restarts of the agent, every log line of the guest arrives once, in order (needs qemu)`,
   { timeout: 120_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu' })
@@ -109,7 +111,7 @@ test.skipIf(!hasQemu)(
     const { endpoint } = await host.until('vm-1', 'healthy', observed => observed.healthy)
     const asked: string[] = []
     const requested = async () => (await host.logs('vm-1')).flatMap(({ line }) => /url:\/(n\d+)/.exec(line)?.[1] ?? [])
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < restarts; n++) {
       await host.restart()
       asked.push(`n${n}`)
       await fetch(`http://${endpoint?.host}:${endpoint?.port}/n${n}`)

@@ -25,6 +25,8 @@ export const filesOnlyInAll: readonly string[] = [
   'test/system/git-push-crash.test.ts',
   // Bugs planted in the product, which test the simulation.
   'test/simulation/mutants.test.ts',
+  // Documents of released versions: `docs-site` builds the site with the current documents.
+  'test/docs-versions.test.ts',
   // Programs such as rsync, vim and psql in sessions: `src/control/vm-sessions` and `src/gateway/bastion`.
   'test/sessions/tools.test.ts',
 ]

@@ -43,7 +43,7 @@ const testSettings = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
-  max_connections: '300',
+  max_connections: '500',
   // Small, because the WAL is in memory.
   max_wal_size: '256MB',
 }

@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { startIdentity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { newRefreshToken, purposes } from './credentials.ts'
 
-const tokens = 1_000
+const tokens = runsAll ? 1_000 : 200
 const atOnce = 8
 /** Number of tokens that are tested at the same time: few enough for a busy machine to serve all requests in time. */
 const lanes = 8

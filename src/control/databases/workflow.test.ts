@@ -2,6 +2,7 @@
  * Crash matrices of the workflows of database branches and snapshots: crash each workflow before and after each phase.
  */
 import { afterAll, describe, expect, it } from 'vitest'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import { poke } from '../../engine/runner.ts'
@@ -220,9 +221,11 @@ const broken = crashMatrix<Subject>({
 
 describe('crash matrix of the workflow of a branch', () => {
   const all = [...whole, ...played, ...replayed, ...stood, ...broken]
+  // In npm test, two faults in each phase, others in the next phase; the crash matrices of volumes have all faults.
+  const chosen = all.filter((_, n) => runsAll || (n + Math.floor(n / faults.length)) % faults.length < 2)
   it('tests every phase with every fault', () =>
     expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(workflow.phases).length * faults.length))
-  it.each(all)('$name', ({ run }) => run(), 120_000)
+  it.each(chosen)('$name', ({ run }) => run(), 120_000)
 })
 
 describe('crash matrix of the workflow of a database snapshot', async () => {

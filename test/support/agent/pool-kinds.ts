@@ -18,6 +18,9 @@ export interface Place extends AsyncDisposable {
   names(): Promise<string[]>
 }
 
+/** A test of pools.test.ts that `npm test` runs with a slow kind of pool. */
+export type PoolTest = 'creation' | 'snapshots' | 'shared blocks'
+
 export interface Kind {
   readonly name: string
   /** Why this kind cannot be tested on this machine; undefined if it can. */
@@ -26,6 +29,8 @@ export interface Kind {
   readonly sharesBlocks: boolean
   /** True if the usage includes newly written data only after the next snapshot, or up to half a minute later. */
   readonly countsLate?: boolean
+  /** The tests that `npm test` runs with a slow kind; all if undefined. The kind dir covers the others. */
+  readonly few?: readonly PoolTest[]
   open(dir: string): Promise<Place>
 }
 
@@ -39,6 +44,7 @@ const onLoop = async (kind: LoopFileSystem): Promise<Kind> => ({
   name: `dir on ${kind}`,
   missing: await whyNoLoop(kind),
   sharesBlocks: true,
+  few: ['snapshots', 'shared blocks'],
   async open(dir) {
     const place = await loopFileSystem(kind, dir, 640)
     const release = async () => place[Symbol.asyncDispose]()
@@ -61,6 +67,7 @@ export const kinds: readonly Kind[] = [
     missing: await whyNoZfs(),
     sharesBlocks: true,
     countsLate: true,
+    few: ['creation', 'snapshots'],
     async open(dir) {
       const place = await zfsPoolInFile(dir, 640)
       const { dataset } = place

@@ -8,6 +8,7 @@ import { isRunning } from '../../../lib/process-identity.ts'
 import { writeSampleImage } from '../../image/sample.ts'
 import { namespaceNames } from '../../net/devices.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../../../../test/support/agent/agent.ts'
+import { runsAll } from '../../../../test/support/all-examples.ts'
 import { driverCases } from '../../../../test/support/agent/hypervisor.ts'
 import { startedProcesses } from '../../../../test/support/lib/environments.ts'
 import { until } from '../../../../test/support/wait.ts'
@@ -17,6 +18,7 @@ const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 
 
 describe(gvisor?.name ?? 'gvisor', () => {
   const it = test.skipIf(gvisor?.skip ?? true)
+  const itInAll = runsAll ? it : test.skip
   const desired = (generation: number, change = {}) => ({
     vmId: 'vm-1',
     generation,
@@ -37,22 +39,25 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect(await sh(host, 'cat /tmp/left || echo gone')).toBe('gone\n')
   })
 
-  it("the guest's init takes less than 5 MiB of memory, and files in /tmp are stored on the disk", {
-    timeout: 60_000,
-  }, async () => {
-    await using host = await testAgent(gvisor?.config ?? {})
-    await host.put(desired(1, { memoryMib: 128, diskMib: 1024 }))
-    await host.until('vm-1', 'healthy', vm => vm.healthy)
-    // The guest's init and the process that carries its ports take 2.7 MiB together. When that process was a fork of
-    // init, it took 9.3 MiB.
-    const [, kib] = /AnonPages: +(\d+) kB/.exec(await sh(host, 'cat /proc/meminfo')) ?? []
-    expect(Number(kib)).toBeLessThan(5 * 1024)
-    expect(await sh(host, 'stat -c "%a %F" /tmp; grep -c " /tmp " /proc/mounts')).toBe('1777 directory\n0\n')
-    // More than the memory of the VM. Takes many seconds if other programs use the cores.
-    const script = 'head -c 160000000 /dev/zero > /tmp/big; stat -c %s /tmp/big; rm /tmp/big'
-    expect((await host.exec('vm-1', ['/bin/sh', '-c', script], 40_000)).stdout).toBe('160000000\n')
-    await host.until('vm-1', 'still in its first run', vm => vm.healthy && vm.restartCount === 0)
-  })
+  // In npm test, the test of the size of a disk covers the root file system, with the same init.
+  itInAll(
+    "the guest's init takes less than 5 MiB of memory, and files in /tmp are stored on the disk",
+    { timeout: 60_000 },
+    async () => {
+      await using host = await testAgent(gvisor?.config ?? {})
+      await host.put(desired(1, { memoryMib: 128, diskMib: 1024 }))
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+      // The guest's init and the process that carries its ports take 2.7 MiB together. When that process was a fork of
+      // init, it took 9.3 MiB.
+      const [, kib] = /AnonPages: +(\d+) kB/.exec(await sh(host, 'cat /proc/meminfo')) ?? []
+      expect(Number(kib)).toBeLessThan(5 * 1024)
+      expect(await sh(host, 'stat -c "%a %F" /tmp; grep -c " /tmp " /proc/mounts')).toBe('1777 directory\n0\n')
+      // More than the memory of the VM. Takes many seconds if other programs use the cores.
+      const script = 'head -c 160000000 /dev/zero > /tmp/big; stat -c %s /tmp/big; rm /tmp/big'
+      expect((await host.exec('vm-1', ['/bin/sh', '-c', script], 40_000)).stdout).toBe('160000000\n')
+      await host.until('vm-1', 'still in its first run', vm => vm.healthy && vm.restartCount === 0)
+    },
+  )
 
   it('no process of a sandbox has a secret of the agent in its environment', { timeout: 60_000 }, async () => {
     process.env['MOTE_SMTP_PASSWORD'] = 'hunter2-of-the-agent'
@@ -89,15 +94,20 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
-  it('the CPU quota of a sandbox is its number of vCPUs, with a period of 10 ms', { timeout: 60_000 }, async () => {
-    await using host = await testAgent(gvisor?.config ?? {})
-    await host.put(desired(1, { vcpus: 1 }))
-    await host.until('vm-1', 'healthy', vm => vm.healthy)
-    const limit = limitOf((await processOf(host)).pid, 'cpu')
-    const period = limit('cpu.cfs_period_us')
-    const found = period === undefined ? limit('cpu.max') : `${limit('cpu.cfs_quota_us')} ${period}`
-    if (found !== undefined) expect(found).toBe('10000 10000')
-  })
+  // In npm test, spec.test.ts covers the CPU quota.
+  itInAll(
+    'the CPU quota of a sandbox is its number of vCPUs, with a period of 10 ms',
+    { timeout: 60_000 },
+    async () => {
+      await using host = await testAgent(gvisor?.config ?? {})
+      await host.put(desired(1, { vcpus: 1 }))
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+      const limit = limitOf((await processOf(host)).pid, 'cpu')
+      const period = limit('cpu.cfs_period_us')
+      const found = period === undefined ? limit('cpu.max') : `${limit('cpu.cfs_quota_us')} ${period}`
+      if (found !== undefined) expect(found).toBe('10000 10000')
+    },
+  )
 
   it('a guest can run 300 processes, and its sandbox has a task limit on the host', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
@@ -114,19 +124,23 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect((await processOf(host)).pid, 'the sandbox did not end').toBe(pid)
   })
 
-  it('a guest that fills its memory survives the snapshots that are taken of it', {
-    timeout: 60_000,
-  }, async () => {
-    await using host = await testAgent(gvisor?.config ?? {})
-    await host.put(desired(1, { memoryMib: 128, diskMib: 256 }))
-    await host.until('vm-1', 'healthy', vm => vm.healthy)
-    const process = await processOf(host)
-    await sh(host, 'dd if=/dev/urandom of=/dev/shm/fill bs=1M count=110 2>/dev/null')
-    for (const snapshotId of ['s-1', 's-2', 's-3']) await host.snapshot(snapshotId, 'vm-1')
-    expect(await processOf(host)).toEqual(process)
-  })
+  // In npm test, contract.test.ts covers snapshots of guests with free memory.
+  itInAll(
+    'a guest that fills its memory survives the snapshots that are taken of it',
+    { timeout: 60_000 },
+    async () => {
+      await using host = await testAgent(gvisor?.config ?? {})
+      await host.put(desired(1, { memoryMib: 128, diskMib: 256 }))
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+      const process = await processOf(host)
+      await sh(host, 'dd if=/dev/urandom of=/dev/shm/fill bs=1M count=110 2>/dev/null')
+      for (const snapshotId of ['s-1', 's-2', 's-3']) await host.snapshot(snapshotId, 'vm-1')
+      expect(await processOf(host)).toEqual(process)
+    },
+  )
 
-  it('an idle sandbox gets timer slack, and loses it once its program computes', { timeout: 60_000 }, async () => {
+  // In npm test, timer-slack.test.ts covers this.
+  itInAll('an idle sandbox gets timer slack, and loses it once its program computes', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1))
     await host.until('vm-1', 'healthy', vm => vm.healthy)

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentConfig } from '../../src/agent/base/config.ts'
+import { runsAll } from '../support/all-examples.ts'
 import { sshGitHost } from '../support/agent/build-ssh.ts'
 import { type GitServer, gitServer } from '../support/agent/build.ts'
 import { driverCases } from '../support/agent/hypervisor.ts'
@@ -30,6 +31,11 @@ const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 
 const hasSshd = await hasProgram('sshd')
+/**
+ * Only `npm run test:all` connects to a git host over SSH. In npm test, src/control/scm/sources.test.ts covers the keys
+ * of apps, and the first test below builds what was pushed over HTTP.
+ */
+const itOverSsh = it.skipIf(!hasSshd || !runsAll)
 const sshNote = hasSshd ? '' : ' (skipped, not installed: openssh-server)'
 
 describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }, () => {
@@ -145,7 +151,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
       expect((await stranger.get(`/v1/apps/site/${path}`)).status).toBe(404)
   })
 
-  it.skipIf(!hasSshd)(`to a private repository over SSH is built with the app's own key${sshNote}`, async () => {
+  itOverSsh(`to a private repository over SSH is built with the app's own key${sshNote}`, async () => {
     await using host = await sshGitHost()
     const tree = await host.create('private')
     await tree.push({ 'index.html': 'the wrong branch' })

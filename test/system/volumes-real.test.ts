@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { itInAll } from '../support/all-examples.ts'
 import { loopFileSystem, whyNoLoop } from '../support/agent/disk.ts'
 import { writeSampleImage } from '../../src/agent/image/sample.ts'
 import { vmmsIn } from '../support/agent/agent.ts'
@@ -149,7 +150,9 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     })
   })
 
-  it('has a volume that grows while it is mounted, and while it is detached', async () => {
+  // In npm test, src/agent/hypervisor/contract.test.ts grows a volume of a real VM, and volumes.test.ts does so through
+  // the API.
+  itInAll('has a volume that grows while it is mounted, and while it is detached', async () => {
     const id = await create('small')
     const appId = await app('grower')
     await attach(appId, id)
@@ -177,7 +180,9 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await user.delete(`/v1/volumes/${id}`)
   })
 
-  it('is restored from a VM snapshot together with its volume, and continues from that state', async () => {
+  // In npm test, src/agent/snapshot/volumes.test.ts restores a real VM with its volume, and volumes.test.ts does so
+  // through the API.
+  itInAll('is restored from a VM snapshot together with its volume, and continues from that state', async () => {
     const id = await create('with-vm')
     const appId = await app('returner')
     await attach(appId, id)

@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib'
 import { type Pack, pack } from 'tar-stream'
 import { describe, expect, test } from 'vitest'
 import { endOfArchive, globalHeaderBomb, paxData, rawEntry, rawHeader } from '../../../test/support/lib/archive.ts'
+import { itInAll, runsAll } from '../../../test/support/all-examples.ts'
 import { sampleImage } from '../../lib/sample.ts'
 import { run } from '../../lib/exec.ts'
 import { builtTag } from '../build/compose.ts'
@@ -182,10 +183,14 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
       await layout(join(dir.path, name), { User, Cmd: ['/x'], StopSignal: 'SIGQUIT' }, files)
       return (await storeIn(dir.path).base(`oci:${name}`, context())).config
     }
-    expect(await run('app')).toMatchObject({ uid: 70, gid: 71, groups: [72], env: { HOME: '/srv' }, stopSignal: 3 })
-    expect(await run('app:other')).toMatchObject({ uid: 70, gid: 99, groups: [] })
-    expect(await run('1234')).toMatchObject({ uid: 1234, gid: 0 })
-    expect(await run('')).toMatchObject({ uid: 0, gid: 0, env: { HOME: '/root' } })
+    // In npm test, the first user covers the others: only the look-up in these files differs.
+    const users = [
+      ['app', { uid: 70, gid: 71, groups: [72], env: { HOME: '/srv' }, stopSignal: 3 }],
+      ['app:other', { uid: 70, gid: 99, groups: [] }],
+      ['1234', { uid: 1234, gid: 0 }],
+      ['', { uid: 0, gid: 0, env: { HOME: '/root' } }],
+    ] as const
+    for (const [user, expected] of runsAll ? users : users.slice(0, 1)) expect(await run(user)).toMatchObject(expected)
     await expect(run('nobody')).rejects.toMatchObject({ code: 'image_unusable' })
   })
 
@@ -260,7 +265,8 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
   })
 
-  test('the temporary disk for an image is large enough for many small files and long names', async () => {
+  // In npm test, the image of test/stacks, with thousands of files, covers this.
+  itInAll('the temporary disk for an image is large enough for many small files and long names', async () => {
     await using dir = await testDir()
     await layout(join(dir.path, 'many'), { Cmd: ['/x'] }, tar => {
       for (let n = 0; n < 6_000; n++)
@@ -321,7 +327,12 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     ['noise', randomBytes(5000), 'image_unusable'],
     ['names that are a million directories', deepNames(), 'image_too_large'],
   ]
-  test.each(evil)('a layer with %s is refused, whether the layer is compressed or not', async (_, layer, code) => {
+  // In npm test, files with holes in one format cover the other formats, and one layer that is cut off covers the others:
+  // the same reader refuses all of them.
+  const chosen = evil.filter(
+    ([what]) => runsAll || !['a file with holes (pax 0.1)', 'a file with holes (GNU)'].includes(what),
+  )
+  test.each(chosen)('a layer with %s is refused, whether the layer is compressed or not', async (what, layer, code) => {
     await using dir = await testDir()
     for (const [name, blob] of [
       ['plain', layer],
@@ -330,6 +341,7 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
       await layersOnly(join(dir.path, name), [blob])
       await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toMatchObject({ code })
     }
+    if (!runsAll && what !== 'noise') return
     await layersOnly(join(dir.path, 'cut'), [gzipSync(layer).subarray(0, 60)])
     await expect(storeIn(dir.path).base('oci:cut', context())).rejects.toMatchObject({ name: 'ImageError' })
   })
@@ -341,7 +353,8 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
       pipe: tar => tar.entry({ name: 'etc/passwd', type: 'fifo' }),
       long: tar => tar.entry({ name: 'etc/passwd' }, `${'#'.repeat(1 << 20)}\napp:x:1:1::/:/bin/sh\n`),
     }
-    for (const [name, add] of Object.entries(files)) {
+    // In npm test, the pipe covers the others: the same command checks the kind and the size of the file.
+    for (const [name, add] of Object.entries(files).filter(([kind]) => runsAll || kind === 'pipe')) {
       await layout(join(dir.path, name), { User: 'app', Cmd: ['/x'] }, add)
       await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toThrow(/runs as user "app"/)
     }

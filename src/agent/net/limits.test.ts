@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises'
 import packet from 'dns-packet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
+import { itInAll, runsAll } from '../../../test/support/all-examples.ts'
 import { CommandError, run } from '../../lib/exec.ts'
 import { startResolver } from '../dns/server.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
@@ -120,7 +121,8 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(loud, 'connections')
   })
 
-  it('new connections per second are limited in both directions', async () => {
+  // In npm test, limits-vm.test.ts covers this with a real VM.
+  itInAll('new connections per second are limited in both directions', async () => {
     const [loud, busy] = [await guest(), await guest()]
     await floodUntil(loud, 'new_connections', () => loud.flood(web, { sockets: 400 }))
     const app = { host: busy.nic.guest.ip, port: appPort }
@@ -129,10 +131,12 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(busy, 'new_connections')
   })
 
-  it.each([
+  // In npm test, the rate of packets covers all rates, because the same kind of rule limits each of them.
+  const rates = [
     ['packets', { times: 4_000 }],
     ['traffic', { times: 1_450, message: Buffer.alloc(1_400, 'x') }],
-  ] as const)('the rate of %s is limited in both directions', async (kind, much) => {
+  ] as const
+  it.each(runsAll ? rates : rates.slice(0, 1))('the rate of %s is limited in both directions', async (kind, much) => {
     const [loud, busy] = [await guest(), await guest()]
     await floodUntil(loud, kind, () => loud.flood(web, much))
     await floodUntil(busy, kind, () => outside.flood({ host: busy.nic.guest.ip, port: appPort }, much))
@@ -140,7 +144,8 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(busy, kind)
   })
 
-  it('the rate of fragments and the rate of multicasts are limited', async () => {
+  // In npm test, the rate of packets covers this.
+  itInAll('the rate of fragments and the rate of multicasts are limited', async () => {
     const [loud, busy] = [await guest(), await guest()]
     const message = Buffer.alloc(4_000, 'x')
     await floodUntil(loud, 'packets', () => loud.flood(web, { times: 130, message }))
@@ -149,7 +154,8 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(busy, 'packets')
   })
 
-  it('DNS queries above the limit are dropped, and all others are answered', async () => {
+  // In npm test, the rate of packets covers this.
+  itInAll('DNS queries above the limit are dropped, and all others are answered', async () => {
     const loud = await guest()
     const address = network.resolver ?? ''
     const client = () => ({ names: new Map(), mayAskOthers: false })
@@ -172,7 +178,8 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(loud, 'names')
   })
 
-  it('the rate of neighbor requests is limited for ARP and IPv6', async () => {
+  // In npm test, the rate of packets covers this.
+  itInAll('the rate of neighbor requests is limited for ARP and IPv6', async () => {
     const loud = await guest()
     const asksAgain = async (gateway: string, host: string) => {
       const floods: Promise<number>[] = []

@@ -55,7 +55,7 @@ beforeAll(async () => {
   database = await testDatabase()
   if (natsMissing === undefined) {
     nats = await startNatsServer()
-    if (runsAll) natsWithoutStreams = await startNatsServer({ jetStream: false })
+    natsWithoutStreams = await startNatsServer({ jetStream: false })
   }
   await once(taken.listen(0, '127.0.0.1'), 'listening')
   takenPort = String((taken.address() as AddressInfo).port)
@@ -348,12 +348,18 @@ const few: Readonly<Record<Program, readonly string[]>> = {
     'the database goes away before the runner is announced',
     'the database goes away before the sweeps run',
     'the bus hangs',
+    'the bus has no streams',
     'the bus goes away before the streams are made',
     'the bus goes away before it subscribes',
     'the bus hangs before it serves gateways',
   ],
-  gateway: ['the port of HTTP is taken', 'the bus hangs'],
-  agent: ['its data directory is locked', 'the bus hangs'],
+  gateway: ['the port of HTTP is taken', 'the bus hangs', 'its range of TCP ports is none'],
+  agent: [
+    'its data directory is locked',
+    'the bus hangs',
+    'its data directory is on a read-only file system',
+    'the disk is full',
+  ],
   up: ['the port of the API is taken', 'its data directory is locked', 'the database hangs', 'the bus hangs'],
 }
 const chosen = cases.filter(({ program, what }) => runsAll || few[program].includes(what))

@@ -3,6 +3,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
+import { describeInAll, itInAll } from '../support/all-examples.ts'
 import { cliSystem } from '../support/cli-system.ts'
 
 const { user, home, mote } = await cliSystem({ imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 200 })
@@ -125,7 +126,8 @@ describe('mote templates', () => {
     expect(await run('templates show nothing')).toMatchObject({ code: 1, err: expect.stringContaining('There are: ') })
   })
 
-  it('deploys a template with generated passwords; compose down --stack deletes it without a file', async () => {
+  // In npm test, templates.test.ts covers this.
+  itInAll('deploys a template with generated passwords; compose down --stack deletes it without a file', async () => {
     const words = ['templates', 'deploy', 'umami', '--name', 'stats', '--yes', '--set', 'SECRET=my secret', '--json']
     const { code, out } = await mote.run(words, { cwd: home })
     expect(code).toBe(0)
@@ -169,7 +171,8 @@ describe('mote launch', () => {
     },
   )
 
-  it('offers on a terminal to deploy the services of a compose file', async () => {
+  // In npm test, `compose up` above and the terminal tests of `mote launch` in cli.test.ts cover this.
+  itInAll('offers on a terminal to deploy the services of a compose file', async () => {
     await write('services:\n  solo:\n    image: oci:hello\n')
     const { code, out } = await mote.onTerminal(
       ['launch'],
@@ -184,7 +187,8 @@ describe('mote launch', () => {
   })
 })
 
-describe('files of a stack', () => {
+// In npm test, test/stacks/stacks.test.ts covers files of stacks, and src/appfile/plan.test.ts changes of files.
+describeInAll('files of a stack', () => {
   it('are copied into its apps; a changed file makes a new version, but a changed secret file does not', async () => {
     await mkdir(join(folder, 'conf'), { recursive: true })
     await writeFile(join(folder, 'conf', 'a.yml'), 'a: 1\n')

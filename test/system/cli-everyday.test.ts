@@ -3,6 +3,7 @@
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it, vi } from 'vitest'
+import { itInAll } from '../support/all-examples.ts'
 import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
 
@@ -128,7 +129,8 @@ it('mote ps and mote info repeat their output with --watch until Ctrl-C', async 
   }
 })
 
-it('tables fit into the terminal, without truncated ids', async () => {
+// In npm test, src/cli/output.test.ts covers this.
+itInAll('tables fit into the terminal, without truncated ids', async () => {
   const { out } = await mote.onTerminal(['deployments', 'list', '--app', 'web'], [])
   const rows = out.split('\n').filter(line => line.startsWith('job-'))
   expect(rows.length).toBeGreaterThan(1)
@@ -138,7 +140,8 @@ it('tables fit into the terminal, without truncated ids', async () => {
   expect(audit).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/)
 })
 
-it('mote scale reports if replicas wait for capacity', async () => {
+// In npm test, quickstart.test.ts covers the command, and hosts.test.ts cordoned hosts.
+itInAll('mote scale reports if replicas wait for capacity', async () => {
   const hosts = (await user.get('/v1/admin/hosts')).body
   const turn = (verb: string) =>
     Promise.all(hosts.map((host: { id: string }) => user.post(`/v1/admin/hosts/${host.id}/${verb}`)))
@@ -149,7 +152,8 @@ it('mote scale reports if replicas wait for capacity', async () => {
   await mote.run(['scale', '1', '--app', 'web'])
 })
 
-it('mote destroy deletes an app after confirmation, and its volumes only with --volumes', async () => {
+// In npm test, `compose down` in cli-compose.test.ts covers the deletion, and cli-questions.test.ts the confirmation.
+itInAll('mote destroy deletes an app after confirmation, and its volumes only with --volumes', async () => {
   const cwd = await folder('destroy')
   await writeFile(
     join(cwd, 'mote.toml'),

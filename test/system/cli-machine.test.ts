@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { agentConfig } from '../../src/agent/base/config.ts'
+import { itInAll } from '../support/all-examples.ts'
 import { type Cli, cli } from '../support/cli.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
@@ -83,7 +84,8 @@ describe('mote host', () => {
     expect(made.authorization).not.toContain('host.*')
   })
 
-  it('drain lists the remaining volumes and why each remains', async () => {
+  // In npm test, src/control/volumes/move.test.ts covers the report of a drain, and the test below the command.
+  itInAll('drain lists the remaining volumes and why each remains', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
     const place = async () => (await user.get(`/v1/volumes/${id}/move`)).body.host_id

@@ -7,6 +7,7 @@ import { parse } from 'smol-toml'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../../src/lib/exec.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
+import { itInAll, runsAll } from '../support/all-examples.ts'
 import { cli } from '../support/cli.ts'
 import { moteProgram } from '../support/program.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
@@ -110,31 +111,36 @@ describe('an app', () => {
     expect(back).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
   })
 
-  it('is not changed by deploy --dry-run, which prints the host that a VM would run on', async () => {
+  // In npm test, explain.test.ts covers dry runs.
+  itInAll('is not changed by deploy --dry-run, which prints the host that a VM would run on', async () => {
     const before = await user.get('/v1/apps/shop/deployments')
     const { code, out } = await mote(['deploy', '--image', 'oci:hello', '--dry-run'], { cwd: folder })
     expect([code, out]).toEqual([0, expect.stringMatching(/^It would go to /)])
     expect((await user.get('/v1/apps/shop/deployments')).body).toEqual(before.body)
   })
 
-  it('is scaled', async () => {
+  // In npm test, quickstart.test.ts covers this.
+  itInAll('is scaled', async () => {
     const { code, out } = await mote(['scale', '2', '--max', '3', '--json'], { cwd: folder })
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ desired_replicas: 2, max_replicas: 3 })
   })
 
-  it('is not scaled to invalid values, which are reported with the field name', async () => {
+  // In npm test, the exit codes in cli-commands.test.ts cover this.
+  itInAll('is not scaled to invalid values, which are reported with the field name', async () => {
     const { code, err } = await mote(['scale', '--min', '5', '--max', '2'], { cwd: folder })
     expect(code).toBe(1)
     expect(err).toMatch(/min_replicas|max_replicas/)
   })
 
-  it('has a log that is followed until Ctrl-C, with exit code 130', async () => {
+  // In npm test, quickstart.test.ts covers this.
+  itInAll('has a log that is followed until Ctrl-C, with exit code 130', async () => {
     const { code, out } = await mote(['logs', '-f'], { cwd: folder, interruptAt: /./ })
     expect([code, out]).toEqual([130, expect.stringMatching(/\S/)])
   })
 
-  it('continues its deployment when Ctrl-C ends mote deploy with exit code 130', async () => {
+  // In npm test, Ctrl-C during `mote db create` in cli-machine.test.ts covers this.
+  itInAll('continues its deployment when Ctrl-C ends mote deploy with exit code 130', async () => {
     await mote(['env', 'set', 'MOTE_FAKE=unhealthy'], { cwd: folder })
     const watched = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder, interruptAt: /starting/ })
     expect(watched).toMatchObject({ code: 130, err: expect.stringContaining('Interrupted') })
@@ -155,12 +161,12 @@ describe('an app', () => {
 
 describe('every command', () => {
   it.each([
-    ['apps', 'list'],
+    // In npm test, the other commands cover those with `runsAll`: the same code prints all lists.
+    ...(runsAll ? [['apps', 'list']] : []),
     ['deployments', 'list', '--app', 'none'],
-    ['ps'],
-    ['volumes', 'list'],
+    ...(runsAll ? [['ps'], ['volumes', 'list']] : []),
     ['db', 'list'],
-    ['projects', 'list'],
+    ...(runsAll ? [['projects', 'list']] : []),
     ['projects', 'members'],
     ['tokens', 'list'],
     ['notifications'],
@@ -196,7 +202,8 @@ describe('launching a folder', () => {
     { holds: 'a Node app', files: { 'package.json': '{}' }, port: '3000', offers: 'this folder' },
     { holds: 'a Dockerfile', files: { Dockerfile: 'FROM x\nEXPOSE 9000\n' }, port: '9000', offers: 'this folder' },
   ]
-  it.each(folders)(
+  // In npm test, the launch above covers the prompts, and src/cli/folder-kind.test.ts the kinds of folders.
+  itInAll.each(folders)(
     'that contains $holds proposes suitable settings, and the app serves',
     async ({ holds, files, port, offers }) => {
       const folder = await mkdtemp(join(home, `${holds.replaceAll(/[^a-z]/gi, '-').toLowerCase()}-`))
@@ -233,7 +240,8 @@ describe('launching a folder', () => {
     expect((await user.get('/v1/apps/procs')).body.release_command).toEqual(['/bin/sh', '-c', 'node migrate.js'])
   })
 
-  it('without a terminal for prompts fails and names the required flags', async () => {
+  // In npm test, cli-questions.test.ts covers this.
+  itInAll('without a terminal for prompts fails and names the required flags', async () => {
     const folder = await mkdtemp(join(home, 'unasked-'))
     expect(await mote(['launch'], { cwd: folder })).toMatchObject({
       code: 1,

@@ -274,12 +274,18 @@ async function whileAway(id: string, verb: Verb): Promise<unknown> {
 }
 const moments = { 'before a step': before, 'during a step': during, 'while the hosts are unreachable': whileAway }
 
-/** States with most work in progress. In all other states, `npm test` applies verbs only before a step. */
-const busy: readonly string[] = ['rolling, with another deployment serving', 'canary', 'waking', 'stopping']
+/** In npm test, a rollout while another deployment serves covers the other states at all moments but before a step. */
+const busiest = 'rolling, with another deployment serving'
+/** In npm test, these states cover the others: one of each phase, and one of an ended deployment. */
+const oneOfEachPhase: readonly string[] = [
+  ...['building', 'releasing', busiest, 'canary', 'serving', 'suspending', 'sleeping', 'waking', 'draining'],
+  ...['failing', 'stopping', 'stopped'],
+]
+const testedStates = Object.entries(states).filter(([state]) => runsAll || oneOfEachPhase.includes(state))
 const momentsOf = (state: string) =>
-  Object.entries(moments).filter(([when]) => runsAll || when === 'before a step' || busy.includes(state))
+  Object.entries(moments).filter(([when]) => runsAll || when === 'before a step' || state === busiest)
 
-describe.each(Object.entries(states))('a deployment in the phase %s', (state, bring) => {
+describe.each(testedStates)('a deployment in the phase %s', (state, bring) => {
   it.each(momentsOf(state).flatMap(([when, how]) => verbs.map(verb => ({ when, how, verb }))))(
     'takes effect or is refused: $verb $when',
     async ({ how, verb }) => {

@@ -120,7 +120,7 @@ function helpBeforeInstallation() {
 Nothing is installed in this checkout yet. The first of these commands installs what is missing and says so:
   npm run demo      the whole cloud, with an app in a real microVM; Ctrl-C stops it
   npm start         the cloud without the demo
-  npm test          every test
+  npm test          the tests
 After that, "bin/mote --help" lists every command. README.md is the place to begin.
 `
 }

@@ -1,7 +1,6 @@
 // Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
 /** Runs every CLI command that calls the API once, as a process, and checks its JSON output, exit code and effect. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { runsAll } from '../support/all-examples.ts'
 import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
 
@@ -120,28 +119,6 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
   hosts: [['host list', expect.arrayContaining([expect.objectContaining({ name: 'host-2', status: 'up' })])]],
 }
 
-/**
- * Commands that only `npm run test:all` runs. In npm test, other files run the same commands of apps, variables and
- * projects, and the tests of src/control cover the operations of the other commands.
- */
-const onlyInAll: readonly string[] = [
-  ...['apps create idle', 'apps show idle', 'apps delete idle --yes'],
-  ...['env set LEVEL=debug --app web', 'env list --app web', 'env unset LEVEL --app web'],
-  ...['volumes clone data monday copy', 'volumes delete copy --yes'],
-  ...['snapshots fork calm twin --app web', 'snapshots restore calm --app web'],
-  ...['db update main work_mem=16MB --memory 1024'],
-  ...['db snapshot main second --no-wait', 'db delete-snapshot main second', 'db restore main first --yes --no-wait'],
-  ...['db branch main try-it --from first --no-wait', 'db branches main', 'db promote main try-it'],
-  ...['db delete-branch main {oldBranch}', 'deployments list --app web', 'builds list --app web'],
-  ...['tokens list', 'notifications', 'audit --action token.created'],
-  // Commands that fail, like others in the same test.
-  ...['repos confirm nothing', 'builds log --app web', 'status --app none', 'rules add allow'],
-]
-const isTested = ([words]: readonly [string, ...unknown[]]) => runsAll || !onlyInAll.includes(words)
-const testedGroups = Object.entries(groups)
-  .map(([name, steps]) => [name, steps.filter(isTested)] as const)
-  .filter(([, steps]) => steps.length > 0)
-
 const first = async (path: string) => (await user.get(path)).body[0]
 const ready = (path: () => Promise<string>) =>
   until(async () => (await first(await path()))?.status === 'ready', {
@@ -192,7 +169,7 @@ it('mote volumes snapshot waits until the snapshot is ready, and shows the progr
   expect(await mote.run(['volumes', 'delete', 'waited', '--yes'])).toMatchObject({ code: 0 })
 })
 
-describe.each(testedGroups)('with --json, commands for %s print the expected JSON', (_name, steps) => {
+describe.each(Object.entries(groups))('with --json, commands for %s print the expected JSON', (_name, steps) => {
   it.each(steps.map(([words, ...rest]) => [words, rest] as const))('mote %s', async (words, [holds, before]) => {
     await before?.()
     const { code, out, err } = await mote.run([...(await wordsOf(words)), '--json'])
@@ -218,7 +195,7 @@ describe('exit codes', () => {
     })
   })
 
-  const exits = [
+  it.each([
     // This command fails because the installation is not connected to a source host (GitHub).
     ['repos connect', 1],
     ['repos confirm nothing', 1],
@@ -229,13 +206,9 @@ describe('exit codes', () => {
     ['deploy --memory 7 --image x --app web', 1],
     ['rules add allow', 2],
     ['logs --nonsense', 2],
-  ] as const
-  it.each(exits.filter(isTested))(
-    'mote %s exits with %i and prints the reason to standard error only',
-    async (words, expected) => {
-      const { code, out, err } = await mote.run([...words.split(' '), '--json'])
-      expect([code, out]).toEqual([expected, ''])
-      expect(err).toMatch(/\w/)
-    },
-  )
+  ] as const)('mote %s exits with %i and prints the reason to standard error only', async (words, expected) => {
+    const { code, out, err } = await mote.run([...words.split(' '), '--json'])
+    expect([code, out]).toEqual([expected, ''])
+    expect(err).toMatch(/\w/)
+  })
 })

@@ -152,8 +152,7 @@ itInAll('mote scale reports if replicas wait for capacity', async () => {
   await mote.run(['scale', '1', '--app', 'web'])
 })
 
-// In npm test, `compose down` in cli-compose.test.ts covers the deletion, and cli-questions.test.ts the confirmation.
-itInAll('mote destroy deletes an app after confirmation, and its volumes only with --volumes', async () => {
+it('mote destroy deletes an app after confirmation, and its volumes only with --volumes', async () => {
   const cwd = await folder('destroy')
   await writeFile(
     join(cwd, 'mote.toml'),

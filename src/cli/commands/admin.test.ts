@@ -64,8 +64,7 @@ describe('mote admin with DATABASE_URL', () => {
     expect((await admin('create-account', 'nobody')).stderr).toContain('not an e-mail address')
   })
 
-  // In npm test, src/control/auth/admin.test.ts covers changes of roles.
-  itInAll('grants the Admin role, and refuses to remove it from the last Admin', async () => {
+  it('grants the Admin role, and refuses to remove it from the last Admin', async () => {
     const { email, token } = await api.person()
     expect(await admin('set-role', email, 'Admin')).toMatchObject({ code: 0, json: { email, role: 'Admin' } })
     expect((await api.call('GET', '/v1/auth/me', { token })).body['role']).toBe('Admin')

@@ -160,14 +160,31 @@ async function fromRegistry(
         await rm(dir, { recursive: true, force: true })
       }
     })
-  // If this user waited for another tenant's pull and that pull failed, pull again with this user's own access.
-  const again = (cause: unknown) => (isPulledNow ? Promise.reject(cause) : make())
-  const base = await context.time('base', () => make().catch(again))
+  const base = await context.time('base', () => ownPull(make, () => isPulledNow || context.signal.aborted))
   // Knowing a digest does not give access to the image: if another tenant pulled it, the registry must confirm this
   // user's access.
   if (user !== undefined && reference.digest !== null && !isPulledNow && !isKnownWay(target, way)) await ask()
   await rememberWay(target, way)
   return base
+}
+
+/**
+ * Maximum number of other tenants' failed pulls for which one request waits. There is a limit because a request may also
+ * fail without any pull, as on a full disk.
+ */
+const mostFailedPulls = 100
+
+/**
+ * Returns the base. A pull by another tenant for which this user waited may fail, because that tenant has no access to
+ * the image; the base is then requested again, until `isLast` returns that the pull was this user's own.
+ */
+async function ownPull(make: () => Promise<Base>, isLast: () => boolean): Promise<Base> {
+  for (let failed = 1; ; failed++)
+    try {
+      return await make()
+    } catch (error) {
+      if (isLast() || failed === mostFailedPulls) throw error
+    }
 }
 
 /**

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { sampleImage } from '../../src/lib/sample.ts'
+import { runsAll } from '../support/all-examples.ts'
 import {
   cardsTooWide,
   findings,
@@ -31,13 +32,15 @@ const desktop = { width: 1440, height: 900 }
 const phone = { width: 390, height: 844 }
 /**
  * Theme and window size of each screenshot. One size per theme is checked with axe-core, because colors do not differ.
+ * `npm test` opens only these two, which have each theme and each size.
  */
-const looks = [
+const all = [
   { name: 'desktop-light', colorScheme: 'light', viewport: desktop, isAudited: true },
   { name: 'phone-light', colorScheme: 'light', viewport: phone, isAudited: false },
   { name: 'phone-dark', colorScheme: 'dark', viewport: phone, isAudited: true },
   { name: 'desktop-dark', colorScheme: 'dark', viewport: desktop, isAudited: false },
 ] as const
+const looks = all.filter(look => runsAll || isForDocuments || look.isAudited)
 
 /** Screenshots that the documentation shows, by file name in `docs/images`. */
 const ofDocuments = {

@@ -19,14 +19,24 @@ const child = fileURLToPath(new URL('../../../test/support/agent/build-crash-chi
 
 /** Runs an agent until it reports the build in this state, then kills the agent. */
 async function crashWhile(state: string, dataDir: string, desired: BuildPut): Promise<void> {
-  const agent = spawn(process.execPath, [child, dataDir, JSON.stringify(desired), state], {
+  const agent = spawn(process.execPath, [child, dataDir, JSON.stringify(desired)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(agent, 'exit')
+  let states = ''
+  agent.stdout.setEncoding('utf8').on('data', (text: string) => (states += text))
+  const isReached = () => {
+    if (agent.exitCode !== null || /failed|succeeded/.test(states)) throw new Error(`too late to kill it: ${states}`)
+    return states.includes(state)
+  }
   try {
-    await Promise.race([once(agent.stdout, 'data'), exited.then(() => Promise.reject(new Error('it ended early')))])
+    await until(isReached, { what: `the state ${state}`, timeoutMs: 60_000, everyMs: 20 })
     if (state === 'building')
-      await until(async () => (await vmmsIn(dataDir)).length > 0, { what: 'its VM', timeoutMs: 60_000, everyMs: 5 })
+      await until(async () => isReached() && (await vmmsIn(dataDir)).length > 0, {
+        what: 'its VM',
+        timeoutMs: 60_000,
+        everyMs: 20,
+      })
   } finally {
     agent.kill('SIGKILL')
     await exited

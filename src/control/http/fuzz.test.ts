@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { allOperations } from '../operations.ts'
 import { apiDocsOperations } from '../api-docs/schema.ts'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import type { Call, Handler, Operation } from './operation.ts'
 
@@ -146,7 +147,7 @@ const queryOf = (operation: Operation) =>
 /** Like encodeURIComponent, but does not throw on an unpaired surrogate. */
 const escape = (text: string) => encodeURIComponent(text.toWellFormed())
 
-const runs = Number(process.env.MOTE_FUZZ_RUNS ?? 60)
+const runs = Number(process.env.MOTE_FUZZ_RUNS ?? (runsAll ? 60 : 20))
 
 describe('generated requests', () => {
   const observed = new Map<number, number>()

@@ -10,11 +10,18 @@ export const filesOnlyInAll: readonly string[] = [
   'test/system/dashboard-keyboard.test.ts',
   'test/system/dashboard-rare.test.ts',
   'test/system/dashboard-settings.test.ts',
+  'test/system/dashboard-templates.test.ts',
   // Moves of volumes with real VMs: `src/agent/volume/move` moves them between two agents, `src/control/moves` and
   // `src/control/migrations` move VMs with volumes between simulated hosts.
   'test/system/volume-copy.test.ts',
   'test/system/volume-moves.test.ts',
   'src/agent/hypervisor/migration-volumes.test.ts',
+  // Requests during a wake-up or a move: `scale` wakes a suspended app with many requests at once, `mesh` moves a VM
+  // between hosts without breaking a connection, `src/agent/hypervisor/migration` while it serves requests.
+  'test/system/wake.test.ts',
+  'test/system/moves-under-load.test.ts',
+  // A volume whose VMM is killed: `src/agent/hypervisor/contract` and `src/agent/volume/volumes`.
+  'test/system/volumes-real.test.ts',
   // Shared volumes: `src/agent/volume/volumes.test.ts` uses them on two agents, `src/agent/disk/rbd-pool.test.ts` with
   // Ceph's commands.
   'test/system/rbd-volumes.test.ts',

@@ -78,7 +78,7 @@ export async function vmDirOf(pid: string | number): Promise<string> {
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   let hasJails = false
-  // Synchronously, which takes a tenth of the CPU time: tests call this many times, and most processes are not VMMs.
+  // Synchronous reads take much less CPU time. Tests call this function many times, and most processes are not VMMs.
   for (const name of readdirSync('/proc')) {
     if (!/^\d/.test(name)) continue
     hasJails ||= orEmpty(() => readFileSync(`/proc/${name}/cmdline`, 'utf8')).includes('\0--id\0')

@@ -1,6 +1,6 @@
 /**
- * Program that runs an agent and starts a build, for tests that kill it. Prints a line for
- * each state of the build, with the error of a failed one.
+ * Program that runs an agent and starts a build, for tests that kill it. Prints a line for each state of the build, with
+ * the error of a failed one.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BuildObserved, subjects } from '../../../src/contract/agent.ts'

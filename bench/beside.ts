@@ -28,6 +28,7 @@ export async function beside<P extends AsyncDisposable>(
   }
 }
 
+/** A program of another project that a benchmark measures beside Mote in the same run. */
 export interface PeerProgram {
   /** Names of programs that must be installed to run the peer. */
   readonly needs: readonly string[]

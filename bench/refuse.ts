@@ -26,7 +26,7 @@ function takeUs(keys: number): number {
 
 export const refuse: Benchmark = {
   name: 'refuse',
-  goal: 'a request above the rate limit is rejected at half the rate at which bare Node answers',
+  goal: 'per second, at least half as many requests above the rate limit are rejected as bare Node answers',
   covers: ['B25'],
   how: 'A tenant has a limit of one request per minute; 16 of its requests are open at a time, alternating with bare Node that answers the same bytes. Mote parses the request, checks the token, asks the limiter and answers 429 with its headers and a body that states when to retry.',
   reading:

@@ -55,7 +55,7 @@ describe('variables that a build or a file uses', () => {
     expect(made.deploys).toEqual(['the settings change'])
   })
 
-  it('may come from an environment group', () => {
+  it('the variables of a build may come from an environment group', () => {
     const text = '[build]\nenv = ["URL"]\nsecrets = ["TOKEN"]'
     const groupVariables = [
       { name: 'URL', isSecret: false },

@@ -114,7 +114,7 @@ function fileChanges(file: EffectiveFile, now: EffectiveFile): Change[] {
   return differences('files', flatFiles(compared.now), flatFiles(compared.wanted))
 }
 
-/** If `mote.toml` does not mention groups, the app keeps its groups. */
+/** If `mote.toml` does not mention environment groups, the app keeps its groups. */
 const groupChanges = (wanted: readonly string[] | undefined, now: readonly string[]): Change[] =>
   wanted && !isSame(now, wanted) ? [{ kind: 'change', key: 'env_groups', from: now, to: wanted }] : []
 

@@ -115,7 +115,7 @@ describe('embedded PostgreSQL', () => {
 
   test('killing program and server together three times loses no acknowledged write', async () => {
     const all: number[] = []
-    // In npm test, the first kill covers the others.
+    // Only partly in `npm test`: the first kill covers the others.
     for (let round = 0; round < (runsAll ? 3 : 1); round++) {
       const { child, acknowledged } = await startWriter(round * 1_000_000)
       const pid = await postmasterPid()
@@ -180,7 +180,7 @@ describe('embedded PostgreSQL', () => {
     await expect(stat(socketDir)).rejects.toThrow(/ENOENT/)
   })
 
-  // In npm test, src/cli/commands/admin.test.ts has its data below such a directory.
+  // Not in `npm test`: src/cli/commands/admin.test.ts has its data below such a directory.
   itInAll('a data directory below a directory that other accounts cannot enter works, also for root', async () => {
     const closed = join(dataDir, '..', 'closed')
     await mkdir(closed, { mode: 0o700 })

@@ -201,8 +201,8 @@ class WorkflowRunner implements Runner {
     const rows = await claiming
     for (const row of rows) this.#run(row)
     const { ms } = await asked
-    // With fewer rows than `free`, a workflow that is already due has just become due or is being committed. Pause
-    // briefly to avoid a busy loop.
+    // If fewer workflows were claimed than slots are free, one that is already due has just become due or is being
+    // committed. Pause briefly to avoid a busy loop.
     return rows.length === free ? 0 : Math.min(pollMs, Math.max(2, ms ?? pollMs))
   }
 

@@ -1,10 +1,9 @@
 /** Directories where a volume can be mounted in a VM. */
 
-/** Directories that the guest's own files need; a volume mounted over them would prevent the start. */
+/** Paths that the guest's own programs and settings need; a volume mounted over one of them would prevent the start. */
 const systemTrees = ['/bin', '/boot', '/dev', '/lib', '/lib32', '/lib64', '/libx32', '/mote', '/proc'].concat([
   ...['/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'],
-  // Files that the guest reads or writes, where no volume can be mounted. Other directories in /etc may be mount
-  // points.
+  // What the guest reads or writes in /etc. Other directories in /etc may be mount points.
   ...['/etc/group', '/etc/hostname', '/etc/hosts', '/etc/machine-id', '/etc/mote', '/etc/passwd', '/etc/resolv.conf'],
 ])
 /** Directories at which no volume can be mounted, while their subdirectories may be mount points. */

@@ -44,7 +44,7 @@ describe('growth of a resource', () => {
   })
 })
 
-// In npm test, the tests of locks and connections count sessions; few changes cause leaks.
+// Not in `npm test`: the tests of locks and connections count sessions; few changes cause leaks.
 describe.skipIf(natsMissing || !runsAll)(`two instances of each built program ${natsMissing ?? ''}`, () => {
   it('hold no more resources at the end than at the beginning, idle or used', { timeout: 240_000 }, async () => {
     await using cleanup = new AsyncDisposableStack()

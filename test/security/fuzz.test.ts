@@ -15,8 +15,8 @@ import { malformedBodies, randomFrom } from './malformed.ts'
 const perOperation = Number(process.env['MOTE_FUZZ'] ?? (runsAll ? 500 : 200))
 const sendsAll = runsAll || Boolean(process.env['MOTE_FUZZ'])
 /**
- * In npm test, an operation gets every third of the malformed inputs. The operation before it and the one after it get
- * the other two thirds, which run the same code, because the server checks the inputs of all operations alike.
+ * In `npm test`, an operation gets every third of the malformed inputs. The operation before it and the one after it
+ * get the other two thirds, which run the same code, because the server checks the inputs of all operations alike.
  */
 const someOf = <T>(inputs: readonly T[], subject: Case) => {
   const at = cases.indexOf(subject)

@@ -163,7 +163,7 @@ describe('requests', () => {
 })
 
 describe('a change that was answered with 200 takes effect', () => {
-  it('if the change is a rollback to a deployment that is being stopped', { timeout: 60_000 }, async () => {
+  it('when the change is a rollback to a deployment that is being stopped', { timeout: 60_000 }, async () => {
     const user = await person()
     const { name } = await app(user, unique('app'), { drain_timeout: 0 })
     const deploy = async (image: string) => {

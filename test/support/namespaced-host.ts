@@ -10,7 +10,7 @@ import { run } from '../../src/lib/exec.ts'
 
 export interface NamespacedHost {
   readonly place: Place
-  /** Address of the host on the cable. */
+  /** Address of the host on the veth pair that connects the hosts. */
   readonly underlay: string
   /** Address at which this machine reaches the host. */
   readonly address: string

@@ -1,5 +1,5 @@
 // Not repeated on the distribution's PostgreSQL: this file tests the CLI, not the database.
-/** Runs every CLI command that calls the API once, as a process, and checks its JSON output, exit code and effect. */
+/** Runs, as a process, every CLI command that calls the API, and checks its JSON output, exit code and effect. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'

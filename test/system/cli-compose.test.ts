@@ -126,7 +126,7 @@ describe('mote templates', () => {
     expect(await run('templates show nothing')).toMatchObject({ code: 1, err: expect.stringContaining('There are: ') })
   })
 
-  // In npm test, templates.test.ts covers this.
+  // Not in `npm test`: templates.test.ts covers this.
   itInAll('deploys a template with generated passwords; compose down --stack deletes it without a file', async () => {
     const words = ['templates', 'deploy', 'umami', '--name', 'stats', '--yes', '--set', 'SECRET=my secret', '--json']
     const { code, out } = await mote.run(words, { cwd: home })
@@ -171,7 +171,7 @@ describe('mote launch', () => {
     },
   )
 
-  // In npm test, `compose up` above and the terminal tests of `mote launch` in cli.test.ts cover this.
+  // Not in `npm test`: `compose up` above and the terminal tests of `mote launch` in cli.test.ts cover this.
   itInAll('offers on a terminal to deploy the services of a compose file', async () => {
     await write('services:\n  solo:\n    image: oci:hello\n')
     const { code, out } = await mote.onTerminal(
@@ -187,7 +187,7 @@ describe('mote launch', () => {
   })
 })
 
-// In npm test, test/stacks/stacks.test.ts covers files of stacks, and src/appfile/plan.test.ts changes of files.
+// Not in `npm test`: test/stacks/stacks.test.ts covers files of stacks, and src/appfile/plan.test.ts changes of files.
 describeInAll('files of a stack', () => {
   it('are copied into its apps; a changed file makes a new version, but a changed secret file does not', async () => {
     await mkdir(join(folder, 'conf'), { recursive: true })

@@ -67,7 +67,7 @@ describe('mote deploy with a mote.toml', () => {
     expect((await user.get('/v1/apps/shop/deployments')).body).toMatchObject([{ memory_mib: 1024, vcpus: 1 }])
   })
 
-  // In npm test, the tests of jobs and workers cover this.
+  // Not in `npm test`: the tests of jobs and workers cover this.
   itInAll('changes nothing if the app already matches the file', async () => {
     const before = await deployments()
     expect(await run('deploy')).toMatchObject({ code: 0, out: 'No changes: shop matches the file.\n' })
@@ -75,7 +75,7 @@ describe('mote deploy with a mote.toml', () => {
     expect(await deployments()).toBe(before)
   })
 
-  // In npm test, src/appfile/plan.test.ts covers this.
+  // Not in `npm test`: src/appfile/plan.test.ts covers this.
   itInAll('deploys a new version with --force although nothing has changed', async () => {
     const before = await deployments()
     expect(await run('deploy --force')).toMatchObject({ code: 0 })
@@ -91,7 +91,7 @@ describe('mote deploy with a mote.toml', () => {
     expect(await deployments()).toBe(before)
   })
 
-  // In npm test, cli.test.ts covers a refused confirmation, for `apps delete`.
+  // Not in `npm test`: cli.test.ts covers a refused confirmation, for `apps delete`.
   itInAll('asks for confirmation on a terminal, and changes nothing after "no"', async () => {
     await write(first.replace('3000', '4000'))
     const { code, out } = await mote.onTerminal(['deploy'], [[/Apply this plan/, 'n']], folder)
@@ -138,7 +138,7 @@ describe('mote deploy with a mote.toml', () => {
     expect(await run('deploy')).toMatchObject({ out: expect.stringContaining('No changes') })
   })
 
-  // In npm test, `deploy` in cli.test.ts covers a failed deployment.
+  // Only in `npm run test:all`; in `npm test`, `deploy` in cli.test.ts covers a failed deployment.
   itInAll('deploys the unchanged file again if its last version has failed', async () => {
     const domains = 'domains = ["www.example.com", "shop.example.com"]\n'
     await write(domains + first.replace('LEVEL = "debug"', 'MOTE_FAKE = "boot-fails"\nLEVEL = "debug"'))
@@ -150,7 +150,7 @@ describe('mote deploy with a mote.toml', () => {
     expect(await run('deploy --yes')).toMatchObject({ code: 0 })
   })
 
-  // In npm test, src/appfile/plan.test.ts covers this.
+  // Not in `npm test`: src/appfile/plan.test.ts covers this.
   itInAll('moves a volume to another path', async () => {
     await write(first.replace('size_mib = 64', 'size_mib = 128\nmount = "/var/lib/shop"'))
     expect(await run('deploy --yes')).toMatchObject({ code: 0 })
@@ -169,7 +169,7 @@ describe('mote deploy with a mote.toml', () => {
     expect((await user.get('/v1/volumes')).body).toMatchObject([{ name: 'data', attachments: [] }])
   })
 
-  // In npm test, `deploy --image` in cli.test.ts covers this.
+  // Not in `npm test`: `deploy --image` in cli.test.ts covers this.
   itInAll('applies values of flags to one deployment only', async () => {
     expect(await run('deploy --memory 2048')).toMatchObject({ code: 0, err: expect.stringContaining('1024 -> 2048') })
     expect((await run('config diff')).out).toMatch(/~ processes\.web\.memory_mib\s+2048 -> 1024/)
@@ -214,7 +214,7 @@ describe('mote config', () => {
     })
   })
 
-  // In npm test, the pull of a changed worker below and src/appfile/write.test.ts cover this.
+  // Not in `npm test`: the pull of a changed worker below and src/appfile/write.test.ts cover this.
   itInAll('pull writes changes made elsewhere into the file, and keeps its comments', async () => {
     await user.call('PATCH', '/v1/apps/shop', { port: 5000, drain_timeout: 7 })
     await user.call('PUT', '/v1/apps/shop/env/LEVEL', { value: 'info', secret: false })
@@ -250,7 +250,7 @@ describe('mote config', () => {
 })
 
 describe('a release command in mote.toml', () => {
-  // In npm test, the Procfile in cli.test.ts and src/appfile/plan.test.ts cover this.
+  // Not in `npm test`: the Procfile in cli.test.ts and src/appfile/plan.test.ts cover this.
   itInAll('is set by the file, and removed with its key', async () => {
     const shop = first.slice(0, first.indexOf('[[volumes]]'))
     await write(`${shop}\n[release]\ncommand = ["migrate"]\n`)
@@ -322,7 +322,7 @@ command = ["node", "${script}"]
     expect(await runs()).toMatchObject([{ status: 'running', memory_mib: 512 }])
   })
 
-  // In npm test, the tests before and after cover the creation, change and removal of a worker.
+  // Not in `npm test`: the tests before and after cover the creation, change and removal of a worker.
   itInAll('have every setting that the file has, and no longer those that are removed from it', async () => {
     const settings = {
       command: '["node", "mails.js"]',
@@ -351,7 +351,7 @@ command = ["node", "${script}"]
     expect((await runs())[0]).toMatchObject({ status: 'running', memory_mib: 512 })
   })
 
-  // In npm test, the next test changes a worker, and src/appfile/plan.test.ts covers what gets a new version.
+  // Not in `npm test`: the next test changes a worker, and src/appfile/plan.test.ts covers what gets a new version.
   itInAll(
     'get a new version alone if only their settings change, and with the app if its variables change',
     async () => {
@@ -384,7 +384,7 @@ command = ["node", "${script}"]
     expect((await app()).active_deployment_id).toBe(web)
   })
 
-  // In npm test, `deploy` in cli.test.ts covers a failed deployment.
+  // Not in `npm test`: `deploy` in cli.test.ts covers a failed deployment.
   itInAll('fail their deployment if they crash, while the previous version and the app keep running', async () => {
     const web = (await app()).active_deployment_id
     const { active_deployment_id: before } = (await user.get('/v1/apps/shop-mails')).body
@@ -408,7 +408,8 @@ describe('files of an app, and build settings', () => {
   const files = async () => (await user.get('/v1/apps/conf/files')).body
   const toml = (more: string) => `app = "conf"\n\n[build]\nimage = "oci:hello"\n\n${more}`
 
-  // In npm test, src/appfile/plan.test.ts, src/control/apps/files.test.ts and test/stacks/stacks.test.ts cover this.
+  // Not in `npm test`: src/appfile/plan.test.ts, src/control/apps/files.test.ts and test/stacks/stacks.test.ts
+  // cover this.
   itInAll('are set by mote.toml with the first deployment, and a changed file makes a new version', async () => {
     await writeFile(join(folder, 'web.conf'), 'level = 1\n')
     const given = '[[files]]\npath = "/etc/web.conf"\nsource = "web.conf"\nmode = "0600"\n'
@@ -436,7 +437,7 @@ describe('files of an app, and build settings', () => {
   })
 
   it('are changed and shown by mote app-files and mote builds settings', async () => {
-    // In npm test, the test above has not made the app and the file.
+    // In `npm test`, which skips the test above, the app and the file do not exist yet.
     await user.post('/v1/apps', { name: 'conf', git_url: '' })
     await writeFile(join(folder, 'web.conf'), 'level = 2\n')
     expect((await run('app-files set /etc/web.conf web.conf --app conf --mode 0640')).code).toBe(0)
@@ -451,8 +452,8 @@ describe('files of an app, and build settings', () => {
 })
 
 describe('environment groups', () => {
-  // In npm test, src/control/variables/variables.test.ts and src/appfile/plan.test.ts cover this.
-  itInAll('are created by commands, attached by the file, and give their variables to new versions', async () => {
+  // Not in `npm test`: src/control/variables/variables.test.ts and src/appfile/plan.test.ts cover this.
+  itInAll('are created by commands, attached by mote.toml, and give their variables to new versions', async () => {
     await write('app = "grouped"\nenv_groups = ["shared"]\n\n[build]\nimage = "oci:hello"\n')
     expect((await run('apps create grouped')).code).toBe(0)
     expect((await run('deploy --yes')).err).toContain('there is no environment group shared')
@@ -473,7 +474,7 @@ describe('environment groups', () => {
   })
 
   it('have a history of versions to roll back to, like the variables of an app', async () => {
-    // In npm test, the test above has not made the app.
+    // In `npm test`, which skips the test above, the app does not exist yet.
     await user.post('/v1/apps', { name: 'grouped', git_url: '' })
     for (const value of ['one', 'two']) await run(`env set NAME=${value} --plain --app grouped`)
     expect((await run('env history --app grouped')).out).toMatch(/2\s+\+NAME[^]*1\s+\+NAME/)

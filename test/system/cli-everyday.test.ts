@@ -129,7 +129,7 @@ it('mote ps and mote info repeat their output with --watch until Ctrl-C', async 
   }
 })
 
-// In npm test, src/cli/output.test.ts covers this.
+// Not in `npm test`: src/cli/output.test.ts covers this.
 itInAll('tables fit into the terminal, without truncated ids', async () => {
   const { out } = await mote.onTerminal(['deployments', 'list', '--app', 'web'], [])
   const rows = out.split('\n').filter(line => line.startsWith('job-'))
@@ -140,7 +140,7 @@ itInAll('tables fit into the terminal, without truncated ids', async () => {
   expect(audit).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/)
 })
 
-// In npm test, quickstart.test.ts covers the command, and hosts.test.ts cordoned hosts.
+// Not in `npm test`: quickstart.test.ts covers the command, and hosts.test.ts cordoned hosts.
 itInAll('mote scale reports if replicas wait for capacity', async () => {
   const hosts = (await user.get('/v1/admin/hosts')).body
   const turn = (verb: string) =>

@@ -84,7 +84,7 @@ describe('mote host', () => {
     expect(made.authorization).not.toContain('host.*')
   })
 
-  // In npm test, src/control/volumes/move.test.ts covers the report of a drain, and the test below the command.
+  // Not in `npm test`: src/control/volumes/move.test.ts covers the report of a drain, and the test below the command.
   itInAll('drain lists the remaining volumes and why each remains', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })

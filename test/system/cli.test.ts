@@ -111,7 +111,7 @@ describe('an app', () => {
     expect(back).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
   })
 
-  // In npm test, explain.test.ts covers dry runs.
+  // Not in `npm test`: explain.test.ts covers dry runs.
   itInAll('is not changed by deploy --dry-run, which prints the host that a VM would run on', async () => {
     const before = await user.get('/v1/apps/shop/deployments')
     const { code, out } = await mote(['deploy', '--image', 'oci:hello', '--dry-run'], { cwd: folder })
@@ -119,27 +119,27 @@ describe('an app', () => {
     expect((await user.get('/v1/apps/shop/deployments')).body).toEqual(before.body)
   })
 
-  // In npm test, quickstart.test.ts covers this.
+  // Not in `npm test`: quickstart.test.ts covers this.
   itInAll('is scaled', async () => {
     const { code, out } = await mote(['scale', '2', '--max', '3', '--json'], { cwd: folder })
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ desired_replicas: 2, max_replicas: 3 })
   })
 
-  // In npm test, the exit codes in cli-commands.test.ts cover this.
+  // Not in `npm test`: the exit codes in cli-commands.test.ts cover this.
   itInAll('is not scaled to invalid values, which are reported with the field name', async () => {
     const { code, err } = await mote(['scale', '--min', '5', '--max', '2'], { cwd: folder })
     expect(code).toBe(1)
     expect(err).toMatch(/min_replicas|max_replicas/)
   })
 
-  // In npm test, quickstart.test.ts covers this.
+  // Not in `npm test`: quickstart.test.ts covers this.
   itInAll('has a log that is followed until Ctrl-C, with exit code 130', async () => {
     const { code, out } = await mote(['logs', '-f'], { cwd: folder, interruptAt: /./ })
     expect([code, out]).toEqual([130, expect.stringMatching(/\S/)])
   })
 
-  // In npm test, Ctrl-C during `mote db create` in cli-machine.test.ts covers this.
+  // Not in `npm test`: Ctrl-C during `mote db create` in cli-machine.test.ts covers this.
   itInAll('continues its deployment when Ctrl-C ends mote deploy with exit code 130', async () => {
     await mote(['env', 'set', 'MOTE_FAKE=unhealthy'], { cwd: folder })
     const watched = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder, interruptAt: /starting/ })
@@ -161,7 +161,7 @@ describe('an app', () => {
 
 describe('every command', () => {
   it.each([
-    // In npm test, the other commands cover those with `runsAll`: the same code prints all lists.
+    // Only partly in `npm test`: the other commands cover those with `runsAll`, because the same code prints all lists.
     ...(runsAll ? [['apps', 'list']] : []),
     ['deployments', 'list', '--app', 'none'],
     ...(runsAll ? [['ps'], ['volumes', 'list']] : []),
@@ -202,7 +202,7 @@ describe('launching a folder', () => {
     { holds: 'a Node app', files: { 'package.json': '{}' }, port: '3000', offers: 'this folder' },
     { holds: 'a Dockerfile', files: { Dockerfile: 'FROM x\nEXPOSE 9000\n' }, port: '9000', offers: 'this folder' },
   ]
-  // In npm test, the launch above covers the prompts, and src/cli/folder-kind.test.ts the kinds of folders.
+  // Not in `npm test`: the launch above covers the prompts, and src/cli/folder-kind.test.ts the kinds of folders.
   itInAll.each(folders)(
     'that contains $holds proposes suitable settings, and the app serves',
     async ({ holds, files, port, offers }) => {
@@ -240,7 +240,7 @@ describe('launching a folder', () => {
     expect((await user.get('/v1/apps/procs')).body.release_command).toEqual(['/bin/sh', '-c', 'node migrate.js'])
   })
 
-  // In npm test, cli-questions.test.ts covers this.
+  // Not in `npm test`: cli-questions.test.ts covers this.
   itInAll('without a terminal for prompts fails and names the required flags', async () => {
     const folder = await mkdtemp(join(home, 'unasked-'))
     expect(await mote(['launch'], { cwd: folder })).toMatchObject({

@@ -6,7 +6,7 @@ import { testManagedDatabase } from '../support/managed-database.ts'
 
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 
-// In npm test, src/control/fleet/drain.test.ts covers draining a host.
+// Not in `npm test`: src/control/fleet/drain.test.ts covers draining a host.
 const onlyInAll = 'keeps acknowledged rows when its host is drained during writes, under the same psql command'
 beforeEach(({ skip, task }) => skip(!runsAll && task.name === onlyInAll, 'runs in npm run test:all'))
 

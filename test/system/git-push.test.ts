@@ -32,8 +32,8 @@ const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', '
 
 const hasSshd = await hasProgram('sshd')
 /**
- * Only `npm run test:all` connects to a git host over SSH. In npm test, src/control/scm/sources.test.ts covers the keys
- * of apps, and the first test below builds what was pushed over HTTP.
+ * Only `npm run test:all` connects to a git host over SSH. In `npm test`, src/control/scm/sources.test.ts covers the
+ * keys of apps, and the first test below builds what was pushed over HTTP.
  */
 const itOverSsh = it.skipIf(!hasSshd || !runsAll)
 const sshNote = hasSshd ? '' : ' (skipped, not installed: openssh-server)'

@@ -29,7 +29,7 @@ const all = await templates(undefined)
 const examples = ['minio', 'umami']
 const chosen = all.filter(({ name }) => runsAll || examples.includes(name))
 let system: TestSystem
-/** User of the dashboard's code, and user of the CLI. */
+/** One user deploys with the code of the dashboard, the other one with the CLI. */
 let [one, other]: TestUser[] = []
 let home = ''
 let mote: Cli

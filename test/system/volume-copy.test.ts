@@ -61,7 +61,7 @@ describe.skipIf(missing.length > 0)(`a volume that is copied while its VM runs $
     }
   }
 
-  it('has a copy with the state of one instant, and pauses its VM for less time than the copying takes', async () => {
+  it('has a copy that contains its state at one instant, and pauses its VM for less time than the copying takes', async () => {
     const id = (await user.post('/v1/volumes', { name: 'data', size_mib: 512 })).body.id
     const sh = await deployed('writer', id)
     await sh('yes something | head -c 200000000 > /data/bulk && sync')

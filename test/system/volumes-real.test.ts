@@ -150,8 +150,8 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     })
   })
 
-  // In npm test, src/agent/hypervisor/contract.test.ts grows a volume of a real VM, and volumes.test.ts does so through
-  // the API.
+  // Not in `npm test`: src/agent/hypervisor/contract.test.ts grows a volume of a real VM, and volumes.test.ts
+  // does so through the API.
   itInAll('has a volume that grows while it is mounted, and while it is detached', async () => {
     const id = await create('small')
     const appId = await app('grower')
@@ -180,8 +180,8 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await user.delete(`/v1/volumes/${id}`)
   })
 
-  // In npm test, src/agent/snapshot/volumes.test.ts restores a real VM with its volume, and volumes.test.ts does so
-  // through the API.
+  // Not in `npm test`: src/agent/snapshot/volumes.test.ts restores a real VM with its volume, and volumes.test.ts
+  // does so through the API.
   itInAll('is restored from a VM snapshot together with its volume, and continues from that state', async () => {
     const id = await create('with-vm')
     const appId = await app('returner')

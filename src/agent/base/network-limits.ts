@@ -183,7 +183,7 @@ export const neighborRules = ({ tap }: LimitInput): string[] => [
 const neighborAsks = packetsOver('neighbor_asks', 'iifname', neighborAsksPerSecond, 4 * neighborAsksPerSecond)
 
 /**
- * Returns the nft table for ARP, with IPv4 neighbor requests; nft has a separate family for ARP. Safe to load
+ * Returns the nft table that limits IPv4 neighbor requests (ARP), which nft handles in a separate family. Safe to load
  * repeatedly.
  */
 export function arpTable(name: string, tap: string): string[] {

@@ -14,7 +14,7 @@ import { kinds, type PoolTest } from '../../../test/support/agent/pool-kinds.ts'
 /** The behavior that every kind of pool must have. */
 describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLate, few, open: openKind }) => {
   const isMissing = missing !== undefined
-  // In npm test, the pool of kind dir covers the tests that are not in `few`.
+  // Only partly in `npm test`: the pool of kind dir covers the tests that are not in `few`.
   const hasAll = runsAll || few === undefined
   const it = test.skipIf(isMissing || !hasAll)
   const itOf = (part: PoolTest) => test.skipIf(isMissing || !(hasAll || few.includes(part)))

@@ -262,8 +262,8 @@ export interface Driver {
   /** VMs can have `VmHome.drives`. */
   readonly showsDrives?: boolean
   /**
-   * True if the host mounts drives that have a file system, below `/.mote-volumes/<serial>` in the guest. The guest
-   * never accesses the raw disk. No guest may have done so before, because it could have forged a file system.
+   * True if the host mounts drives that have a file system, as on gVisor; the guest sees `/.mote-volumes/<serial>`. No
+   * guest may ever access the raw disk, because it could forge a file system.
    */
   readonly mountsDrives?: boolean
   /** Restores snapshots of VMs that have volumes (`SnapshotSource.disks`). */

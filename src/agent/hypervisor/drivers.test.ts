@@ -19,7 +19,8 @@ import {
 } from '../../../test/support/agent/hypervisor-drivers.ts'
 
 describe.each(fakedVmms)('driver $name with a fake VMM', fake => {
-  // In npm test, Cloud Hypervisor covers these tests: both drivers share most of their code, and only it migrates live.
+  // Not in `npm test`: Cloud Hypervisor covers these tests, because both drivers share most of their code, and only it
+  // migrates live.
   const it = test.skipIf(!runsAll && fake.name !== 'cloud-hypervisor')
 
   test('a VM boots, pauses, gets a volume, is cloned, adopted and stopped', { timeout: 120_000 }, async () => {

@@ -25,7 +25,8 @@ const desiredWith =
   })
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 
-// In npm test, the other drivers only run the first test. QEMU, or the first driver of this machine, covers the rest.
+// Only partly in `npm test`: QEMU, or the first driver of this machine, runs all tests; the other drivers only run the
+// first test.
 const thorough = drivers.find(({ skip }) => !skip)?.name
 
 describe.each(drivers)('driver $name', ({ name, skip, config, spec }) => {

@@ -103,7 +103,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-// In npm test, the test of eviction covers that a template is removed once it is distrusted.
+// Not in `npm test`: the test of eviction covers that a template is removed once it is distrusted.
 test.skipIf(!hasQemu || !runsAll)(
   'a VM boots even if its template is damaged or of another kind (needs qemu)',
   limit,
@@ -124,7 +124,7 @@ test.skipIf(!hasQemu || !runsAll)(
   },
 )
 
-// In npm test, the test of the second VM covers starts from a template.
+// Not in `npm test`: the test of the second VM covers starts from a template.
 test.skipIf(!hasQemu || !runsAll)(
   'after a start that failed for lack of firewall rules or disk space, the next VM uses the template (needs qemu)',
   limit,
@@ -177,7 +177,8 @@ test.skipIf(!hasQemu || !runsAll)(
 const child = fileURLToPath(new URL('../../../test/support/agent/agent-child.ts', import.meta.url))
 
 // The agent is killed while the template is written, before its VM gets its identity, or while another VM loads the
-// template. In npm test, adoption.test.ts covers kills of the agent, and the test of the second VM covers templates.
+// template. Not in `npm test`: adoption.test.ts covers kills of the agent, and the test of the second VM covers
+// templates.
 test.skipIf(!hasQemu || !runsAll).each(['memory', 'template', 'loading'])(
   'after kill -9 of the agent at step "%s", the next agent starts the VM, and its template is complete or absent (needs qemu)',
   limit,

@@ -183,7 +183,7 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
       await layout(join(dir.path, name), { User, Cmd: ['/x'], StopSignal: 'SIGQUIT' }, files)
       return (await storeIn(dir.path).base(`oci:${name}`, context())).config
     }
-    // In npm test, the first user covers the others: only the look-up in these files differs.
+    // Only partly in `npm test`, where the first user covers the others: only the look-up in these files differs.
     const users = [
       ['app', { uid: 70, gid: 71, groups: [72], env: { HOME: '/srv' }, stopSignal: 3 }],
       ['app:other', { uid: 70, gid: 99, groups: [] }],
@@ -265,7 +265,7 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
   })
 
-  // In npm test, the image of test/stacks, with thousands of files, covers this.
+  // Not in `npm test`: the image of test/stacks, with thousands of files, covers this.
   itInAll('the temporary disk for an image is large enough for many small files and long names', async () => {
     await using dir = await testDir()
     await layout(join(dir.path, 'many'), { Cmd: ['/x'] }, tar => {
@@ -327,8 +327,8 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
     ['noise', randomBytes(5000), 'image_unusable'],
     ['names that are a million directories', deepNames(), 'image_too_large'],
   ]
-  // In npm test, files with holes in one format cover the other formats, and one layer that is cut off covers the others:
-  // the same reader refuses all of them.
+  // Only partly in `npm test`: files with holes in one format cover the other formats, and one layer that is cut off
+  // covers the others, because the same reader refuses all of them.
   const chosen = evil.filter(
     ([what]) => runsAll || !['a file with holes (pax 0.1)', 'a file with holes (GNU)'].includes(what),
   )
@@ -353,7 +353,8 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
       pipe: tar => tar.entry({ name: 'etc/passwd', type: 'fifo' }),
       long: tar => tar.entry({ name: 'etc/passwd' }, `${'#'.repeat(1 << 20)}\napp:x:1:1::/:/bin/sh\n`),
     }
-    // In npm test, the pipe covers the others: the same command checks the kind and the size of the file.
+    // Only partly in `npm test`, where the pipe covers the others: the same command checks the kind and the size of the
+    // file.
     for (const [name, add] of Object.entries(files).filter(([kind]) => runsAll || kind === 'pipe')) {
       await layout(join(dir.path, name), { User: 'app', Cmd: ['/x'] }, add)
       await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toThrow(/runs as user "app"/)

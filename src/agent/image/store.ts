@@ -169,14 +169,14 @@ async function fromRegistry(
 }
 
 /**
- * Maximum number of other tenants' failed pulls for which one request waits. There is a limit because a request may also
- * fail without any pull, as on a full disk.
+ * Maximum number of other tenants' failed pulls for which one request waits. There is a limit because a request may
+ * also fail without any pull, as on a full disk.
  */
 const mostFailedPulls = 100
 
 /**
- * Returns the base. A pull by another tenant for which this user waited may fail, because that tenant has no access to
- * the image; the base is then requested again, until `isLast` returns that the pull was this user's own.
+ * Returns the base. A pull by another tenant, for which this request waited, may fail because that tenant has no access
+ * to the image. The base is then requested again, until `isLast` returns that this request made the pull itself.
  */
 async function ownPull(make: () => Promise<Base>, isLast: () => boolean): Promise<Base> {
   for (let failed = 1; ; failed++)

@@ -49,8 +49,8 @@ export async function guardedWay(dir: string, { lookup, oneWay }: Ways): Promise
       ? { program, args }
       : { program: starter, args: [socket, String(wayOutPort), program, ...args] }
   const upstream = hostProxy()
-  // A proxy that is reached over TLS has a certificate for its own name, which would not match the address on the
-  // loopback device.
+  // A forwarder on the loopback device cannot stand for a proxy that is reached over TLS, because its certificate is
+  // for the proxy's name.
   if (upstream && (starter === undefined || upstream.protocol !== 'http:')) return directly
   const inside = { socket, port: wayOutPort }
   if (!upstream) {

@@ -138,7 +138,7 @@ describe.skipIf(why !== '')(`isolation of guests ${why}`, () => {
   describe('guests of one project', () => {
     it('reach one another on every port, also across agents of one host', async () => {
       const all = [one, sibling, cousin].flatMap(from => [one, sibling, cousin].map(to => ({ from, to })))
-      // In npm test, three pairs in which each guest sends and receives once cover the others.
+      // Only partly in `npm test`: three pairs in which each guest sends and receives once cover the others.
       const ring = [
         { from: one, to: sibling },
         { from: sibling, to: cousin },
@@ -174,7 +174,7 @@ describe.skipIf(why !== '')(`isolation of guests ${why}`, () => {
       { action: 'allow', protocol: 'any', direction: 'outbound' },
     ] as const
 
-    // In npm test, rules that allow everything cover guests without rules, which may do less.
+    // Only partly in `npm test`: rules that allow everything cover guests without rules, which may do less.
     it.each([...(runsAll ? ['no rules'] : []), 'rules that allow everything'])(
       'cannot reach each other in either direction, with %s',
       async kind => {
@@ -254,7 +254,8 @@ describe.skipIf(why !== '')(`isolation of guests ${why}`, () => {
       direction: fc.constantFrom('inbound', 'inbound', 'outbound'),
       cidr: fc.constantFrom(null, `${sibling.nic.guest.ip6}/128`, 'fd77:1:1:1::/64', '10.0.0.0/8'),
     })
-    // In npm test, three sets of rules cover the others; the test checks that they allow some packets and deny others.
+    // Only partly in `npm test`: three sets of rules cover the others. The test checks that they allow some packets and
+    // deny others.
     const sets = fc.sample(fc.array(anyRule, { minLength: 2, maxLength: 5 }), { numRuns: runsAll ? 8 : 3, seed: 1 })
     const observed: string[] = []
     for (const set of sets) {
@@ -320,7 +321,7 @@ describe.skipIf(why !== '')(`isolation of guests ${why}`, () => {
     await sibling.rules()
   })
 
-  // In npm test, a change within a chain and the deletion of the whole table cover the others.
+  // Only partly in `npm test`: a change within a chain and the deletion of the whole table cover the others.
   const changes = [
     ['a chain of a VM flushed', (tap: string, table: string) => ['flush', 'chain', 'inet', table, `in_${tap}`]],
     ['the table deleted', (_tap: string, table: string) => ['delete', 'table', 'inet', table]],

@@ -121,7 +121,7 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(loud, 'connections')
   })
 
-  // In npm test, limits-vm.test.ts covers this with a real VM.
+  // Not in `npm test`: limits-vm.test.ts covers this with a real VM.
   itInAll('new connections per second are limited in both directions', async () => {
     const [loud, busy] = [await guest(), await guest()]
     await floodUntil(loud, 'new_connections', () => loud.flood(web, { sockets: 400 }))
@@ -131,7 +131,7 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(busy, 'new_connections')
   })
 
-  // In npm test, the rate of packets covers all rates, because the same kind of rule limits each of them.
+  // `npm test` runs only the first rate, `npm run test:all` all of them: the same kind of rule limits each.
   const rates = [
     ['packets', { times: 4_000 }],
     ['traffic', { times: 1_450, message: Buffer.alloc(1_400, 'x') }],
@@ -144,7 +144,7 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(busy, kind)
   })
 
-  // In npm test, the rate of packets covers this.
+  // Not in `npm test`: the rate of packets covers this.
   itInAll('the rate of fragments and the rate of multicasts are limited', async () => {
     const [loud, busy] = [await guest(), await guest()]
     const message = Buffer.alloc(4_000, 'x')
@@ -154,7 +154,7 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(busy, 'packets')
   })
 
-  // In npm test, the rate of packets covers this.
+  // Not in `npm test`: the rate of packets covers this.
   itInAll('DNS queries above the limit are dropped, and all others are answered', async () => {
     const loud = await guest()
     const address = network.resolver ?? ''
@@ -178,7 +178,7 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     await isAtLimit(loud, 'names')
   })
 
-  // In npm test, the rate of packets covers this.
+  // Not in `npm test`: the rate of packets covers this.
   itInAll('the rate of neighbor requests is limited for ARP and IPv6', async () => {
     const loud = await guest()
     const asksAgain = async (gateway: string, host: string) => {

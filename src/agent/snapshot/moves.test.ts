@@ -203,7 +203,7 @@ const cases = (await driverCases())
     marker: one.config.hypervisor === 'qemu' ? 'cat /proc/sys/kernel/random/boot_id' : 'cat /dev/shm/memory',
   }))
 
-// In npm test, gVisor covers QEMU, because it takes less time. Without gVisor, QEMU runs.
+// Only partly in `npm test`: gVisor covers QEMU, because it takes less time. Without gVisor, QEMU runs.
 const quickest = cases.findLast(({ skip }) => !skip) ?? cases.at(-1)
 const tried = runsAll ? cases : cases.filter(one => one === quickest)
 

@@ -95,7 +95,8 @@ test('a volume that one host creates in a shared pool can be opened, grown and r
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
 })
 
-// In npm test, rbd-pool.test.ts covers two hosts that read a volume, and the test above covers shared pools in agents.
+// Not in `npm test`: rbd-pool.test.ts covers two hosts that read a volume, and the test above covers shared pools in
+// agents.
 itInAll(
   'two hosts can read a shared volume, and a device that a crashed agent left open read-only is opened again for writing',
   async () => {
@@ -126,7 +127,7 @@ itInAll(
   },
 )
 
-// In npm test, the test of a volume that one host creates covers the restart of a host with a shared volume.
+// Not in `npm test`: the test of a volume that one host creates covers the restart of a host with a shared volume.
 itInAll(
   'a restarted host does not repeat stored requests for a shared volume, because other hosts may have written since',
   { timeout: 120_000 },
@@ -312,7 +313,7 @@ test('usage of volumes is measured and reported, and heartbeats contain the pool
 const encrypted = { pools: [{ name: 'local', kind: 'dir-luks', place: '' }] } as const
 const key = Buffer.alloc(32, 'k').toString('base64')
 
-// In npm test, the test of guest data covers an encrypted volume with its key.
+// Not in `npm test`: the test of guest data covers an encrypted volume with its key.
 test.skipIf(!existsSync('/usr/bin/qemu-img') || !runsAll)(
   'an encrypted volume is only created and opened with its key, which is only held in memory (needs qemu-img)',
   { timeout: 180_000 },
@@ -366,7 +367,7 @@ test.skipIf(!hasQemu || !existsSync('/usr/bin/qemu-img'))(
   },
 )
 
-// In npm test, the test of several concurrent snapshots covers this.
+// Not in `npm test`: the test of several concurrent snapshots covers this.
 test.skipIf(!hasQemu || !runsAll)(
   'a snapshot taken while a guest writes is a consistent file system, and the guest continues to write (needs qemu)',
   { timeout: 120_000 },

@@ -43,7 +43,7 @@ describe('mote admin with DATABASE_URL', () => {
   }
   beforeAll(async () => {
     // The audit chain is sealed only when no older transaction runs on the whole server, so the test needs a private
-    // server. In npm test, that test does not run.
+    // server. That test is not in `npm test`.
     if (runsAll) server = await startPrivateServer('embedded')
     api = await startIdentity(server && { postgres: server })
     env = { DATABASE_URL: api.url, MOTE_SECRET_KEY: api.deps.config.secrets[0] ?? '' }
@@ -83,7 +83,7 @@ describe('mote admin with DATABASE_URL', () => {
     expect((await api.call('GET', '/v1/auth/me', { token })).status).toBe(401)
   })
 
-  // In npm test, src/control/audit/audit.test.ts covers this.
+  // Not in `npm test`: src/control/audit/audit.test.ts covers this.
   itInAll('verifies the audit log and detects a changed row', async () => {
     const { db } = api.deps
     const unsealed = statement<{ n: number }>(

@@ -84,7 +84,7 @@ const logs: Verb = {
 
 const update: Verb = {
   usage: 'update <database> [setting=value...]',
-  says: 'Change the size or the settings of a database, or suspend or resume it; restarts the database',
+  says: 'Suspend or resume a database, or change its size or settings, which restarts it',
   options: [
     ['--memory <mib>', 'memory of the database VM in MiB'],
     ['--vcpus <count>', 'vCPUs of the database VM'],

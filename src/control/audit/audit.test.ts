@@ -48,7 +48,7 @@ describeEachPostgres('the audit log', which => {
     )
   const verify = () => verifyAuditChain(api.deps.db, api.deps.vault)
 
-  it('lists entries newest first, with exact totals for every filter, whether sealed or not', async () => {
+  it('lists entries newest first, with exact totals for every filter, whether they are in the hash chain yet or not', async () => {
     const person = await api.person()
     const token = person.token
     await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'one' } })

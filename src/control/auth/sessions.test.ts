@@ -120,8 +120,8 @@ describeEachPostgres('a session', which => {
     expect(a).toEqual(b)
   })
 
-  // passwords.test.ts checks that the verification for an unknown e-mail address takes the same work as for a known one:
-  // response times on a busy host could not show it.
+  // passwords.test.ts checks that the verification for an unknown e-mail address takes the same work as for a known
+  // one: response times on a busy host could not show it.
   it('is refused for an unknown e-mail address only after a password verification, or with 503 if too many wait for one', async () => {
     const replies = await Promise.all(
       Array.from({ length: 140 }, (_, n) =>
@@ -197,7 +197,7 @@ describe('registration', () => {
     expect(new Set(found.map(([, slug]) => slug)).size).toBe(4)
   })
 
-  it('leaves no rows in the database when it fails', async () => {
+  it('leaves no rows in the database when a registration fails', async () => {
     await using api = await startIdentity()
     for (const password of ['short', 'password123', 'qwertyuiop', 'x'.repeat(129)]) {
       const body = { email: 'x@example.com', password, captcha_id: '', captcha_answer: '' }

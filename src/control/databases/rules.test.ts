@@ -97,7 +97,7 @@ describe('page server generations', () => {
   ])('are valid only if they are the current one: generation %i of 3 is valid: %s', (gen, valid) =>
     expect(validOf([{ id: 'a'.repeat(32), gen }], known)[0]?.valid).toBe(valid),
   )
-  it('are not valid for an unknown tenant', () =>
+  it('are not valid for a tenant that the control plane does not know', () =>
     expect(validOf([{ id: 'b'.repeat(32), gen: 3 }], known)[0]?.valid).toBe(false))
 })
 

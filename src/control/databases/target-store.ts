@@ -14,7 +14,7 @@ const forgetBackups = statement(
 
 /**
  * Changes the backup target, which takes effect with the next start of the VMs.
- * @param sealed the encrypted target; null: backup volumes
+ * @param sealed the encrypted target; null: the backups are stored in volumes
  */
 export async function changeTarget(tx: Tx, databaseId: string, sealed: Buffer | null): Promise<void> {
   await tx.run(setTarget, [databaseId, sealed])

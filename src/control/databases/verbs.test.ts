@@ -418,8 +418,8 @@ function faultOf({ what, outcome }: Case): string | undefined {
 
 /**
  * States in which verbs are tested at all moments, not only before a step. In the other states nothing is in progress
- * on a host, or the same as in a listed state. In npm test, `replaying` covers the others: a restore has the most work
- * in progress.
+ * on a host, or the same as in a listed state. In `npm test` only `replaying`, because a restore has the most work in
+ * progress.
  */
 const statesOfAllMoments: readonly string[] = [
   'replaying',
@@ -428,8 +428,8 @@ const statesOfAllMoments: readonly string[] = [
     : []),
 ]
 /**
- * In npm test, these states cover the others: one each of a database that is ready, being restored and being deleted,
- * and of a branch being created. The set-up of each also creates databases and snapshots.
+ * The states in `npm test`: a database that is ready, one that is being restored, one that is being deleted, and a
+ * branch that is being created. The set-up of each also creates databases and snapshots.
  */
 const frequent: readonly string[] = ['running', 'running, with a branch being created', 'replaying', 'deleting']
 const testedStates = Object.entries(states).filter(([state]) => runsAll || frequent.includes(state))

@@ -1,6 +1,6 @@
 /**
- * Tests exclusive apps, in which an old VM ends before a new one starts: the number of running VMs never exceeds the
- * number of replicas.
+ * Tests apps with the strategy one-at-a-time (exclusive apps), in which an old VM ends before a new one starts: the
+ * number of running VMs never exceeds the number of replicas.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
@@ -150,7 +150,7 @@ it('VMs of an exclusive app leave a drained host one at a time, and each is remo
   }
 })
 
-it('VMs of an exclusive app on a lost host are replaced without waiting for that host', async () => {
+it('VMs of an app with the strategy one-at-a-time are replaced without waiting for their lost host', async () => {
   const { app, old } = await oneAtATime(1)
   const [vm] = (await find(old)).vms
   await world.db.tx(tx => abandonVmsOf(tx, vm!.hostId!))

@@ -274,9 +274,9 @@ async function whileAway(id: string, verb: Verb): Promise<unknown> {
 }
 const moments = { 'before a step': before, 'during a step': during, 'while the hosts are unreachable': whileAway }
 
-/** In npm test, a rollout while another deployment serves covers the other states at all moments but before a step. */
+/** The state in which `npm test` tries every moment; in the others, it only tries the moment before a step. */
 const busiest = 'rolling, with another deployment serving'
-/** In npm test, these states cover the others: one of each phase, and one of an ended deployment. */
+/** The states in `npm test`: one of each phase, and one of an ended deployment. */
 const oneOfEachPhase: readonly string[] = [
   ...['building', 'releasing', busiest, 'canary', 'serving', 'suspending', 'sleeping', 'waking', 'draining'],
   ...['failing', 'stopping', 'stopped'],

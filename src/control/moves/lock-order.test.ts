@@ -250,8 +250,8 @@ const withoutVms: Readonly<Record<string, Work>> = {
 }
 
 /**
- * Runs the named transaction against itself and against all following ones. Pausing the other transaction would find
- * the same deadlocks, so each pair runs once.
+ * Runs the named transaction against itself and against each later one of the list. The named transaction is paused
+ * before each of its statements. Pausing the other one would find the same deadlocks, so each pair runs once.
  * @returns the pairs that deadlocked, and where
  */
 async function circlesOf(name: string, works: Readonly<Record<string, Work>>, mayRefuse = false): Promise<string[]> {
@@ -269,8 +269,8 @@ async function circlesOf(name: string, works: Readonly<Record<string, Work>>, ma
 }
 
 /**
- * Transactions that take many locks. In npm test, they cover the others: each runs against itself and all following
- * ones, and the first of each list against all.
+ * Transactions that take many locks. In `npm test` only these run: each against itself and all later ones, and the
+ * first of each list against all.
  */
 const broadest: readonly string[] = [
   ...['fork of a running VM', 'restore of a VM', "loss of the VM's host", 'observation of the VM', 'removal of the VM'],
@@ -294,7 +294,7 @@ describe('while no moves are in progress', () => {
   it.each(testedOf(withoutVms))('no deadlock between "%s" and any other transaction', async name =>
     expect(await circlesOf(name, withoutVms)).toEqual([]),
   )
-  // In npm test, the pairs above, and the same test while moves are in progress, cover this.
+  // Not in `npm test`: the pairs above, and the same test while moves are in progress, cover this.
   itInAll('no two of the tested transactions deadlock when they run concurrently', async () =>
     expect(await crowd(db, withoutVms, { times, atOnce })).toEqual([]),
   )
@@ -349,7 +349,7 @@ describe('while moves of volumes, snapshots and a VM are in progress', () => {
   it.each(testedOf(moving))('no deadlock between "%s" and any other transaction', async name =>
     expect(await circlesOf(name, { ...moving, ...always })).toEqual([]),
   )
-  // In npm test, pairs of these without moves, and the concurrent test below, cover this.
+  // Not in `npm test`: pairs of these without moves, and the concurrent test below, cover this.
   itInAll.each(Object.keys(always))('no deadlock between "%s" and any other transaction', async name =>
     expect(await circlesOf(name, always, true)).toEqual([]),
   )

@@ -94,7 +94,7 @@ describe('the limits of a plan', () => {
   )
 
   it.each(['unlimited', 'free'] as const)(
-    'cannot change in the plan %s until the transaction that read them ends',
+    'cannot change in the plan %s until the transaction that read the limits ends',
     async plan => {
       const id = await projectOf(plan)
       const create = await open(tx => lockLimits(tx, id))

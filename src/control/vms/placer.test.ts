@@ -49,7 +49,7 @@ it('VMs without volumes are placed in one transaction, and each VM with volumes 
   const [plain, first, second] = [await vmOf(await world.app()), await withVolume(), await withVolume()]
   const held = Promise.withResolvers<void>()
   let transactions = 0
-  // Let the second transaction fail, which is the first one for a VM with volumes.
+  // Let the second transaction fail. The first one places the VM without volumes; the second, a VM with a volume.
   const tx: Db['tx'] = async work => {
     if (++transactions !== 2) return db.tx(work)
     await held.promise

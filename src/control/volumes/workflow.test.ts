@@ -139,7 +139,7 @@ describe('scheduled snapshots of a volume', () => {
     for (const at of ['2026-01-01T00:00:00Z', '2026-01-01T01:00:00Z', '2026-01-01T02:00:00Z']) await round(at)
     await world.until(async () => (await names(id)).length === 3)
     expect(await names(id)).toEqual(['auto-20260101-0200', 'auto-20260101-0100', byHand])
-    // Not due yet.
+    // The next snapshot is not due yet.
     expect(await sweep.run({ now: new Date(), signal: new AbortController().signal })).toMatchObject({ due: 0 })
     await db.tx(tx => setSchedule(tx, id, undefined))
     expect(await round('2026-01-01T03:00:00Z')).toMatchObject({ due: 0, taken: 0 })

@@ -145,7 +145,8 @@ describe('the tar file with the toolchain of a build', () => {
   }
   const npm = (spec: string): WantedArchive => ({ kind: 'npm', name: 'node', spec })
 
-  // In npm test, two ranges cover both choices: the newest version that is not deprecated, and the tag "latest".
+  // Only partly in `npm test`: two ranges cover both choices, which are the newest version that is not deprecated, and
+  // the tag "latest".
   const ranges = [
     ['^20', '20.2.0.tgz'],
     ['>=18', '22.1.0.tgz'],

@@ -92,9 +92,9 @@ const openDevices =
   'let a group other than root open /dev/kvm (chgrp kvm /dev/kvm; chmod 660), so that VMs need not be root'
 
 /**
- * Boots the guest and pauses it while its tap moves to the host: Cloud Hypervisor's network device fails permanently
- * when a packet cannot be written (`NetQueuePairError::WriteTap`). In the short time between `vm.boot` and `vm.pause`,
- * the guest's kernel cannot have sent a packet yet.
+ * Boots the guest, and keeps it paused until its tap device is in the host's network namespace: Cloud Hypervisor's
+ * network device fails permanently when a packet cannot be written (`NetQueuePairError::WriteTap`). In the short time
+ * between `vm.boot` and `vm.pause`, the guest's kernel cannot have sent a packet yet.
  */
 async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void> {
   await api.call('PUT', '/vm.create', vmConfig(guest))

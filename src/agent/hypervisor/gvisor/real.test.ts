@@ -39,7 +39,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect(await sh(host, 'cat /tmp/left || echo gone')).toBe('gone\n')
   })
 
-  // In npm test, the test of the size of a disk covers the root file system, with the same init.
+  // Not in `npm test`: the test of the size of a disk covers the root file system, with the same init.
   itInAll(
     "the guest's init takes less than 5 MiB of memory, and files in /tmp are stored on the disk",
     { timeout: 60_000 },
@@ -94,7 +94,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
-  // In npm test, spec.test.ts covers the CPU quota.
+  // Not in `npm test`: spec.test.ts covers the CPU quota.
   itInAll(
     'the CPU quota of a sandbox is its number of vCPUs, with a period of 10 ms',
     { timeout: 60_000 },
@@ -124,7 +124,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect((await processOf(host)).pid, 'the sandbox did not end').toBe(pid)
   })
 
-  // In npm test, contract.test.ts covers snapshots of guests with free memory.
+  // Not in `npm test`: contract.test.ts covers snapshots of guests with free memory.
   itInAll(
     'a guest that fills its memory survives the snapshots that are taken of it',
     { timeout: 60_000 },
@@ -139,7 +139,7 @@ describe(gvisor?.name ?? 'gvisor', () => {
     },
   )
 
-  // In npm test, timer-slack.test.ts covers this.
+  // Not in `npm test`: timer-slack.test.ts covers this.
   itInAll('an idle sandbox gets timer slack, and loses it once its program computes', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1))

@@ -218,7 +218,7 @@ const anyPaths = '--restore-spec-validation=ignore'
 const restoreVerb = (checkpoint: string) => [anyPaths, 'restore', '-detach', '-background', '-image-path', checkpoint]
 
 /**
- * Restores a checkpoint from another host in a sandbox that was created with `waits`.
+ * Restores a checkpoint from another host in a sandbox that was created without a guest (`SandboxStart.waits`).
  * @param files the init and configuration that the source sent, because its guest has these files open
  */
 export async function restoreArrived(

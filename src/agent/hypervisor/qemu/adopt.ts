@@ -29,7 +29,8 @@ export async function adoptVm(
       throw new Error('the migration of the VM to this host was not completed')
     const console = await openConsole(home.dir)
     const { tap } = readNotes(running.prepared)
-    // A paused guest does not answer. Either its workload still runs, or its exit was reported before the restart.
+    // A paused guest does not answer. Either its workload still runs, or the agent reported the workload's exit before
+    // the agent was restarted.
     const unanswered: WorkloadState = { state: 'running' }
     const workload = await Promise.race([
       links.guest.ready.then(parseWorkload),

@@ -83,9 +83,9 @@ export function qemuArgs(plan: QemuPlan): string[] {
 }
 
 /**
- * Arguments for the memory balloon and for the SCSI bus of volumes. A microvm without ACPI has eight device slots. The
- * disks base, scratch and config, network, ports and the three drives of a build fill them; a build needs neither
- * balloon nor volumes.
+ * Arguments for the memory balloon and for the SCSI bus of volumes. A microvm without ACPI has eight device slots. A
+ * build fills them: three disks (base, scratch, config), the network device, the serial device with its ports, and
+ * three drives. It needs neither balloon nor volumes.
  */
 const optionalDevices = [
   ...['-device', 'virtio-balloon-device,id=balloon0,free-page-reporting=on'],

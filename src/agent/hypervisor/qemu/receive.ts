@@ -38,7 +38,8 @@ export async function receiveVm(
   // A VM with volumes must not start on this host until the source has given it up.
   if (volumes) await setMark(home.dir, 'arriving')
   else await clearMark(home.dir, 'arriving')
-  await clearMark(home.dir, 'left') // the mark may exist from an earlier migration to another host
+  // An earlier migration may have moved the VM from this host to another one.
+  await clearMark(home.dir, 'left')
   return launch({ ...plan, scratch, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
     const host = deps.migrationHost()

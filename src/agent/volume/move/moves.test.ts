@@ -72,8 +72,8 @@ const few: readonly Pair[] = [
   ['xfs', 'zfs'],
   ['dir', 'lvm-thin (strict fake)'],
 ]
-// In npm test, the few pairs cover these: a pool of kind dir-luks copies files like one of kind dir, and the pairs use
-// pools of kind zfs and lvm-thin as target.
+// Not in `npm test`: the few pairs above cover these, because a pool of kind dir-luks copies files like one of kind
+// dir, and the few pairs have pools of kind zfs and lvm-thin as target.
 const more: readonly Pair[] = [
   ['dir-luks', 'dir-luks'],
   ['zfs', 'dir'],
@@ -155,7 +155,7 @@ describe('a volume transfer between two pools', () => {
     ['dir', 'lvm-thin (strict fake)'],
     ['lvm-thin (strict fake)', 'dir'],
   ]
-  // In npm test, the pair of kind dir covers the others.
+  // Only partly in `npm test`: the pair of kind dir covers the others.
   test.each((runsAll ? shrinking : shrinking.slice(0, 1)).map(([from, to]) => ({ from, to })))(
     'copies a smaller snapshot after a larger one from a pool of kind $from to one of kind $to',
     { timeout: 120_000 },

@@ -19,6 +19,7 @@ import type { RegistryLogin } from '../contract/agent.ts'
 import { statement } from '../db/db.ts'
 import { run } from '../lib/exec.ts'
 import { newId } from '../lib/ids.ts'
+import { testCache } from '../../test/support/agent/test-cache.ts'
 
 const anyHost = statement<{ hostId: string }>('test.registry.host', `SELECT id AS "hostId" FROM host LIMIT 1`)
 const vmOfDeployment = statement<{ id: string; hostId: string }>(
@@ -133,7 +134,7 @@ describe.skipIf(missing.length > 0)(
       await until(isPlaced, { what: 'the VM' })
       const askLogin = loginsFrom(own.system.bus, vm?.hostId ?? '')
       const store = imageStore({
-        cacheDir: join(dir.path, 'cache'),
+        cacheDir: testCache(join(dir.path, 'cache')),
         imageDir: dir.path,
         registries: [{ host: own.host, plainHttp: true }],
         maxImageMib: 64,
@@ -180,7 +181,7 @@ describe.skipIf(missing.length > 0)(
       const isPlaced = async () =>
         (vm = await own.system.database.db.maybe(vmOfDeployment, [deployment_id])) !== undefined
       await until(isPlaced, { what: 'the VM' })
-      const cacheDir = join(dir.path, 'cache-of-another-host')
+      const cacheDir = testCache(join(dir.path, 'cache-of-another-host'))
       const askVmLogin = loginsFrom(own.system.bus, vm?.hostId ?? '')
       const store = imageStore({ cacheDir, imageDir: dir.path, registries: [], maxImageMib: 64, askLogin: askVmLogin })
       const user = { projectId: 'ann', signsInFor: vm?.id }
@@ -200,7 +201,7 @@ describe.skipIf(missing.length > 0)(
       const repository = `${own.host}/${tenant_id}/${newId()}`
       const signal = AbortSignal.timeout(30_000)
       await pushImage(join(dir.path, 'hello'), 'latest', `${repository}:built`, registries, signal)
-      const cacheDir = join(dir.path, 'cache-of-builds')
+      const cacheDir = testCache(join(dir.path, 'cache-of-builds'))
       const store = imageStore({ cacheDir, imageDir: dir.path, registries, maxImageMib: 64 })
       const user = { projectId: 'any', builtImage: true }
       expect((await store.base(`${repository}@${digest}`, context(), user)).config.digest).toBe(digest)

@@ -16,6 +16,7 @@ import { startNatsServer } from './nats.ts'
 import { moteProgram } from './program.ts'
 import { startReaper } from './reaper.ts'
 import { until, type UntilOptions } from './wait.ts'
+import { testCache } from './agent/test-cache.ts'
 
 const password = 'secret'
 const gatewayId = 'edge'
@@ -44,6 +45,7 @@ export async function startInstallation({ hostIds, busHost }: InstallationOption
   undo.defer(() => reaper.finish())
   const dir = await mkdtemp(join(tmpdir(), 'mote-installation-'))
   undo.defer(() => rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
+  testCache(join(dir, '.cache', 'mote'))
   const users = [
     { role: { kind: 'control' }, password },
     { role: { kind: 'gateway', id: gatewayId }, password },

@@ -17,6 +17,7 @@ import { type Api, api } from './api.ts'
 import { type PostgresChoice, type TestDatabase, testDatabase } from './database.ts'
 import { testLog } from './log.ts'
 import { until } from './wait.ts'
+import { testCache } from './agent/test-cache.ts'
 
 export interface TestSystem extends AsyncDisposable {
   readonly control: Control
@@ -85,7 +86,7 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
     const agent = await startAgent(
       agentConfig({
         dataDir: join(dir, name),
-        cacheDir: join(dir, 'cache'),
+        cacheDir: testCache(join(dir, 'cache')),
         hostName: name,
         hypervisor: 'fake',
         ...change,

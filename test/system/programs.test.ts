@@ -20,6 +20,7 @@ import { type NatsServer, natsMissing, startNatsServer } from '../support/nats.t
 import { moteProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
+import { testCache } from '../support/agent/test-cache.ts'
 
 const password = 'secret'
 const hosts = [newId(), newId()] as const
@@ -133,6 +134,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     nats = await startNatsServer({ config: natsAuthorization(users) })
     database = await testDatabase()
     dir = await mkdtemp(join(tmpdir(), 'mote-programs-'))
+    testCache(join(dir, '.cache', 'mote'))
     ports = { api: await freePort(), gateway: await freePort() }
     startControl()
     await ready()

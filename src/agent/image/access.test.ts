@@ -11,6 +11,7 @@ import type { RegistryConfig } from '../base/registry-config.ts'
 import { writeSampleImage } from './sample.ts'
 import { imageStore } from './store.ts'
 import { context } from '../../../test/support/agent/image.ts'
+import { testCache } from '../../../test/support/agent/test-cache.ts'
 
 const ofOperator = { host: 'registry.example', username: 'operator', password: 'secret' }
 const [named, other] = [{ projectId: 'named' }, { projectId: 'other' }]
@@ -88,7 +89,7 @@ test.skipIf(missing.length > 0)(
     const digest = await writeSampleImage(layout)
     await using registry = await privateRegistry(layout, digest)
     const store = imageStore({
-      cacheDir: join(dir.path, 'cache'),
+      cacheDir: testCache(join(dir.path, 'cache')),
       imageDir: dir.path,
       registries: [
         { host: registry.host, plainHttp: true, username: 'operator', password: 'secret', projects: ['named'] },
@@ -128,7 +129,7 @@ test.skipIf(missing.length > 0)(
       return vmId === 'removed' ? undefined : { host: registry.host, username: 'operator', password }
     }
     const store = imageStore({
-      cacheDir: join(dir.path, 'cache'),
+      cacheDir: testCache(join(dir.path, 'cache')),
       imageDir: dir.path,
       registries: [{ host: registry.host, plainHttp: true }],
       maxImageMib: 64,

@@ -20,6 +20,7 @@ import { ImageError } from '../base/image-error.ts'
 import { sampleLayout, writeSampleImage } from './sample.ts'
 import { context } from '../../../test/support/agent/image.ts'
 import { imageStore } from './store.ts'
+import { testCache } from '../../../test/support/agent/test-cache.ts'
 
 const tools = existsSync('/usr/bin/umoci') && existsSync('/usr/bin/skopeo')
 
@@ -142,7 +143,7 @@ function openBelow(dir: string): number {
 describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
   const config = { registries: [], maxImageMib: 64 }
   const storeIn = (path: string, maxImageMib = 64) =>
-    imageStore({ ...config, cacheDir: join(path, 'cache'), imageDir: path, maxImageMib })
+    imageStore({ ...config, cacheDir: testCache(join(path, 'cache')), imageDir: path, maxImageMib })
 
   test('the sample image has the same digest every time', async () => {
     await using dir = await testDir()
@@ -424,10 +425,11 @@ describe.skipIf(!tools)('bases made from images (need skopeo, umoci)', () => {
       }
       await writeSampleImage(join(dir.path, 'made'), { tag: builtTag })
       const reference = await keepBuilt(join(dir.path, 'made'), images, 'one')
-      const { file } = await imageStore({ ...config, cacheDir: join(dir.path, 'cache'), imageDir: images }).base(
-        reference,
-        context(),
-      )
+      const { file } = await imageStore({
+        ...config,
+        cacheDir: testCache(join(dir.path, 'cache')),
+        imageDir: images,
+      }).base(reference, context())
       const user = { uid: 1_999_999_004, gid: 1_999_999_004 }
       const asUser = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups']
       const reads = (path: string) =>

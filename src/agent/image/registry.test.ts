@@ -13,6 +13,7 @@ import { parseImage } from './reference.ts'
 import { manifestDigest } from './registry.ts'
 import { writeSampleImage } from './sample.ts'
 import { imageStore } from './store.ts'
+import { testCache } from '../../../test/support/agent/test-cache.ts'
 
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
@@ -42,7 +43,7 @@ test.skipIf(missing.length > 0)(
 
     const store = (password: string, cache: string) =>
       imageStore({
-        cacheDir: join(dir.path, cache),
+        cacheDir: testCache(join(dir.path, cache)),
         imageDir: dir.path,
         registries: [{ host: registry.host, plainHttp: true, username: 'user', password }],
         maxImageMib: 64,

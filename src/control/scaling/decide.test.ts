@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { autoscale, type LoadSample } from './decide.ts'
+import { autoscale, keepMs, type LoadSample } from './decide.ts'
 
 const limits = { min: 1, max: 10, cpuThreshold: 80, memThreshold: 80 }
 const stepMs = 5000
@@ -21,6 +21,7 @@ function simulate(
   let desired = start
   let lastChangeMs: number | undefined
   for (let nowMs = 0; nowMs < seconds * 1000; nowMs += stepMs) {
+    if ((samples[0]?.atMs ?? nowMs) < nowMs - keepMs) samples.shift()
     samples.push({ atMs: nowMs, cpu: Math.min(100, (loadAt(nowMs / 1000) / desired) * 100), memory: 20 })
     const next = autoscale({ ...bounds, nowMs, samples, desired, lastChangeMs })
     if (next !== desired) lastChangeMs = nowMs

@@ -1,14 +1,13 @@
 /**
  * Not repeated on the distribution's PostgreSQL: this file tests processes, not the database.
- * The test runs for six seconds, and for a minute in `npm run test:all`. `npm run bench -- chaos` runs it for ten minutes.
+ * `npm run bench -- chaos` runs the same for ten minutes.
  */
 import { expect, it } from 'vitest'
 import { testDatabase } from '../support/database.ts'
 import { natsMissing } from '../support/nats.ts'
-import { runsAll } from '../support/all-examples.ts'
 import { chaos } from './chaos.ts'
 
-const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? (runsAll ? 60 : 6))
+const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? 60)
 const seed = Number(process.env['MOTE_CHAOS_SEED'] ?? 1)
 
 it.skipIf(natsMissing)(

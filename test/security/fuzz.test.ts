@@ -1,7 +1,7 @@
 // Not repeated on the distribution's PostgreSQL: this file tests the API, not the database.
 /**
  * Sends malformed requests to every API operation. None may get a 5xx, change a row or get an error without the usual
- * fields. An operation gets up to 67 malformed bodies, in `npm run test:all` 500, and with `MOTE_FUZZ=2000` up to
+ * fields. An operation gets up to 34 malformed bodies, in `npm run test:all` 500, and with `MOTE_FUZZ=2000` up to
  * 2,000.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -12,7 +12,7 @@ import { runsAll } from '../support/all-examples.ts'
 import { type Fingerprints, fingerprints } from './fingerprint.ts'
 import { malformedBodies, randomFrom } from './malformed.ts'
 
-const perOperation = Number(process.env['MOTE_FUZZ'] ?? (runsAll ? 500 : 200))
+const perOperation = Number(process.env['MOTE_FUZZ'] ?? (runsAll ? 500 : 100))
 const sendsAll = runsAll || Boolean(process.env['MOTE_FUZZ'])
 /**
  * In `npm test`, an operation gets every third of the malformed inputs. The operation before it and the one after it

@@ -4,7 +4,7 @@
  * | variable | meaning |
  * |---|---|
  * | `MOTE_SIMULATION_SEED` | run only this seed; if it fails, print the events |
- * | `MOTE_SIMULATION_SEEDS` | number of seeds (60; 120 in `npm run test:all`, which reach every listed phase) |
+ * | `MOTE_SIMULATION_SEEDS` | number of seeds (30; 120 in `npm run test:all`, which reach every listed phase) |
  * | `MOTE_SIMULATION_SECONDS` | run as many seeds as possible in this time, instead of a number |
  * | `MOTE_SIMULATION_FROM` | the first seed (1); `today`: a different one each day |
  * | `MOTE_SIMULATION_STEPS` | steps of each run (500) |
@@ -20,7 +20,7 @@ import { type Stage, simulationStage } from './stage.ts'
 
 const setting = (name: string, otherwise: number) => Number(process.env[`MOTE_SIMULATION_${name}`] ?? otherwise)
 const one = setting('SEED', Number.NaN)
-const seeds = setting('SEEDS', runsAll ? 120 : 60)
+const seeds = setting('SEEDS', runsAll ? 120 : 30)
 const seconds = setting('SECONDS', Number.NaN)
 const first =
   process.env['MOTE_SIMULATION_FROM'] === 'today' ? Math.floor(Date.now() / 86_400_000) * 10_000 : setting('FROM', 1)

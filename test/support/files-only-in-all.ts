@@ -33,6 +33,12 @@ export const filesOnlyInAll: readonly string[] = [
   'test/simulation/mutants.test.ts',
   // Documents of released versions: `docs-site` builds the site with the current documents.
   'test/docs-versions.test.ts',
+  // The tutorial of the first app: `quickstart` runs most of its commands, and `source-upload` and `git-push` build,
+  // deploy and update an app in VMs.
+  'test/tutorials/first-app.test.ts',
+  // Random kills of all programs: `src/agent/adoption` kills the agent at each step, `simulation` every program,
+  // `real-vm` the whole cloud, and `src/db/embedded` the database.
+  'test/chaos/chaos.test.ts',
   // Programs such as rsync, vim and psql in sessions: `src/control/vm-sessions` and `src/gateway/bastion`.
   'test/sessions/tools.test.ts',
 ]

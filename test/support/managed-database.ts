@@ -333,12 +333,15 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect((await other())?.vms).toBeGreaterThan(0)
   })
 
-  it('is branched at a chosen second from backups, and the branch is promoted', async () => {
-    await until(async () => (await user.get(`/v1/databases/${id}/backups`)).body.newest_backup_at !== null, {
+  const fullBackup = () =>
+    until(async () => (await user.get(`/v1/databases/${id}/backups`)).body.newest_backup_at !== null, {
       everyMs: 500,
       timeoutMs: 600_000,
       what: 'a full backup',
     })
+
+  it('is branched at a chosen second from backups, and the branch is promoted', async () => {
+    await fullBackup()
     const before = Number(await sql('SELECT count(*) FROM item', psql))
     const at = await sql(serverTime, psql)
     await pause(1100)
@@ -366,6 +369,7 @@ function databaseTests({ config: host }: DatabaseHosts): void {
   })
 
   it('is restored in place to a chosen second, also after a branch was promoted', async () => {
+    await fullBackup()
     psql = await openTunnel()
     const before = Number(await sql('SELECT count(*) FROM item', psql))
     const at = await sql(serverTime, psql)

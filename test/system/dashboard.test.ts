@@ -9,6 +9,7 @@ import { answerInWords } from '../support/captcha.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 import { browserSuite, looks } from '../support/walker.ts'
+import { itInAll } from '../support/all-examples.ts'
 
 const password = 'quartz-otter-lantern-42'
 
@@ -350,7 +351,8 @@ for (const { name, ...look } of looks)
       expect(await page.content()).not.toContain(token)
     })
 
-    it.each([
+    // Not in `npm test`: dashboard-pages.test.ts opens each of these pages.
+    itInAll.each([
       ['/apps', 'Apps'],
       ['/apps/web/metrics', 'web'],
       ['/apps/web/network', 'web'],

@@ -10,6 +10,7 @@ import { viaGateway } from '../support/http.ts'
 import { testLog } from '../support/log.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
+import { itInAll } from '../support/all-examples.ts'
 
 let system: TestSystem
 let user: TestUser
@@ -73,7 +74,8 @@ it('a gateway that starts during the move of a VM also holds requests until they
   await gateway.stop(100)
 })
 
-it('a gateway that dies delays the move of a VM by less than 30 s', async () => {
+// Not in `npm test`: in src/control/migrations/hold.test.ts, a VM moves although a gateway never reports its requests as ended.
+itInAll('a gateway that dies delays the move of a VM by less than 30 s', async () => {
   const { hostname, ends } = await heldApp()
   const beganMs = performance.now()
   expect((await viaGateway(system.gateway.port, hostname)).status).toBe(200)

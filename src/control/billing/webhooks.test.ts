@@ -11,6 +11,7 @@ import {
   polarEnvironment,
   subscriptionData,
 } from '../../../test/support/control/billing.ts'
+import { runsAll } from '../../../test/support/all-examples.ts'
 
 let api: Identity
 beforeAll(async () => {
@@ -131,7 +132,7 @@ interface Planned {
 function history(random: () => number, now: Date): Planned[] {
   const statuses = ['active', 'past_due', 'active', 'canceled', 'unpaid', 'trialing', 'incomplete']
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!
-  return Array.from({ length: 500 }, (_, sequence) => ({
+  return Array.from({ length: events }, (_, sequence) => ({
     owner: sequence % 5,
     sequence,
     data: {
@@ -154,7 +155,10 @@ const states = statement<Record<string, unknown>>(
    FROM billing_subscription s JOIN project p ON p.id = s.project_id WHERE s.project_id = $1 ORDER BY 1`,
 )
 
-it('500 events delivered twice and shuffled lead to the same state as the same events delivered in order', {
+// Only partly in `npm test`: 150 events cover 500, because each of the five customers gets thirty.
+const events = runsAll ? 500 : 150
+
+it(`${events} events delivered twice and shuffled lead to the same state as the same events delivered in order`, {
   timeout: 120_000,
 }, async () => {
   const now = api.clock.now()
@@ -172,7 +176,11 @@ it('500 events delivered twice and shuffled lead to the same state as the same e
   const twice = [...planned, ...planned].map(p => [random(), p] as const).toSorted(([a], [b]) => a - b)
   const replies = await inParallel(twice, 32, ([, p]) => send(shuffled, p))
   const duplicates = replies.filter(reply => reply.body['status'] === 'duplicate')
-  expect([replies.length, duplicates.length, replies.every(reply => reply.status === 200)]).toEqual([1000, 500, true])
+  expect([replies.length, duplicates.length, replies.every(reply => reply.status === 200)]).toEqual([
+    2 * events,
+    events,
+    true,
+  ])
 
   const stateOf = (owners: typeof inOrder) =>
     Promise.all(owners.map(({ projectId }) => api.deps.db.rows(states, [projectId])))

@@ -428,10 +428,10 @@ const statesOfAllMoments: readonly string[] = [
     : []),
 ]
 /**
- * The states in `npm test`: a database that is ready, one that is being restored, one that is being deleted, and a
- * branch that is being created. The set-up of each also creates databases and snapshots.
+ * The states in `npm test`: a database that is ready, one that is being restored, and one that is being deleted. The
+ * set-up of each also creates databases and snapshots.
  */
-const frequent: readonly string[] = ['running', 'running, with a branch being created', 'replaying', 'deleting']
+const frequent: readonly string[] = ['running', 'replaying', 'deleting']
 const testedStates = Object.entries(states).filter(([state]) => runsAll || frequent.includes(state))
 const momentsOf = (state: string) =>
   Object.entries(moments).filter(([when]) => when === 'before a step' || statesOfAllMoments.includes(state))

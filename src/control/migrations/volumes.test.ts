@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
-import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { type CrashCase, crashMatrix, everySecond, faults } from '../../../test/support/crash-matrix.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
 import { until } from '../../../test/support/wait.ts'
 import type { Tx } from '../../db/db.ts'
@@ -176,11 +176,13 @@ describe.each([
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size + faults.length).toBe(
       Object.keys(part.world.workflows.migration.phases).length * faults.length,
     ))
+  // Only partly in `npm test`: the matrix of the VM that moves live covers the other faults of this workflow.
+  const some = part === cold ? everySecond : (cases: readonly CrashCase[]) => cases
   describe('a migration with a volume that completes', () => {
-    it.each(moved)('ends as usual despite a fault ($name)', ({ run }) => run())
+    it.each(some(moved))('ends as usual despite a fault ($name)', ({ run }) => run())
   })
   describe('a migration with a volume that is cancelled', () => {
-    it.each(cancelled)('ends as usual despite a fault ($name)', ({ run }) => run())
+    it.each(some(cancelled))('ends as usual despite a fault ($name)', ({ run }) => run())
   })
 })
 

@@ -99,7 +99,7 @@ const untilAnswer = (ask: Ask, path: string, wanted: string | RegExp) =>
  * Stacks that `npm test` runs: the fewest that together use every supported key of compose files. `npm run test:all`
  * runs all.
  */
-const examples = ['nginx-flask-postgres', 'flask-redis', 'php-memcached', 'wordpress-mariadb']
+const examples = ['nginx-flask-postgres', 'flask-redis']
 const chosen = Object.entries(stacks).filter(([name]) => runsAll || examples.includes(name))
 
 it('every stack folder has a test', async () =>

@@ -1,6 +1,12 @@
-/** Runs the CLI as a user does: in its own process with its own home directory, with or without a terminal. */
-import { spawn } from 'node:child_process'
+/**
+ * Runs the CLI as a user does: with its own home directory, in its own process, with or without a terminal. In
+ * `npm test`, commands without input share a process (cli-process.ts), because to start the CLI takes 0.2 s of CPU, ten
+ * times as much as a command.
+ */
+import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { runsAll } from './all-examples.ts'
+import type { CliCommand, CliReport } from './cli-process.ts'
 import { moteProgram } from './program.ts'
 
 export interface Ran {
@@ -37,7 +43,10 @@ export function cli({
   const own = { HOME: home, XDG_CONFIG_HOME: join(home, '.config'), NO_COLOR: '1', TERM: 'xterm' }
   const environment = { ...rest, ...own, ...env }
   return {
-    run: (args, options = {}) => run(process.execPath, [moteProgram, ...args], environment, options),
+    run: (args, options = {}) =>
+      isShared(options)
+        ? runShared({ args, env: environment, cwd: options.cwd ?? process.cwd() })
+        : run(process.execPath, [moteProgram, ...args], environment, options),
     // Set the size of the pseudo-terminal, which has none by default, because prompts wrap at its width.
     onTerminal: (args, answers = [], cwd = process.cwd()) =>
       run(
@@ -47,6 +56,49 @@ export function cli({
         { answers, cwd },
       ),
   }
+}
+
+let shared: ChildProcess | undefined
+let isBusy = false
+
+/** Whether the shared process can run a command with these options now. It runs one at a time. */
+const isShared = ({ input, interruptAt, onOutput, answers }: RunOptions) =>
+  !runsAll && !isBusy && [input, interruptAt, onOutput, answers].every(option => option === undefined)
+
+/** Runs a command in the shared process, and starts that process if there is none. */
+async function runShared(command: CliCommand): Promise<Ran> {
+  const child = (shared ??= startShared(command.env))
+  isBusy = true
+  const said = { out: '', err: '' }
+  const { promise, resolve, reject } = Promise.withResolvers<Ran>()
+  const listen = (report: CliReport) => {
+    if ('code' in report) resolve({ code: report.code, ...said })
+    else said[report.stream] += report.text
+  }
+  const fail = () => reject(new Error(`the process of mote ${command.args.join(' ')} ended without an exit code`))
+  child.on('message', listen).once('disconnect', fail)
+  child.send(command)
+  try {
+    return await promise
+  } finally {
+    child.off('message', listen).off('disconnect', fail)
+    isBusy = false
+  }
+}
+
+/** Starts the shared process, which ends with this one. */
+function startShared(env: NodeJS.ProcessEnv): ChildProcess {
+  const child = fork(join(import.meta.dirname, 'cli-process.ts'), {
+    env,
+    execArgv: [],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  child.once('disconnect', () => {
+    if (shared === child) shared = undefined
+  })
+  child.unref()
+  child.channel?.unref()
+  return child
 }
 
 function run(

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { cliSystem } from '../support/cli-system.ts'
 import { until } from '../support/wait.ts'
 
-const { user, mote } = await cliSystem()
+const { system, user, mote } = await cliSystem()
 beforeAll(async () => {
   await user.post('/v1/apps', { name: 'web', git_url: '' })
   await user.post('/v1/apps/web/deploy', { image: 'oci:hello' })
@@ -59,7 +59,7 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
     ['volumes clone data monday copy', { name: 'copy' }],
     ['volumes restore data monday', expect.anything()],
     ['volumes usage data', { size_bytes: expect.any(Number) }],
-    ['volumes attach data --app web --at /data', expect.anything()],
+    ['volumes attach data --app web --at /data', expect.anything(), () => volumeIsReady()],
     ['volumes detach data --app web', expect.anything()],
     ['volumes delete copy --yes', expect.anything()],
     ['volumes delete-snapshot {volumeSnapshot}', expect.anything()],
@@ -69,7 +69,7 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
     ['snapshots list --app web', [{ name: 'calm', status: 'ready' }], () => vmSnapshotIsReady()],
     ['snapshots fork calm twin --app web', expect.anything()],
     ['snapshots restore calm --app web', expect.anything()],
-    ['balloon 256 --app web', expect.anything(), running],
+    ['balloon 256 --app web', expect.anything(), () => restoreHasEnded()],
     ['balloon --app web', { target_memory_mib: 256 }],
     ['migrate --app web', { status: 'none' }],
     ['snapshots delete calm --app web', expect.anything()],
@@ -127,7 +127,20 @@ const ready = (path: () => Promise<string>) =>
 const snapshotIsReady = () => ready(async () => `/v1/volumes/${(await volumeNamed('data')).id}/snapshots`)
 const volumeNamed = async (name: string) =>
   (await user.get('/v1/volumes')).body.find((one: { name: string }) => one.name === name)
+const volumeIsReady = () =>
+  until(async () => (await volumeNamed('data')).status === 'ready', { what: 'the volume to be restored' })
 const vmSnapshotIsReady = () => ready(async () => `/v1/apps/web/deployments/${(await newest()).job_id}/snapshots`)
+/** Waits until the hosts have carried out what is desired of each VM, such as a restore. */
+const restoreHasEnded = () =>
+  until(
+    async () => {
+      const text = `SELECT 1 FROM vm WHERE want <> 'absent' AND (seen_generation < generation OR seen_state <> 'running')`
+      const behind = await system.database.db.rows({ name: 'test.behind', text })
+      const { status } = await user.get(`/v1/apps/web/deployments/${(await newest()).job_id}/balloon`)
+      return behind.length === 0 && status === 200
+    },
+    { what: 'the restore to end', everyMs: 50 },
+  )
 const databaseSnapshotIsReady = () =>
   ready(async () => `/v1/databases/${(await first('/v1/databases')).id}/backups/snapshots`)
 const branchIsReady = () =>

@@ -135,8 +135,9 @@ test('the first heartbeat lists all of 200 concurrent VMs, later heartbeats list
   await using host = await testAgent(config, createFakeHost(instant))
   const ids = Array.from({ length: 200 }, (_, n) => `vm-${n}`)
   await Promise.all(ids.map(id => host.put(desired(id, 1))))
-  await Promise.all(ids.map(id => host.until(id, 'healthy', vm => vm.healthy)))
-  const { vms } = (await host.request('vm.list', {})) as { vms: VmObserved[] }
+  const list = async () => ((await host.request('vm.list', {})) as { vms: VmObserved[] }).vms
+  await until(async () => (await list()).filter(vm => vm.healthy).length === ids.length, { what: 'all are healthy' })
+  const vms = await list()
   expect(new Set(vms.map(({ endpoint }) => endpoint?.host)).size).toBe(200)
   const heartbeats: HostHeartbeat[] = []
   await host.bus.subscribe(

@@ -16,6 +16,12 @@ export const filesOnlyInAll: readonly string[] = [
   'test/system/volume-copy.test.ts',
   'test/system/volume-moves.test.ts',
   'src/agent/hypervisor/migration-volumes.test.ts',
+  // A snapshot of a VM with a read-only volume on another host: `src/agent/snapshot/moves` transfers snapshots with
+  // volumes, `src/agent/snapshot/volumes` boots a VM whose volume has changed since the snapshot.
+  'src/agent/snapshot/reading-moves.test.ts',
+  // Two forks of a VM: `src/agent/hypervisor/contract` forks a VM with a volume with each driver, and
+  // `src/agent/snapshot/moves` boots a fork with its own volume.
+  'src/agent/snapshot/forks.test.ts',
   // Requests during a wake-up or a move: `scale` wakes a suspended app with many requests at once, `mesh` moves a VM
   // between hosts without breaking a connection, `src/agent/hypervisor/migration` while it serves requests.
   'test/system/wake.test.ts',

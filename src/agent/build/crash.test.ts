@@ -9,6 +9,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
 import { testAgent, testDir, vmmsIn } from '../../../test/support/agent/agent.ts'
@@ -52,7 +53,9 @@ test.skipIf(!tools)(
     const desired = emulatedBuild(git.url, 'build-1')
     await using dir = await testDir()
     const dataDir = join(dir.path, 'data')
-    await crashWhile('fetching', dataDir, desired)
+    // Only partly in `npm test`: a kill while the VM builds covers a kill during the fetch, because the next agent starts
+    // the build over in both cases.
+    if (runsAll) await crashWhile('fetching', dataDir, desired)
     await crashWhile('building', dataDir, desired)
     expect(await vmmsIn(dataDir)).toHaveLength(1)
 

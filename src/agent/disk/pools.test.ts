@@ -63,7 +63,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
       await using dir = await testDir()
       await using place = await openKind(dir.path)
       const { pool } = place
-      await pool.create('v1', 32)
+      await pool.create('v1', 16)
       const file = await pool.open('v1', 1)
       await fill(file, 4 * mib, 9 * mib)
       const then = await digest(file)
@@ -73,7 +73,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
       expect(now).not.toBe(then)
       // After a crash, the agent takes the snapshot again. The snapshot keeps its first content.
       await pool.snapshot('v1', 's1')
-      await pool.create('v2', 32, { volumeId: 'v1', snapshotId: 's1' })
+      await pool.create('v2', 16, { volumeId: 'v1', snapshotId: 's1' })
       const clone = await pool.open('v2', 1)
       expect(await digest(clone)).toBe(then)
       await write(clone, 0, 'the clone')
@@ -85,7 +85,7 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
       await pool.removeSnapshot('v1', 's1')
       await pool.removeSnapshot('v1', 's1')
       await expect(pool.restore('v1', 's1')).rejects.toMatchObject({ code: 'snapshot_missing' })
-      await expect(pool.create('v3', 32, { volumeId: 'v1', snapshotId: 's1' })).rejects.toMatchObject({
+      await expect(pool.create('v3', 16, { volumeId: 'v1', snapshotId: 's1' })).rejects.toMatchObject({
         code: 'snapshot_missing',
       })
       expect(await digest(await pool.open('v1', 2))).toBe(then)
@@ -139,13 +139,13 @@ describe.each(kinds)('the pool $name', ({ name, missing, sharesBlocks, countsLat
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
-    await pool.create('v1', 256)
+    await pool.create('v1', 96)
     const file = await pool.open('v1', 1)
-    await fill(file, 16 * mib, 176 * mib)
+    await fill(file, 16 * mib, 80 * mib)
     const before = await pool.freeBytes()
     for (const id of ['s1', 's2', 's3']) await pool.snapshot('v1', id)
-    await pool.create('v2', 256, { volumeId: 'v1', snapshotId: 's2' })
-    expect(before - (await pool.freeBytes())).toBeLessThan(64 * mib)
+    await pool.create('v2', 96, { volumeId: 'v1', snapshotId: 's2' })
+    expect(before - (await pool.freeBytes())).toBeLessThan(24 * mib)
     await pool.close('v1')
   })
 

@@ -1,5 +1,6 @@
 /** Tests the file tool `watch` of the guest's init, which runs as a process of this host. */
 import { randomBytes } from 'node:crypto'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { appendFile, chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -110,7 +111,7 @@ describe.skipIf(skip)('the `watch` command of the file tool in guests (needs roo
     await using guestInit = await init.start()
     await using dir = await testDir()
     const guest = await guestInit.connect()
-    for (let n = 0; n < 4_200; n++) await mkdir(join(dir.path, String(n)))
+    for (let n = 0; n < 4_200; n++) mkdirSync(`${dir.path}/${n}`)
     const watch = await watching(guest, dir.path)
     expect(watch.lines()).toEqual(['limit 4096', 'watching 4096'])
   })
@@ -125,8 +126,8 @@ describe.skipIf(skip)('the `watch` command of the file tool in guests (needs roo
     await until(async () => (await total()) > 0, { what: 'the watch' })
     // A few thousand lines fill the output that the guest retains; further changes fill the kernel's event queue.
     const name = 'n'.repeat(200)
-    for (let n = 0; n < 24_000; n++) await writeFile(join(dir.path, `${name}${n % 50}`), '')
-    for (let n = 0; n < 50; n++) await rm(join(dir.path, `${name}${n}`))
+    for (let n = 0; n < 24_000; n++) writeFileSync(`${dir.path}/${name}${n % 50}`, '')
+    for (let n = 0; n < 50; n++) rmSync(`${dir.path}/${name}${n}`)
     const output = collector(onData => guest.sessions.attach(sessionId, { stdout: 0, stderr: 0 }, onData))
     await until(() => output.stdout().includes('\noverflow\n'), { what: 'the overflow' })
     await writeFile(join(dir.path, 'after'), '')

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type DiskSpec,
   type HostHeartbeat,
@@ -14,16 +14,9 @@ import {
 import { until } from '../../../test/support/wait.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
-import { runsAll } from '../../../test/support/all-examples.ts'
-
-const drivers = await driverCases()
-// Only partly in `npm test`: all tests with QEMU, or the first real driver of this machine; with the others, not those
-// that depend only on the same agent and the same init in the guest.
-const thorough = drivers.find(({ skip, spec }) => !skip && spec.hypervisor !== 'fake')?.name
 
 /** Tests that every available driver shows the same behavior, through the message bus. */
-describe.each(drivers)('driver $name', ({ name, config, spec, skip }) => {
-  const testMost = test.skipIf(skip || !(runsAll || name === thorough || spec.hypervisor === 'fake'))
+describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   const desired = (
     generation: number,
     want: 'running' | 'paused' | 'stopped' | 'absent',
@@ -84,7 +77,7 @@ describe.each(drivers)('driver $name', ({ name, config, spec, skip }) => {
     },
   )
 
-  testMost(
+  test.skipIf(skip)(
     'a VM whose workload exits is restarted up to maxRestarts times, then it counts as crashed',
     { timeout: 120_000 },
     async () => {
@@ -190,82 +183,6 @@ describe.each(drivers)('driver $name', ({ name, config, spec, skip }) => {
     },
   )
 
-  test.skipIf(skip)('a session passes input to a program and reports its exit code', { timeout: 120_000 }, async () => {
-    await using host = await testAgent(config)
-    await host.put(desired(1, 'running'))
-    await host.until('vm-1', 'healthy', vm => vm.healthy)
-    const ask = (request: SessionRequest) => host.request('vm.session', { vmId: 'vm-1', request })
-    await ask({ action: 'open', sessionId: 'a', command: ['/bin/sh', '-c', 'cat; exit 7'], input: true })
-    const data = Buffer.from('hello').toString('base64')
-    expect(await ask({ action: 'input', sessionId: 'a', offset: 0, data })).toMatchObject({ receivedBytes: 5 })
-    await ask({ action: 'close_input', sessionId: 'a' })
-    const from = { stdout: 0, stderr: 0 }
-    const read = () => ask({ action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 1_000 })
-    const end = { reason: 'exited', code: 7, total: { stdout: 5, stderr: 0 } }
-    const complete = async () => ((await read()) as { end: unknown }).end !== null
-    await until(complete, { what: 'the end of the program' })
-    expect(await read()).toMatchObject({ parts: [{ stream: 'stdout', offset: 0, data }], end })
-  })
-
-  testMost('a session reports the changes of a directory in the VM', { timeout: 120_000 }, async () => {
-    await using host = await testAgent(config)
-    await host.put(desired(1, 'running'))
-    await host.until('vm-1', 'healthy', vm => vm.healthy)
-    const ask = (request: SessionRequest) => host.request('vm.session', { vmId: 'vm-1', request })
-    const from = { stdout: 0, stderr: 0 }
-    const outputs = new Map<string, string>()
-    const lines = async (sessionId: string, at = from) => {
-      const answer = await ask({ action: 'read', sessionId, readerId: 'test', from: at, acked: from, waitMs: 200 })
-      const { parts } = answer as { parts: { stream: string; data: string }[] }
-      for (const { stream, data } of parts)
-        outputs.set(`${sessionId} ${stream}`, Buffer.from(data, 'base64').toString())
-      return (outputs.get(`${sessionId} stdout`) ?? '').split('\n').slice(0, -1)
-    }
-    let tools = 0
-    const tool = async (command: string[], data?: string) => {
-      const sessionId = `tool-${tools++}`
-      await ask({ action: 'open', sessionId, command, fileTool: true, input: data !== undefined })
-      if (data !== undefined) {
-        await ask({ action: 'input', sessionId, offset: 0, data: Buffer.from(data).toString('base64') })
-        await ask({ action: 'close_input', sessionId })
-      }
-      const read = () => ask({ action: 'read', sessionId, readerId: 'test', from, waitMs: 1_000 })
-      const end = await until(async () => ((await read()) as { end: { code: number } | null }).end, {
-        what: command[0] ?? '',
-      })
-      expect(end).toMatchObject({ code: 0 })
-      await ask({ action: 'remove', sessionId })
-    }
-    await tool(['mkdir', '/tmp/watched/old'])
-    await ask({ action: 'open', sessionId: 'w', command: ['watch', '/tmp/watched', '1'], fileTool: true })
-    await until(async () => (await lines('w')).includes('watching 2'), { what: 'the watch' })
-    const steps: readonly (readonly [() => Promise<void>, string | RegExp])[] = [
-      [() => tool(['mkdir', '/tmp/watched/new']), 'created /tmp/watched/new'],
-      [() => tool(['write', '/tmp/watched/new/a b', '644'], 'text'), /^moved \S+ \/tmp\/watched\/new\/a%20b$/],
-      [
-        () => tool(['move', '/tmp/watched/new/a b', '/tmp/watched/old/c']),
-        'moved /tmp/watched/new/a%20b /tmp/watched/old/c',
-      ],
-      [() => tool(['move', '/tmp/watched/old/c', '/tmp/c']), 'removed /tmp/watched/old/c'],
-      [() => tool(['move', '/tmp/c', '/tmp/watched/d']), 'created /tmp/watched/d'],
-      [() => tool(['remove', '/tmp/watched/old', '1']), 'removed /tmp/watched/old'],
-    ]
-    for (const [step, line] of steps) {
-      await step()
-      const isThere = async () =>
-        (await lines('w')).some(one => (line instanceof RegExp ? line.test(one) : one === line))
-      await until(isThere, { what: `${line} in ${(await lines('w')).join(', ')}` })
-    }
-    await tool(['remove', '/tmp/watched', '1'])
-    const ended = async () =>
-      ((await ask({ action: 'read', sessionId: 'w', readerId: 'test', from, waitMs: 500 })) as { end: unknown }).end
-    expect(await until(ended, { what: 'the end of the watch' })).toMatchObject({ reason: 'exited', code: 0 })
-    expect((await lines('w')).at(-1)).toBe('removed /tmp/watched')
-    await ask({ action: 'open', sessionId: 'x', command: ['watch', '/no/such/path', '1'], fileTool: true })
-    await until(async () => (await lines('x'), outputs.get('x stderr')), { what: 'the message' })
-    expect(outputs.get('x stderr')).toBe('/no/such/path: No such file or directory\n')
-  })
-
   /** Forks the VM. Expects that the fork gets a clone of its volume, and that neither VM sees the other's writes. */
   async function forks(host: TestAgent, disk: DiskSpec): Promise<void> {
     const sh = async (vmId: string, script: string) =>
@@ -289,29 +206,102 @@ describe.each(drivers)('driver $name', ({ name, config, spec, skip }) => {
     await host.request('vm.forget', { vmId: 'fork', generation: 1 })
   }
 
-  test.skipIf(skip)(
-    'heartbeats carry statistics, and log lines arrive over the bus in order',
-    { timeout: 60_000 },
-    async () => {
-      await using host = await testAgent(config)
-      const batches: LogBatch[] = []
-      const stats: number[] = []
+  describe.skipIf(skip)('one running VM', () => {
+    let host: TestAgent
+    const batches: LogBatch[] = []
+    beforeAll(async () => {
+      host = await testAgent(config)
       await host.bus.subscribe('log.>', ({ data }) => void batches.push(data as LogBatch))
+      await host.put(desired(1, 'running'))
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+    })
+    afterAll(() => host?.[Symbol.asyncDispose]())
+
+    test('heartbeats carry statistics, and log lines arrive over the bus in order', { timeout: 60_000 }, async () => {
+      const stats: number[] = []
       await host.bus.subscribe(subjects.heartbeat(host.agent.hostId), ({ data }) => {
         const heartbeat = data as { stats: Array<{ ramUsedBytes: number; rxBytes: number }> }
         for (const one of heartbeat.stats) if (one.rxBytes > 0) stats.push(one.ramUsedBytes)
       })
-      await host.put(desired(1, 'running'))
-      const { endpoint } = await host.until('vm-1', 'healthy', vm => vm.healthy)
-      await fetchText(endpoint)
+      await fetchText((await host.get('vm-1')).endpoint)
       await until(() => stats.some(bytes => bytes > 0), { what: 'statistics in a beat' })
       await until(() => batches.some(({ lines }) => lines.some(({ stream }) => stream === 'stdout')), {
         what: 'a log batch',
       })
       const times = batches.flatMap(({ lines }) => lines.map(({ atUs }) => atUs))
       expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
-    },
-  )
+    })
+
+    test('a session passes input to a program and reports its exit code', { timeout: 120_000 }, async () => {
+      const ask = (request: SessionRequest) => host.request('vm.session', { vmId: 'vm-1', request })
+      await ask({ action: 'open', sessionId: 'a', command: ['/bin/sh', '-c', 'cat; exit 7'], input: true })
+      const data = Buffer.from('hello').toString('base64')
+      expect(await ask({ action: 'input', sessionId: 'a', offset: 0, data })).toMatchObject({ receivedBytes: 5 })
+      await ask({ action: 'close_input', sessionId: 'a' })
+      const from = { stdout: 0, stderr: 0 }
+      const read = () => ask({ action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 1_000 })
+      const end = { reason: 'exited', code: 7, total: { stdout: 5, stderr: 0 } }
+      const complete = async () => ((await read()) as { end: unknown }).end !== null
+      await until(complete, { what: 'the end of the program' })
+      expect(await read()).toMatchObject({ parts: [{ stream: 'stdout', offset: 0, data }], end })
+    })
+
+    test('a session reports the changes of a directory in the VM', { timeout: 120_000 }, async () => {
+      const ask = (request: SessionRequest) => host.request('vm.session', { vmId: 'vm-1', request })
+      const from = { stdout: 0, stderr: 0 }
+      const outputs = new Map<string, string>()
+      const lines = async (sessionId: string, at = from) => {
+        const answer = await ask({ action: 'read', sessionId, readerId: 'test', from: at, acked: from, waitMs: 200 })
+        const { parts } = answer as { parts: { stream: string; data: string }[] }
+        for (const { stream, data } of parts)
+          outputs.set(`${sessionId} ${stream}`, Buffer.from(data, 'base64').toString())
+        return (outputs.get(`${sessionId} stdout`) ?? '').split('\n').slice(0, -1)
+      }
+      let tools = 0
+      const tool = async (command: string[], data?: string) => {
+        const sessionId = `tool-${tools++}`
+        await ask({ action: 'open', sessionId, command, fileTool: true, input: data !== undefined })
+        if (data !== undefined) {
+          await ask({ action: 'input', sessionId, offset: 0, data: Buffer.from(data).toString('base64') })
+          await ask({ action: 'close_input', sessionId })
+        }
+        const read = () => ask({ action: 'read', sessionId, readerId: 'test', from, waitMs: 1_000 })
+        const end = await until(async () => ((await read()) as { end: { code: number } | null }).end, {
+          what: command[0] ?? '',
+        })
+        expect(end).toMatchObject({ code: 0 })
+        await ask({ action: 'remove', sessionId })
+      }
+      await tool(['mkdir', '/tmp/watched/old'])
+      await ask({ action: 'open', sessionId: 'w', command: ['watch', '/tmp/watched', '1'], fileTool: true })
+      await until(async () => (await lines('w')).includes('watching 2'), { what: 'the watch' })
+      const steps: readonly (readonly [() => Promise<void>, string | RegExp])[] = [
+        [() => tool(['mkdir', '/tmp/watched/new']), 'created /tmp/watched/new'],
+        [() => tool(['write', '/tmp/watched/new/a b', '644'], 'text'), /^moved \S+ \/tmp\/watched\/new\/a%20b$/],
+        [
+          () => tool(['move', '/tmp/watched/new/a b', '/tmp/watched/old/c']),
+          'moved /tmp/watched/new/a%20b /tmp/watched/old/c',
+        ],
+        [() => tool(['move', '/tmp/watched/old/c', '/tmp/c']), 'removed /tmp/watched/old/c'],
+        [() => tool(['move', '/tmp/c', '/tmp/watched/d']), 'created /tmp/watched/d'],
+        [() => tool(['remove', '/tmp/watched/old', '1']), 'removed /tmp/watched/old'],
+      ]
+      for (const [step, line] of steps) {
+        await step()
+        const isThere = async () =>
+          (await lines('w')).some(one => (line instanceof RegExp ? line.test(one) : one === line))
+        await until(isThere, { what: `${line} in ${(await lines('w')).join(', ')}` })
+      }
+      await tool(['remove', '/tmp/watched', '1'])
+      const ended = async () =>
+        ((await ask({ action: 'read', sessionId: 'w', readerId: 'test', from, waitMs: 500 })) as { end: unknown }).end
+      expect(await until(ended, { what: 'the end of the watch' })).toMatchObject({ reason: 'exited', code: 0 })
+      expect((await lines('w')).at(-1)).toBe('removed /tmp/watched')
+      await ask({ action: 'open', sessionId: 'x', command: ['watch', '/no/such/path', '1'], fileTool: true })
+      await until(async () => (await lines('x'), outputs.get('x stderr')), { what: 'the message' })
+      expect(outputs.get('x stderr')).toBe('/no/such/path: No such file or directory\n')
+    })
+  })
 })
 
 /**

@@ -6,6 +6,7 @@ import { chmod } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
 import { tapNetwork } from '../net/tap.ts'
@@ -97,7 +98,10 @@ test.skipIf(why !== '')(
   },
 )
 
-test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
+// Only partly in `npm test`: Firecracker, or Cloud Hypervisor if it cannot run here, covers the other one, because both
+// drivers connect the tap with the same code.
+const tried = runsAll ? fakedVmms : fakedVmms.filter(fake => unreachable(fake) === undefined).slice(0, 1)
+test.skipIf(process.getuid?.() !== 0).for(tried)(
   '$name with a fake VMM cannot connect to anything: its tap moves to the host, its namespace stays empty (needs root)',
   { timeout: 120_000 },
   async (fake, { skip }) => {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { appendFile, chmod, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { runsAll } from '../../../test/support/all-examples.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type HostHeartbeat, type LogBatch, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
@@ -54,7 +55,8 @@ test.skipIf(!hasQemu)(
     const skewS = Number((await host.exec('vm-1', ['sh', '-c', 'date +%s'])).stdout) - Date.now() / 1000
     expect(Math.abs(skewS)).toBeLessThan(3)
 
-    const clones = ['clone-1', 'clone-2', 'clone-3']
+    // Only partly in `npm test`: two clones cover the third, because all start from the same snapshot.
+    const clones = ['clone-1', 'clone-2', 'clone-3'].slice(0, runsAll ? 3 : 2)
     await Promise.all(
       clones.map(id => host.put(desired(1, { hostname: id, from: { snapshotId: 'snap-1', renew: true } }, id))),
     )
@@ -68,7 +70,8 @@ test.skipIf(!hasQemu)(
         ])
       ).stdout.split('\n')
     const identities = await Promise.all(['vm-1', ...clones].map(identity))
-    for (const column of [0, 1, 2, 3]) expect(new Set(identities.map(lines => lines[column])).size).toBe(4)
+    for (const column of [0, 1, 2, 3])
+      expect(new Set(identities.map(lines => lines[column])).size).toBe(identities.length)
     for (const [index, vm] of observed.entries())
       expect(await fetchText(vm.endpoint)).toContain(`Hello from ${clones[index]}`)
 

@@ -66,7 +66,8 @@ test.skipIf(!hasQemu)(
     await host.put(desired('vm-1', { env: { WHO: 'vm-1' } }))
     expect(steps(await healthy(host, 'vm-1'))).toContain('template')
     await cache.written()
-    const clones = ['vm-2', 'vm-3', 'vm-4']
+    // Only partly in `npm test`: two VMs that start at once cover the third, because all start from the same template.
+    const clones = ['vm-2', 'vm-3', 'vm-4'].slice(0, runsAll ? 3 : 2)
     await Promise.all(clones.map(vmId => host.put(desired(vmId, { env: { WHO: vmId, MORE: 'x'.repeat(100_000) } }))))
     const observed = await Promise.all(clones.map(vmId => healthy(host, vmId)))
     for (const vm of observed) {
@@ -86,8 +87,8 @@ test.skipIf(!hasQemu)(
       })
     const all = await Promise.all(['vm-1', ...clones].map(vmId => shell(host, vmId, own.join(';'))))
     for (const [column, what] of own.entries())
-      expect(new Set(all.map(text => text.split('\n')[column])).size, `${what}: ${all.join('\n')}`).toBe(4)
-    if (network === 'tap') expect(new Set(observed.map(vm => vm.endpoint?.host)).size).toBe(3)
+      expect(new Set(all.map(text => text.split('\n')[column])).size, `${what}: ${all.join('\n')}`).toBe(all.length)
+    if (network === 'tap') expect(new Set(observed.map(vm => vm.endpoint?.host)).size).toBe(clones.length)
     expect(Math.abs(Number(await shell(host, 'vm-2', 'date +%s')) - Date.now() / 1000)).toBeLessThan(3)
     expect((await shell(host, 'vm-2', 'echo $MORE')).length).toBe(100_001)
 

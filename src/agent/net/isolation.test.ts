@@ -103,7 +103,7 @@ describe.skipIf(why !== '')(`isolation of guests ${why}`, () => {
     const network = await tapNetwork({
       dataDir: dir.path,
       subnet: '10.213.0.0/16',
-      healEveryMs: 100,
+      healEveryMs: 1_000,
       makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${make.get('next')}`,
     })
     stack.defer(() => network.close())

@@ -89,7 +89,7 @@ describe.skipIf(why !== '')(`limits of a guest's network use ${why}`, () => {
     network = await tapNetwork({
       dataDir: dir.path,
       subnet: '10.213.0.0/16',
-      healEveryMs: 100,
+      healEveryMs: 250,
       limits,
       onRefused: (vmId, kind, many) => {
         refused.set(`${vmId} ${kind}`, (refused.get(`${vmId} ${kind}`) ?? 0) + many)

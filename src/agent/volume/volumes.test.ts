@@ -3,6 +3,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { itInAll, runsAll } from '../../../test/support/all-examples.ts'
+import { text } from '../../../test/support/agent/pool-files.ts'
 import { rbdPrograms } from '../../../test/support/rbd-programs.ts'
 import { until } from '../../../test/support/wait.ts'
 import {
@@ -39,7 +40,7 @@ const desired = (vmId: string, generation: number, change: Partial<VmSpec> = {},
 })
 const fileOf = (host: TestAgent, id = volumeId) => join(host.config.dataDir, 'volumes', 'local', `${id}.raw`)
 /** Returns the text at the start of the volume file, without the zeros after it. */
-const contentOf = async (file: string) => (await readFile(file, 'latin1')).replace(/\0+$/, '')
+const contentOf = async (file: string) => (await text(file, 512)).replace(/\0+$/, '')
 const attached = (host: TestAgent, vmId: string, generation: number) =>
   host.until(
     vmId,

@@ -81,7 +81,9 @@ export async function vmmsIn(dir: string): Promise<number[]> {
   // Synchronous reads take much less CPU time. Tests call this function many times, and most processes are not VMMs.
   for (const name of readdirSync('/proc')) {
     if (!/^\d/.test(name)) continue
-    hasJails ||= orEmpty(() => readFileSync(`/proc/${name}/cmdline`, 'utf8')).includes('\0--id\0')
+    const args = orEmpty(() => readFileSync(`/proc/${name}/cmdline`, 'utf8'))
+    if (args === '') continue // a thread of the kernel, or a process that has ended
+    hasJails ||= args.includes('\0--id\0')
     const program = orEmpty(() => readlinkSync(`/proc/${name}/exe`))
     if (!/qemu-system|firecracker|cloud-hypervisor|runsc/.test(program)) continue
     if ((await vmDirOf(name)).startsWith(`${dir}/`)) found.push(Number(name))

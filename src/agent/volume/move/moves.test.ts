@@ -43,7 +43,7 @@ const kinds = {
   xfs: {
     missing: await whyNoLoop('xfs'),
     async open(dir) {
-      const place = await loopFileSystem('xfs', dir, 400)
+      const place = await loopFileSystem('xfs', dir, 320)
       const pool = dirPool('local', join(place.path, 'pool'))
       return { pool, [Symbol.asyncDispose]: async () => place[Symbol.asyncDispose]() }
     },
@@ -125,18 +125,18 @@ describe('a volume transfer between two pools', () => {
       const [here, there] = [dirs.use(await testDir()), dirs.use(await testDir())]
       const { pool: source } = dirs.use(await kinds[from].open(here.path))
       const { pool: target } = dirs.use(await kinds[to].open(there.path))
-      await source.create(volumeId, 64, undefined, key)
-      await write(source, 40 * mib, Buffer.alloc(2 * mib, 'one'))
+      await source.create(volumeId, 24, undefined, key)
+      await write(source, 14 * mib, Buffer.alloc(2 * mib, 'one'))
       await source.snapshot(volumeId, 'first')
-      await source.grow(volumeId, 80)
-      await write(source, 40 * mib, Buffer.alloc(mib, 0))
-      await write(source, 70 * mib, Buffer.alloc(mib, 'two'))
+      await source.grow(volumeId, 32)
+      await write(source, 14 * mib, Buffer.alloc(mib, 0))
+      await write(source, 28 * mib, Buffer.alloc(mib, 'two'))
       await source.snapshot(volumeId, 'second')
-      await write(source, 50 * mib, Buffer.alloc(mib, 'three'))
+      await write(source, 18 * mib, Buffer.alloc(mib, 'three'))
       const now = await digest(source)
       const sent = await move(source, target, ['first', 'second'])
       // Neither holes nor blocks that two snapshots share are sent more often than once.
-      expect(sent).toBeLessThan(24 * mib)
+      expect(sent).toBeLessThan(12 * mib)
       expect(await digest(target)).toBe(now)
       for (const snapshotId of ['first', 'second']) {
         await source.restore(volumeId, snapshotId)
@@ -144,7 +144,7 @@ describe('a volume transfer between two pools', () => {
         expect(await digest(target)).toBe(await digest(source))
       }
       const { usedBytes } = await target.usage(volumeId)
-      expect(usedBytes).toBeLessThan(60 * mib)
+      expect(usedBytes).toBeLessThan(32 * mib)
     },
   )
 
@@ -166,21 +166,21 @@ describe('a volume transfer between two pools', () => {
       const [here, there] = [dirs.use(await testDir()), dirs.use(await testDir())]
       const { pool: source } = dirs.use(await kinds[from].open(here.path))
       const { pool: target } = dirs.use(await kinds[to].open(there.path))
-      await source.create(volumeId, 64)
-      await write(source, 40 * mib, Buffer.alloc(mib, 'one'))
+      await source.create(volumeId, 24)
+      await write(source, 14 * mib, Buffer.alloc(mib, 'one'))
       await source.snapshot(volumeId, 'small')
-      await source.grow(volumeId, 80)
-      await write(source, 66 * mib, Buffer.alloc(mib, 'only in the snapshot'))
-      await write(source, 70 * mib, Buffer.alloc(mib, 'two'))
+      await source.grow(volumeId, 32)
+      await write(source, 26 * mib, Buffer.alloc(mib, 'only in the snapshot'))
+      await write(source, 28 * mib, Buffer.alloc(mib, 'two'))
       await source.snapshot(volumeId, 'large')
-      await write(source, 66 * mib, Buffer.alloc(mib, 0))
+      await write(source, 26 * mib, Buffer.alloc(mib, 0))
       const now = await digest(source)
       await move(source, target, ['large', 'small'])
       expect(await digest(target)).toBe(now)
       await target.restore(volumeId, 'small')
       await source.restore(volumeId, 'small')
-      const small = await digestAt(await source.open(volumeId, 1), 64 * mib)
-      expect(await digestAt(await target.open(volumeId, 1), 64 * mib)).toBe(small)
+      const small = await digestAt(await source.open(volumeId, 1), 24 * mib)
+      expect(await digestAt(await target.open(volumeId, 1), 24 * mib)).toBe(small)
     },
   )
 

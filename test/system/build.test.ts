@@ -4,16 +4,17 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, realpath, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { build, programFile } from '../../scripts/build.mjs'
+import { programFile } from '../../scripts/build.mjs'
 import { run } from '../../src/lib/exec.ts'
 import { productVersion } from '../../src/lib/version.ts'
 import { api } from '../support/api.ts'
+import { builtProgram } from '../support/program.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
 
-const outDir = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', `mote-built-${process.pid}`)
+const outDir = dirname(await builtProgram())
 const reaper = startReaper()
 let dataDir: string
 let child: ChildProcess
@@ -21,7 +22,6 @@ let url: string
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'mote-test-'))
-  await build({ mote: 'src/cli/main.ts' }, outDir)
   const args = [
     'up',
     '--data',
@@ -52,7 +52,7 @@ afterAll(async () => {
   child.kill('SIGTERM')
   await ended
   reaper.finish()
-  for (const dir of [outDir, dataDir]) await rm(dir, { recursive: true, force: true })
+  await rm(dataDir, { recursive: true, force: true })
 }, 120_000)
 
 it('the build consists of a few JavaScript files', async () => {

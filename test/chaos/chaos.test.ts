@@ -1,6 +1,6 @@
 /**
  * Not repeated on the distribution's PostgreSQL: this file tests processes, not the database.
- * `npm run bench -- chaos` runs the same for ten minutes.
+ * Only `npm run test:all` runs the test, for a minute. `npm run bench -- chaos` runs it for ten minutes.
  */
 import { expect, it } from 'vitest'
 import { testDatabase } from '../support/database.ts'

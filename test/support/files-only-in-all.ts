@@ -35,6 +35,9 @@ export const filesOnlyInAll: readonly string[] = [
   'test/system/database-object-storage.test.ts',
   // A kill of the whole cloud during a build: `src/agent/build/crash` kills the agent.
   'test/system/git-push-crash.test.ts',
+  // Kills of random programs under load: `test/system/programs` kills the control plane during a deployment and the
+  // agent, `real-vm` kills `mote up` during the start of a VM, and the simulation crashes programs at random.
+  'test/chaos/chaos.test.ts',
   // Bugs planted in the product, which test the simulation.
   'test/simulation/mutants.test.ts',
   // Documents of released versions: `docs-site` builds the site with the current documents.
@@ -42,9 +45,6 @@ export const filesOnlyInAll: readonly string[] = [
   // The tutorial of the first app: `quickstart` runs most of its commands, and `source-upload` and `git-push` build,
   // deploy and update an app in VMs.
   'test/tutorials/first-app.test.ts',
-  // Random kills of all programs: `src/agent/adoption` kills the agent at each step, `simulation` every program,
-  // `real-vm` the whole cloud, and `src/db/embedded` the database.
-  'test/chaos/chaos.test.ts',
   // Programs such as rsync, vim and psql in sessions: `src/control/vm-sessions` and `src/gateway/bastion`.
   'test/sessions/tools.test.ts',
 ]

@@ -1,6 +1,6 @@
 // Not repeated on the distribution's PostgreSQL: this file follows a tutorial with the built program.
 /**
- * Runs only in `npm run test:all`: in `npm test`, the first tutorial and the tests of `worker` and `jobs` in
+ * Runs only in `npm run test:all`: in `npm test`, test/system/quickstart.test.ts and the tests of workers and jobs in
  * test/system/cli-config.test.ts cover the commands of this tutorial.
  */
 import { it } from 'vitest'

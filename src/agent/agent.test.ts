@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { runsAll } from '../../test/support/all-examples.ts'
 import { testLog } from '../../test/support/log.ts'
 import { until } from '../../test/support/wait.ts'
 import { createMemoryBus } from '../bus/memory.ts'
@@ -127,18 +128,20 @@ test('a newer generation of the desired state aborts a boot, and a higher restar
   expect((await host.until('a', 'followed', vm => vm.generation === 5)).restartCount).toBe(1)
 })
 
-test('the first heartbeat lists all of 200 concurrent VMs, later heartbeats list all of them only periodically', {
+// Only partly in `npm test`: 50 VMs cover 200, because each VM takes the same path.
+const vmCount = runsAll ? 200 : 50
+test(`the first heartbeat lists all of ${vmCount} concurrent VMs, later heartbeats list all of them only periodically`, {
   timeout: 120_000,
 }, async () => {
   await using dir = await testDir()
   const config = { hypervisor: 'fake', dataDir: dir.path } as const
   await using host = await testAgent(config, createFakeHost(instant))
-  const ids = Array.from({ length: 200 }, (_, n) => `vm-${n}`)
+  const ids = Array.from({ length: vmCount }, (_, n) => `vm-${n}`)
   await Promise.all(ids.map(id => host.put(desired(id, 1))))
   const list = async () => ((await host.request('vm.list', {})) as { vms: VmObserved[] }).vms
   await until(async () => (await list()).filter(vm => vm.healthy).length === ids.length, { what: 'all are healthy' })
   const vms = await list()
-  expect(new Set(vms.map(({ endpoint }) => endpoint?.host)).size).toBe(200)
+  expect(new Set(vms.map(({ endpoint }) => endpoint?.host)).size).toBe(vmCount)
   const heartbeats: HostHeartbeat[] = []
   await host.bus.subscribe(
     subjects.heartbeat(host.agent.hostId),
@@ -146,10 +149,10 @@ test('the first heartbeat lists all of 200 concurrent VMs, later heartbeats list
   )
   await host.restart()
   await until(() => heartbeats.length > 1, { what: 'two heartbeats' })
-  expect(heartbeats[0]?.vms).toHaveLength(200)
+  expect(heartbeats[0]?.vms).toHaveLength(vmCount)
   expect(heartbeats[0]?.vms?.every(({ state, restartCount }) => state === 'running' && restartCount === 0)).toBe(true)
   expect(heartbeats[1]?.vms).toBeNull()
-  expect(heartbeats[1]?.stats).toHaveLength(200)
+  expect(heartbeats[1]?.stats).toHaveLength(vmCount)
 })
 
 test('a request that does not match its schema is refused with an error code', async () => {

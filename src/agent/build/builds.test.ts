@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { itInAll } from '../../../test/support/all-examples.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
@@ -93,7 +94,8 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('longer than') })
   })
 
-  test('a restarted agent restarts unfinished builds and keeps the outcomes of finished ones', async () => {
+  // Not in `npm test`: crash.test.ts covers both after a kill of the agent.
+  itInAll('a restarted agent restarts unfinished builds and keeps the outcomes of finished ones', async () => {
     const hash = await git.push({ 'index.html': 'again' })
     const build = desired()
     await put(build)

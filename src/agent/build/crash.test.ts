@@ -73,6 +73,8 @@ test.skipIf(!tools)(
       { what: 'the build has ended', timeoutMs: 120_000, everyMs: 50 },
     )
     expect(observed).toMatchObject({ state: 'succeeded', commit: { hash }, error: null })
+    await host.restart()
+    expect((await put(desired)).state, 'the next agent knows the outcome').toBe('succeeded')
     expect((await put({ ...desired, generation: 2, want: 'absent' })).state).toBe('absent')
 
     expect(await vmmsIn(dataDir)).toEqual([])

@@ -46,7 +46,7 @@ describe.each(drivers)('driver $name', ({ name, skip, config, spec }) => {
     await source.exec('vm-1', [
       'sh',
       '-c',
-      'echo moved > /tmp/state; dd if=/dev/urandom of=/tmp/big bs=1M count=16 2>/dev/null',
+      'echo moved > /tmp/state; dd if=/dev/urandom of=/tmp/big bs=1M count=6 2>/dev/null',
     ])
     const sum = (await source.exec('vm-1', ['md5sum', '/tmp/big'])).stdout
 

@@ -7,18 +7,22 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CommandError, run } from '../../lib/exec.ts'
+import { homeDir } from '../../lib/home.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
 
 import { isDiskFull } from '../base/disk-full.ts'
-import { findUnprivileged, openWorker, takeOver, type Worker } from './worker.ts'
+import { openWorker, takeOver, unprivilegedIn, type Worker } from './worker.ts'
 
 const root = process.getuid?.() === 0
 const signal = AbortSignal.timeout(60_000)
 
+/** How this machine isolates workers, which takes half a second to find out. */
+const unprivileged = unprivilegedIn(join(homeDir(), '.cache/mote'))
+
 /** Opens a worker in a new directory; next to the directory is a private file of the agent. */
 async function worker<T>(use: (worker: Worker, secret: string) => Promise<T>): Promise<T> {
   await using parent = await testDir()
-  const found = await findUnprivileged(parent.path)
+  const found = await unprivileged()
   expect(found).toEqual({ program: expect.any(String), hasDisks: expect.any(Boolean) })
   const dir = join(parent.path, 'work')
   const secret = join(parent.path, 'secret')
@@ -69,7 +73,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
 
   test('cannot write more than its disk holds; the disk keeps its content for the next program, and its loop device is freed', async context => {
     await using parent = await testDir()
-    const found = await findUnprivileged(parent.path)
+    const found = await unprivileged()
     if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
     const dir = join(parent.path, 'work')
     const file = join(parent.path, 'disk')
@@ -90,7 +94,7 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
 
   test("cannot start if the host has no room for the program's disk", async context => {
     await using parent = await testDir()
-    const found = await findUnprivileged(parent.path)
+    const found = await unprivileged()
     if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
     await mkdir(join(parent.path, 'work'))
     const disk = { file: join(parent.path, 'disk'), name: 'disk', bytes: 2 ** 46, files: 10 }

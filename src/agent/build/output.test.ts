@@ -15,6 +15,7 @@ import { writeSampleImage } from '../image/sample.ts'
 import { context } from '../../../test/support/agent/image.ts'
 import { imageStore } from '../image/store.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
+import { testCache } from '../../../test/support/agent/test-cache.ts'
 import { builtTag, composeImage } from './compose.ts'
 import { keepBuilt, keptImages, pushBuilt } from './retention.ts'
 import { outputLimits, readLayer, readLayout } from './output.ts'
@@ -160,7 +161,12 @@ describe.skipIf(missing.length > 0)(
       return { layout, digest: await composeImage(base, layer, { Cmd: ['/bin/sh'] }, layout, new Date(0)) }
     }
     const storeIn = (dir: string, registries: Parameters<typeof imageStore>[0]['registries'] = []) =>
-      imageStore({ cacheDir: join(dir, 'cache'), imageDir: join(dir, 'images'), registries, maxImageMib: 64 })
+      imageStore({
+        cacheDir: testCache(join(dir, 'cache')),
+        imageDir: join(dir, 'images'),
+        registries,
+        maxImageMib: 64,
+      })
 
     test('in a layout are named by digest, and the oldest images are deleted with the blobs that no other image uses', async () => {
       await using dir = await testDir()

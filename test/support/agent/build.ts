@@ -4,8 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { basic, type GitHostOptions, pushDelivery, startGitHost } from '../../../src/cli/demo/git-host.ts'
 import type { BuildPut } from '../../../src/contract/agent.ts'
-import { findUnprivileged, openWorker, type Worker } from '../../../src/agent/worker/worker.ts'
+import { openWorker, unprivilegedIn, type Worker } from '../../../src/agent/worker/worker.ts'
+import { homeDir } from '../../../src/lib/home.ts'
 import { workTree, type WorkTree } from '../../../src/cli/demo/work-tree.ts'
+
+/** How this machine isolates workers. Each process finds out once, which takes half a second of CPU time. */
+const unprivileged = unprivilegedIn(join(homeDir(), '.cache/mote'))
 
 /**
  * Opens a worker (a sandboxed child process) that runs git in the new directory `git` below `path`, with as much
@@ -14,7 +18,7 @@ import { workTree, type WorkTree } from '../../../src/cli/demo/work-tree.ts'
 export async function gitWorker(path: string, signal: AbortSignal): Promise<Worker> {
   const dir = join(path, 'git')
   await mkdir(dir)
-  return openWorker(await findUnprivileged(join(path, 'native')), dir, { network: 'host', signal })
+  return openWorker(await unprivileged(), dir, { network: 'host', signal })
 }
 
 /** Returns the desired state of a build of a small repository in an emulated guest. */

@@ -1,19 +1,24 @@
 /** For tests: runs the guest's init as a process of this machine, with sockets instead of the ports of a VM. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { type GuestConnection, openGuest } from '../../../src/agent/guest/channel.ts'
 import type { GuestFault } from '../../../src/agent/guest/fault.ts'
+import { cachedDir } from '../../../src/agent/guest/cache.ts'
 import { compileStatic } from '../../../src/agent/guest/init.ts'
 import { type GuestPorts, serialPorts } from '../../../src/agent/guest/ports.ts'
 import { type GuestSessions, type SessionData, sessionsOf } from '../../../src/agent/guest/sessions.ts'
+import { homeDir } from '../../../src/lib/home.ts'
 import { until } from '../wait.ts'
 import { testDir } from './agent.ts'
 
-const guestFile = (name: string) => fileURLToPath(new URL(`../../../guest/${name}.c`, import.meta.url))
+const guestDir = fileURLToPath(new URL('../../../guest', import.meta.url))
+const guestFile = (name: string) => join(guestDir, `${name}.c`)
 const parts = [
   'init',
   'ports',
@@ -50,15 +55,15 @@ export interface TestInit extends AsyncDisposable {
   writeControl(bytes: string): void
 }
 
-/** Compiles the init once for all tests of a file. */
+/** Compiles the init, once for each version of its source, because that takes more than a second of CPU time. */
 export async function compiledInit(): Promise<AsyncDisposable & { start(): Promise<TestInit> }> {
-  const dir = await testDir()
-  const program = join(dir.path, 'init')
-  await compileStatic(program, [stubs, ...parts.map(guestFile)])
-  return {
-    start: () => startInit(program),
-    [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
-  }
+  const hash = createHash('sha256')
+  const sources = (await readdir(guestDir)).filter(name => /\.[ch]$/.test(name)).toSorted()
+  for (const file of [stubs, ...sources.map(name => join(guestDir, name))]) hash.update(await readFile(file))
+  const dir = await cachedDir(join(homeDir(), '.cache/mote-tests/init', hash.digest('hex')), target =>
+    compileStatic(join(target, 'init'), [stubs, ...parts.map(guestFile)]),
+  )
+  return { start: () => startInit(join(dir, 'init')), [Symbol.asyncDispose]: async () => undefined }
 }
 
 async function startInit(program: string): Promise<TestInit> {

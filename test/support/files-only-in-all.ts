@@ -36,7 +36,8 @@ export const filesOnlyInAll: readonly string[] = [
   // A kill of the whole cloud during a build: `src/agent/build/crash` kills the agent.
   'test/system/git-push-crash.test.ts',
   // Kills of random programs under load: `test/system/programs` kills the control plane during a deployment and the
-  // agent, `real-vm` kills `mote up` during the start of a VM, and the simulation crashes programs at random.
+  // agent, `real-vm` kills `mote up` during the start of a VM, `src/bus/nats` crashes the NATS server, and the simulation
+  // crashes programs at random.
   'test/chaos/chaos.test.ts',
   // Bugs planted in the product, which test the simulation.
   'test/simulation/mutants.test.ts',

@@ -75,9 +75,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-// Not in `npm test`: the tests of a kill during a boot and of a running VM cover the repair after a kill, and
-// `hypervisor/snapshot` covers snapshots of VMs and clones of them.
-test.skipIf(!hasQemu || !runsAll)(
+test.skipIf(!hasQemu)(
   'after kill -9 during a snapshot the guest keeps running, and the next agent takes the snapshot again (needs qemu)',
   { timeout: 120_000 },
   async () => {

@@ -131,8 +131,8 @@ export async function byHand(journey: Journey, hasDatabases: boolean, isRoot: bo
     if (code === 0 || !/agent that runs as root/.test(text))
       throw new Error('db create does not say that it needs root')
   } else if (hasDatabases) {
-    const create = ['db', 'create', 'main', '--version', String(databaseVersion)] as const
-    await mote('db create', create, /answers/, warmSeconds).catch(async (cause: unknown) => {
+    const create = ['db', 'create', 'main', '--version', String(databaseVersion), '--json'] as const
+    await mote('db create', create, /"status": ?"running"/, warmSeconds).catch(async (cause: unknown) => {
       // Run `mote notifications`, so that the log shows why the database failed. It is not a step of its own, because
       // the report names the last step as the failed one.
       await session.run(['bin/mote', 'notifications'], { cwd: dir, signal: AbortSignal.timeout(30_000) })
@@ -160,7 +160,9 @@ const moteOf =
   (name: string, args: readonly string[], expected: RegExp = /(?:)/, seconds = commandSeconds) =>
     step(`mote ${name}`, seconds, async signal => {
       const ran = await session.run(['bin/mote', ...args], { cwd: dir, signal })
-      if (ran.code !== 0 || !expected.test(ran.text)) throw new Error(`mote ${args.join(' ')} ended with ${ran.code}`)
+      if (ran.code !== 0) throw new Error(`mote ${args.join(' ')} ended with ${ran.code}`)
+      if (!expected.test(ran.text))
+        throw new Error(`mote ${args.join(' ')} printed nothing that matches ${expected.source}`)
       return ran
     })
 

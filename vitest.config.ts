@@ -60,10 +60,10 @@ const alone = globSync(all).filter(
 )
 
 /**
- * Number of test processes. Tests often wait for a VM or the database, so there is one more process than cores; with
- * two more, tests take longer and the run does not end earlier. Each may run VMs, so it needs 2 GiB of memory.
+ * Number of test processes. Tests often wait for a VM or the database, so there are two more processes than cores: with
+ * one more, two cores are idle for a fifth of the time. Each may run VMs, so it needs 2 GiB of memory.
  */
-const maxWorkers = Math.max(3, Math.min(8, availableParallelism() + 1, Math.floor(totalmem() / 2 ** 31)))
+const maxWorkers = Math.max(3, Math.min(8, availableParallelism() + 2, Math.floor(totalmem() / 2 ** 31)))
 
 /** True in `npm run test:quick`, which runs only the tests that need no database and no VM, in less than 90 s. */
 const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])

@@ -37,8 +37,9 @@ it('exactly as many concurrent deployments as fit are placed, and another one on
   const waiting = (await user.get('/v1/deployments/active?limit=100')).body.find(
     (d: { status: string }) => d.status === 'pending',
   )
-  const why = await user.get(`/v1/apps/${waiting.app_name}/deployments/${waiting.job_id}`)
-  expect(why.body.error_message).toContain('not enough vCPUs')
+  const why = async () =>
+    (await user.get(`/v1/apps/${waiting.app_name}/deployments/${waiting.job_id}`)).body.error_message
+  await until(async () => String(await why()).includes('not enough vCPUs'), { what: 'the reason why it waits' })
 
   await user.delete(`/v1/apps/${first.app_name}`)
   await until(

@@ -10,3 +10,14 @@ it("if a program's output exceeds the limit, its end is kept", async () => {
   const failed = run('sh', ['-c', `(${script}) >&2; exit 3`], { outputBytes: 1000 })
   await expect(failed).rejects.toBeInstanceOf(CommandError)
 })
+
+it('a program that exceeds its time limit is killed', async () => {
+  await expect(run('sleep', ['60'], { timeoutMs: 50 })).rejects.toThrow('sleep was killed')
+})
+
+it('the time limit of a program that is not installed does not keep the process alive', async () => {
+  const script = `import { run } from '${import.meta.resolve('./exec.ts')}'
+    await run('mote-no-such-program', [], { timeoutMs: 60_000 }).catch(error => console.log(error.code))`
+  const node = ['--input-type=module', '--eval', script]
+  expect(await run(process.execPath, node, { timeoutMs: 30_000 })).toBe('ENOENT\n')
+})

@@ -44,9 +44,12 @@ export function run(program: string, args: readonly string[], options: RunOption
     env: childEnv(program, { network: options.network, own: options.env }),
     killSignal: 'SIGKILL',
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-    ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   })
+  // Not spawn's own option `timeout`: if the program is not installed, Node does not clear that timer, which then keeps
+  // the process alive until it ends.
+  const limit = options.timeoutMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), options.timeoutMs)
+  child.once('exit', () => clearTimeout(limit)).once('error', () => clearTimeout(limit))
   const maxBytes = options.outputBytes ?? mostOutputBytes
   const [stdout, stderr] = [tailOf(child.stdout, maxBytes), tailOf(child.stderr, maxBytes)]
   child.on('error', reject)

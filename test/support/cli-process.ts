@@ -1,9 +1,8 @@
 /**
- * Runs CLI commands one after the other in this process, which cli.ts starts. Each command starts with modules that
- * are already loaded, but has its own arguments, variables and working directory. As in a process of its own, it ends
- * when nothing is left to wait for.
+ * Runs CLI commands one after the other in this process, which cli.ts starts. The modules stay loaded from one command
+ * to the next; arguments, environment variables and working directory are those of the command. A command has ended
+ * when the event loop is empty, as if it ran in a separate process.
  */
-
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -52,8 +51,8 @@ function importedBy(file: string): string {
 let runs = 0
 let isRunning = false
 
-// In the build, modules that a command loads on demand may import the program's module, which runs the command. So load
-// that module once, with a command whose output nobody gets.
+// In the build, a module that a command loads on demand may import the program's module, which would run the command a
+// second time. So import that module once before the first command, with `--version`, and discard the output.
 const isLoaded = loaded()
 async function loaded(): Promise<void> {
   process.argv.splice(2, Infinity, '--version')

@@ -67,7 +67,7 @@ test.skipIf(!hasQemu).each(runsAll ? cases : cases.slice(0, 1))(
 
     if (count > 0) await target.volume({ volumeId, generation: 3, arrived: { transferId: 't-1' } })
     await target.put(desired(2, 'running', { disks: disks(2) }))
-    await target.until('vm-1', 'goes on', vm => vm.healthy)
+    await target.until('vm-1', 'runs again', vm => vm.healthy)
     expect(await sh(target, 'cat /tmp/file /proc/sys/kernel/random/boot_id')).toBe(`kept\n${boot}`)
   },
 )

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type DiskSpec, type HostHeartbeat, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDisk, testSpec } from '../../../test/support/agent/agent.ts'
 
 /** Tests operations on a running VM with the real QEMU. */
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
@@ -18,15 +18,8 @@ const desired = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1'
 })
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 
-const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
-  volumeId: '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21',
-  pool: 'local',
-  sizeMib: 32,
-  generation,
-  mountPoint: '/data',
-  readOnly: false,
-  ...change,
-})
+const disk = (generation: number, change: Partial<DiskSpec> = {}) =>
+  testDisk('0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21', generation, change)
 const attached = (host: TestAgent, generation: number) =>
   host.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached' && vm.disks[0].generation === generation)
 

@@ -5,22 +5,14 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import type { DiskSpec, SnapshotObserved, VmSpec, VmWant } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDisk, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 const limit = { timeout: 120_000 }
 
-const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
-  volumeId: 'vol-1',
-  pool: 'local',
-  sizeMib: 32,
-  generation,
-  mountPoint: '/data',
-  readOnly: false,
-  ...change,
-})
+const disk = (generation: number, change: Partial<DiskSpec> = {}) => testDisk('vol-1', generation, change)
 const desired = (generation: number, change: Partial<VmSpec>, vmId = 'vm-1', want: VmWant = 'running') => ({
   vmId,
   generation,

@@ -18,20 +18,12 @@ import {
 } from '../../contract/agent.ts'
 import { run } from '../../lib/exec.ts'
 import { createFakeHost } from '../hypervisor/fake/host.ts'
-import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDir, testDisk, testSpec } from '../../../test/support/agent/agent.ts'
 import { volumeStore } from './store.ts'
 
 const fake = { hypervisor: 'fake' } as const
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
-const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
-  volumeId,
-  pool: 'local',
-  sizeMib: 32,
-  generation,
-  mountPoint: '/data',
-  readOnly: false,
-  ...change,
-})
+const disk = (generation: number, change: Partial<DiskSpec> = {}) => testDisk(volumeId, generation, change)
 const desired = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
   vmId,
   generation,

@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import type { Bus } from '../../../src/bus/bus.ts'
 import { createMemoryBus } from '../../../src/bus/memory.ts'
 import {
+  type DiskSpec,
   type HostVerb,
   type LogLine,
   type RuntimeVerb,
@@ -170,6 +171,17 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
     },
   }
 }
+
+/** Returns a disk of 32 MiB for a VM, which it mounts at /data to read and write. */
+export const testDisk = (volumeId: string, generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
+  volumeId,
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
+  ...change,
+})
 
 export function testSpec(change: Partial<VmSpec> = {}): VmSpec {
   return {

@@ -102,10 +102,12 @@ static int is_below(const char *path, const char *directory) {
   return !strncmp(path, directory, length) && (!path[length] || path[length] == '/');
 }
 
-/* Stops watching a directory that was moved out of the tree. The kernel confirms each with IN_IGNORED. */
+/* Stops watching a directory that was moved out of the tree. Events of it that are still queued find no entry. */
 static void leave(const char *directory) {
-  for (int i = 0; i < count; i++)
-    if (is_below(watched[i].path, directory)) inotify_rm_watch(queue, watched[i].wd);
+  for (int i = 0; i < count;) {
+    if (!is_below(watched[i].path, directory)) i++;
+    else inotify_rm_watch(queue, watched[i].wd), forget(watched + i);
+  }
 }
 
 static void rename_below(const char *from, const char *to) {
@@ -117,12 +119,12 @@ static void rename_below(const char *from, const char *to) {
   }
 }
 
-/* The second half of the move has not come: the file has left the tree. */
+/* The second half of the move has not come: the file has left the tree. Whoever reads "removed" sees no later change. */
 static void finish_move(void) {
   if (!leaving.cookie) return;
   leaving.cookie = 0;
-  say("removed", leaving.path);
   if (leaving.directory) leave(leaving.path);
+  say("removed", leaving.path);
 }
 
 static void moved(char *path, int directory) {
@@ -136,9 +138,9 @@ static void moved(char *path, int directory) {
 /* Returns whether what is watched has gone. `only`: the one name of the directory that is watched, or NULL. */
 static int take(const struct inotify_event *event, const char *only) {
   char path[PATH_BYTES];
-  struct watched *at = find(event->wd);
   int directory = (event->mask & IN_ISDIR) != 0;
   if (leaving.cookie && !(event->mask & IN_MOVED_TO && event->cookie == leaving.cookie)) finish_move();
+  struct watched *at = find(event->wd);
   if (event->mask & IN_Q_OVERFLOW) dprintf(1, "overflow\n"), *last = 0;
   if (event->mask & IN_IGNORED && at) forget(at);
   if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) return event->wd == root;

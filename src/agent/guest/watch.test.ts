@@ -1,6 +1,6 @@
 /** Tests the file tool `watch` of the guest's init, which runs as a process of this host. */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { appendFile, chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -81,6 +81,11 @@ describe.skipIf(skip)('the `watch` command of the file tool in guests (needs roo
     await writeFile(at('sub/unseen'), '')
     await writeFile(at('tree/inside/last'), '')
     expect(await watch.after(`created ${at('tree/inside/last')}`)).not.toContainEqual(expect.stringContaining('unseen'))
+    // The tool reads this change while it still waits for the second half of the move.
+    renameSync(at('tree/inside'), at('inside'))
+    writeFileSync(at('inside/unseen'), '')
+    await writeFile(at('tree/end'), '')
+    expect(await watch.after(`created ${at('tree/end')}`)).not.toContainEqual(expect.stringContaining('unseen'))
     await rename(at('tree'), at('gone'))
     expect(await watch.ended).toMatchObject({ reason: 'exited', code: 0 })
     expect(watch.lines().at(-1)).toBe(`removed ${at('tree')}`)

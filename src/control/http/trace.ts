@@ -33,8 +33,10 @@ export function createTraces(): { of(raw: IncomingMessage): Trace } {
   const known = new WeakMap<IncomingMessage, Trace>()
   return {
     of(raw) {
+      const found = known.get(raw)
+      if (found) return found
       const { traceparent } = raw.headers
-      const trace = known.get(raw) ?? traceOf(typeof traceparent === 'string' ? traceparent : undefined)
+      const trace = traceOf(typeof traceparent === 'string' ? traceparent : undefined)
       known.set(raw, trace)
       return trace
     },

@@ -207,6 +207,7 @@ CREATE TABLE bastion_key (
 
 CREATE TABLE billing_account (
   check_at timestamp with time zone,
+  checkout_at timestamp with time zone NOT NULL DEFAULT now(),
   customer_id text,
   project_id uuid NOT NULL,
   selected_product_id text,

@@ -95,7 +95,8 @@ const buying = (parts: Parts) =>
         const customerId = (await store.accountOf(parts.db, project.id))?.customerId ?? null
         // A check of the subscription is scheduled before the provider is called, in case the provider's response is
         // lost.
-        await store.checkAgainAt(parts.db, project.id, new Date(parts.clock.now().getTime() + minutes(5)))
+        const now = parts.clock.now()
+        await store.noteCheckout(parts.db, project.id, now, new Date(now.getTime() + minutes(5)))
         const returnUrl = returnUrlOf(parts)
         const request = { projectId: project.id, customerId, product, email: caller.email, returnUrl, key: newId() }
         const url = requireAllowed(await provider.checkout(request), hostsOf(parts, provider))

@@ -87,9 +87,20 @@ const checkAt = statement(
   `INSERT INTO billing_account (project_id, check_at) VALUES ($1, $2)
    ON CONFLICT (project_id) DO UPDATE SET check_at = $2`,
 )
-const due = statement<{ projectId: string; customerId: string | null }>(
+const checkout = statement(
+  'billing.checkout',
+  `INSERT INTO billing_account (project_id, checkout_at, check_at) VALUES ($1, $2, $3)
+   ON CONFLICT (project_id) DO UPDATE SET checkout_at = $2, check_at = $3`,
+)
+export interface DueAccount {
+  readonly projectId: string
+  readonly customerId: string | null
+  /** Time of the last checkout. */
+  readonly checkoutAt: Date
+}
+const due = statement<DueAccount>(
   'billing.due',
-  `SELECT project_id AS "projectId", customer_id AS "customerId" FROM billing_account
+  `SELECT project_id AS "projectId", customer_id AS "customerId", checkout_at AS "checkoutAt" FROM billing_account
    WHERE check_at <= $1 ORDER BY check_at LIMIT $2`,
 )
 const byCustomer = statement<{ projectId: string }>(
@@ -107,6 +118,9 @@ export const selectProduct = (tx: Tx, projectId: string, productId: string | nul
 export const rememberCustomer = (tx: Tx, projectId: string, customerId: string | null) =>
   tx.run(putCustomer, [projectId, customerId])
 export const checkAgainAt = (sql: Sql, projectId: string, at: Date | null) => sql.run(checkAt, [projectId, at])
+/** Records that a checkout was opened at `now`, and when its subscription is looked for. */
+export const noteCheckout = (db: Db, projectId: string, now: Date, checkAt: Date) =>
+  db.run(checkout, [projectId, now, checkAt])
 export const dueForCheck = (db: Db, now: Date, limit: number) => db.rows(due, [now, limit])
 export const projectOfCustomer = async (sql: Sql, customerId: string) =>
   (await sql.maybe(byCustomer, [customerId]))?.projectId

@@ -16,6 +16,8 @@ const recheckMs = hours(6)
 /** Delay after which a failed check of a project's subscriptions is repeated. */
 const retryMs = minutes(10)
 const checksPerRun = 50
+/** Time for which a project without a subscription is checked after its last checkout, whose webhook may be lost. */
+const unpaidCheckedMs = hours(24 * 7)
 /**
  * Retention of the ids of webhook deliveries. Providers repeat a delivery for at most three days, and the timestamp
  * check refuses a delivery of this age.
@@ -86,10 +88,10 @@ export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep 
       await attempt('products', async () => {
         counts.products = await syncProducts(deps, provider, now)
       })
-      for (const { projectId, customerId } of await store.dueForCheck(deps.db, now, checksPerRun))
-        await attempt(projectId, async () => {
-          await store.checkAgainAt(deps.db, projectId, new Date(now.getTime() + retryMs))
-          counts.changed += await checkProject(deps, provider, projectId, customerId, now)
+      for (const account of await store.dueForCheck(deps.db, now, checksPerRun))
+        await attempt(account.projectId, async () => {
+          await store.checkAgainAt(deps.db, account.projectId, new Date(now.getTime() + retryMs))
+          counts.changed += await checkProject(deps, provider, account, now)
           counts.checked += 1
         })
       for (const { id } of await store.orphanedSubscriptions(deps.db, provider.name))
@@ -115,18 +117,16 @@ async function syncProducts(deps: Pick<Deps, 'db'>, provider: BillingProvider, n
 async function checkProject(
   deps: Deps,
   provider: BillingProvider,
-  projectId: string,
-  customerId: string | null,
+  { projectId, customerId, checkoutAt }: store.DueAccount,
   now: Date,
 ): Promise<number> {
   const before = await store.subscriptionsOf(deps.db, provider.name, projectId)
   const fetched = await provider.subscriptionsOf(projectId, customerId)
   return deps.db.tx(async tx => {
     const changed = await applyFetched({ config: deps.config, provider }, tx, { projectId, fetched, before, now })
-    const isOver = fetched.every(s => s.state === 'canceled')
-    // The subscriptions are checked again in six hours while one is running, or if the project has none, as after a
-    // checkout that was not paid.
-    await store.checkAgainAt(tx, projectId, isOver && before.length > 0 ? null : new Date(now.getTime() + recheckMs))
+    const isRunning = fetched.some(s => s.state !== 'canceled')
+    const mayBePaid = before.length === 0 && now.getTime() - checkoutAt.getTime() < unpaidCheckedMs
+    await store.checkAgainAt(tx, projectId, isRunning || mayBePaid ? new Date(now.getTime() + recheckMs) : null)
     return changed
   })
 }

@@ -125,6 +125,11 @@ const hostile: Readonly<
     { maxEntries: 20 },
   ],
   'too many bytes': [of(rawEntry('x', { data: 'x'.repeat(9000) })), 'too_large', { maxBytes: 8000 }],
+  'a declared size above the limit, before its content arrives': [
+    of(rawHeader('x', '0', 9000)),
+    'too_large',
+    { maxBytes: 8000 },
+  ],
   'too many bytes behind its end': [of(file, Buffer.alloc(9000)), 'too_large', { maxBytes: 8000 }],
 }
 

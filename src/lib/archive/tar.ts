@@ -59,13 +59,17 @@ export async function* tarEntries(
 ): AsyncGenerator<TarEntry> {
   const bytes = new ByteSource(source, length => {
     use.bytes += length
-    if (use.bytes > maxBytes) throw new ArchiveFault('too_large', `more than ${maxBytes} bytes`)
+    if (use.bytes > maxBytes) throw tooLarge(maxBytes)
   })
   const count = entryCounter(maxEntries, use)
+  // The size that the headers declare. An archive that must exceed the limit is refused before its content is read.
+  let declared = use.bytes
   try {
     for (let header = await nextHeader(bytes, count); header; header = await nextHeader(bytes, count)) {
       const { name, linkname, mode, size, type } = header
       count(name)
+      declared += blockBytes + size
+      if (declared > maxBytes) throw tooLarge(maxBytes)
       const rest = { bytes: size }
       yield { name, linkname, mode, size, type, body: bodyOf(bytes, rest) }
       for await (const _skipped of bodyOf(bytes, rest));
@@ -76,6 +80,8 @@ export async function* tarEntries(
     await bytes.close()
   }
 }
+
+const tooLarge = (maxBytes: number) => new ArchiveFault('too_large', `more than ${maxBytes} bytes`)
 
 type Header = RawHeader & { readonly type: EntryType }
 const isExtension = (type: RawHeader['type']): type is ExtensionType =>

@@ -139,6 +139,11 @@ const ofSandbox = statement<{ status: string }>(
   `SELECT status FROM billing_sandbox_subscription WHERE project_id = $1`,
 )
 
+const nextCheck = statement<{ at: Date | null }>(
+  'test.nextCheck',
+  `SELECT check_at AS at FROM billing_account WHERE project_id = $1`,
+)
+
 it('the billing sweep recovers a lost webhook, and ends subscriptions of deleted projects', async () => {
   const { token, projectId } = await owner(api)
   await press(await subscribe(token, 'sandbox_pro'), 'pay')
@@ -153,4 +158,18 @@ it('the billing sweep recovers a lost webhook, and ends subscriptions of deleted
   expect((await api.call('DELETE', '/v1/auth/me', { token, body: { password: testPassword } })).status).toBe(200)
   await billingSync(api.deps).run(sweep())
   expect(await api.deps.db.rows(ofSandbox, [projectId])).toEqual([{ status: 'canceled' }])
+})
+
+it('the billing sweep looks for the payment of a checkout for a week', async () => {
+  const { token, projectId } = await owner(api)
+  await subscribe(token, 'sandbox_pro')
+  const checkAt = async () => (await api.deps.db.one(nextCheck, [projectId])).at
+  for (const days of [0, 3, 4]) {
+    expect(await checkAt()).not.toBeNull()
+    api.clock.advance((days * 24 + 7) * 3_600_000)
+    await billingSync(api.deps).run(sweep())
+  }
+  expect(await checkAt()).toBeNull()
+  await subscribe(token, 'sandbox_pro')
+  expect(await checkAt()).not.toBeNull()
 })

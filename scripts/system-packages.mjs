@@ -8,7 +8,7 @@ import { Failure, program, reasonOf, step } from './step.mjs'
  * `probe`: the package counts as installed if any of these files exists. `needed`: virtual machines cannot run without
  * the package. The other packages are optional: a feature that needs a missing one fails with an error that names it.
  */
-const packages = [
+export const packages = [
   {
     group: 'vm',
     name: 'qemu-system-x86',

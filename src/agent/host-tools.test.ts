@@ -1,5 +1,8 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { inspectTools, rangeDetail, versionIn } from './host-tools.ts'
+import { packages } from '../../scripts/system-packages.mjs'
+import { hostTools, inspectTools, rangeDetail, versionIn } from './host-tools.ts'
 
 test.each([
   ['nftables v1.0.6 (Lester Gooch #5)', '1.0.6'],
@@ -24,4 +27,17 @@ test('every program of the host is either found with its version or reported wit
     expect(detail, name).not.toBe('')
     expect(fix === null, name).toBe(ok === 'yes')
   }
+})
+
+const agent = import.meta.dirname
+const sources = globSync('**/*.ts', { cwd: agent })
+  .filter(file => file !== 'host-tools.ts' && !file.endsWith('.test.ts'))
+  .map(file => readFileSync(join(agent, file), 'utf8'))
+  .join('')
+const installs = new Map(packages.flatMap(({ name, probe }) => probe.map(program => [program, name] as const)))
+
+test.each(hostTools)('the agent runs $programs, which is in the package $package', ({ programs, package: name }) => {
+  for (const program of programs) expect(sources, program).toContain(`'${program}'`)
+  const installed = programs.map(program => installs.get(program)).filter(found => found !== undefined)
+  if (installed.length > 0) expect(installed).toContain(name)
 })

@@ -24,7 +24,7 @@ interface Tool {
   readonly version?: { readonly args: readonly string[]; readonly oldest: string; readonly newest: string }
 }
 
-const tools: readonly Tool[] = [
+export const hostTools: readonly Tool[] = [
   {
     name: 'skopeo',
     programs: ['skopeo'],
@@ -96,9 +96,9 @@ const tools: readonly Tool[] = [
     version: { args: ['--version'], oldest: '1.0', newest: '1.1' },
   },
   {
-    name: 'luks',
-    programs: ['cryptsetup'],
-    package: 'cryptsetup-bin',
+    name: 'qemu-img',
+    programs: ['qemu-img'],
+    package: 'qemu-utils',
     without: 'no encrypted volumes',
     ok: 'limited',
   },
@@ -126,7 +126,7 @@ const tools: readonly Tool[] = [
   },
 ]
 
-export const inspectTools = (): Promise<Finding[]> => Promise.all(tools.map(inspectTool))
+export const inspectTools = (): Promise<Finding[]> => Promise.all(hostTools.map(inspectTool))
 
 async function inspectTool({ name, programs, ok, version, ...tool }: Tool): Promise<Finding> {
   const paths = await Promise.all(programs.map(findProgram))

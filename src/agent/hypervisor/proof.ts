@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
-import { explainSilence } from './silent-guest.ts'
+import { causeOfSilence } from './silent-guest.ts'
 
 /**
  * Returns undefined if a test boot (`prove`) shows that KVM works, otherwise the reason why not. The result is cached
@@ -62,5 +62,6 @@ export async function untilInitSpeaks(
     if (over) return ended.catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
     await sleep(10)
   }
-  return `the test boot did not finish in ${limitMs / 1000} s: ${explainSilence({ console: await tail() })}`
+  // Without the next step, which would be to run this test boot again (mote doctor).
+  return `the test boot did not finish in ${limitMs / 1000} s: ${causeOfSilence({ console: await tail() }).says}`
 }

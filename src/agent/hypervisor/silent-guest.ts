@@ -32,10 +32,8 @@ export function causeOfSilence({ console, busy }: SilentGuest): Silence {
     return { cause: 'kernel', says: `its kernel did not reach Mote's init after "${last.trim()}"` }
   if (busy !== undefined && busy < idleBelow)
     return { cause: 'vmm', says: 'its processor does not run, and its console is silent' }
-  return {
-    cause: 'cpu',
-    says: 'its processor runs, and its console is silent: the kernel does not work with this CPU or VMM',
-  }
+  const silent = busy === undefined ? 'its console is silent' : 'its processor runs, and its console is silent'
+  return { cause: 'cpu', says: `${silent}: the kernel does not work with this CPU or VMM` }
 }
 
 const nextStep: Readonly<Record<Silence['cause'], string>> = {

@@ -3,19 +3,12 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { runsAll } from '../../../test/support/all-examples.ts'
 import { until } from '../../../test/support/wait.ts'
-import type { DiskSpec, VmSpec, VmWant, VolumeObserved } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
+import type { VmSpec, VmWant, VolumeObserved } from '../../contract/agent.ts'
+import { type TestAgent, testAgent, testDisk, testSpec } from '../../../test/support/agent/agent.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'
-const disk = (generation: number): DiskSpec => ({
-  volumeId,
-  pool: 'local',
-  sizeMib: 32,
-  generation,
-  mountPoint: '/data',
-  readOnly: false,
-})
+const disk = (generation: number) => testDisk(volumeId, generation)
 const desired = (generation: number, want: VmWant, change: Partial<VmSpec> = {}) => ({
   vmId: 'vm-1',
   generation,

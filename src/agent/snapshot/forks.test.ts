@@ -1,21 +1,13 @@
 /** Forks of a real VM with a volume: each fork gets its own clone, and none sees the writes of another. */
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import type { DiskSpec, VmSpec } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
+import type { VmSpec } from '../../contract/agent.ts'
+import { type TestAgent, testAgent, testDisk, testSpec } from '../../../test/support/agent/agent.ts'
 import { until } from '../../../test/support/wait.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
-const disk = (volumeId: string, generation: number): DiskSpec => ({
-  volumeId,
-  pool: 'local',
-  sizeMib: 32,
-  generation,
-  mountPoint: '/data',
-  readOnly: false,
-})
 const desired = (vmId: string, generation: number, change: Partial<VmSpec>) => ({
   vmId,
   generation,
@@ -40,7 +32,7 @@ test.skipIf(!hasQemu)(
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', network })
     await host.volume({ volumeId: 'vol-1' })
-    await host.put(desired('parent', 1, { command, disks: [disk('vol-1', 4)] }))
+    await host.put(desired('parent', 1, { command, disks: [testDisk('vol-1', 4)] }))
     await healthy(host, 'parent')
     const boot = await sh(host, 'parent', 'echo then > /data/file; sync; cat /proc/sys/kernel/random/boot_id')
     const kept = await host.snapshot('snap-1', 'parent')
@@ -51,7 +43,7 @@ test.skipIf(!hasQemu)(
       const [vmId, volumeId] = [`fork-${n}`, `clone-${n}`]
       await host.volume({ volumeId, from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
       const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId, of: 'vol-1' }] }
-      await host.put(desired(vmId, 1, { command, disks: [disk(volumeId, 1)], from }))
+      await host.put(desired(vmId, 1, { command, disks: [testDisk(volumeId, 1)], from }))
       await healthy(host, vmId)
       expect((await host.get(vmId)).disks).toMatchObject([{ volumeId, state: 'attached' }])
       return { vmId, volumeId, from }
@@ -74,16 +66,16 @@ test.skipIf(!hasQemu)(
     // Check that the snapshot's copy of the volume does not contain what the forks wrote: clone the copy, attach the
     // clone to the first fork, read it, and detach it again.
     await host.volume({ volumeId: 'look', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
-    const looking = disk('look', 1)
+    const looking = testDisk('look', 1)
     const mounted = { ...looking, mountPoint: '/srv/look' }
-    await host.put(desired(one.vmId, 2, { command, disks: [disk(one.volumeId, 1), mounted], from: one.from }))
+    await host.put(desired(one.vmId, 2, { command, disks: [testDisk(one.volumeId, 1), mounted], from: one.from }))
     await host.until(one.vmId, 'it has both', vm => vm.disks?.filter(each => each.state === 'attached').length === 2)
     expect(await sh(host, one.vmId, 'cat /srv/look/file; grep fork /srv/look/ticks || echo none')).toBe('then\nnone')
-    await host.put(desired(one.vmId, 3, { command, disks: [disk(one.volumeId, 1)], from: one.from }))
+    await host.put(desired(one.vmId, 3, { command, disks: [testDisk(one.volumeId, 1)], from: one.from }))
     await host.until(one.vmId, 'it has let go', vm => vm.generation === 3 && vm.disks?.length === 1)
 
     // A fork that restarts boots with its own volume instead of being restored again.
-    await host.put(desired(two.vmId, 2, { command, disks: [disk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
+    await host.put(desired(two.vmId, 2, { command, disks: [testDisk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
     await host.until(two.vmId, 'booted', vm => vm.healthy && !vm.steps.some(step => step.name === 'resume'))
     expect(await sh(host, two.vmId, 'cat /data/file')).toBe('fork-2')
     expect(await sh(host, two.vmId, 'cat /proc/sys/kernel/random/boot_id')).not.toBe(boot)

@@ -7,10 +7,10 @@ import { appendFile, chmod, readdir, rename, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { DiskSpec, SnapshotObserved, VmSpec } from '../../contract/agent.ts'
+import type { SnapshotObserved, VmSpec } from '../../contract/agent.ts'
 import { runsAll } from '../../../test/support/all-examples.ts'
 import type { AgentConfig } from '../base/config.ts'
-import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDir, testDisk, testSpec } from '../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createRoom } from './move.ts'
@@ -19,19 +19,11 @@ import { type Kept, moveVolume, phase, put, observedOf, send } from '../../../te
 
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
-const disk = (volumeId: string, generation: number): DiskSpec => ({
-  volumeId,
-  pool: 'local',
-  sizeMib: 32,
-  generation,
-  mountPoint: '/data',
-  readOnly: false,
-})
 const filesOf = (host: TestAgent) => join(host.config.dataDir, 'snapshots/snap-1/files')
 /** Creates a VM with a volume, and takes a snapshot that includes the volume. */
 async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promise<Kept> {
   await source.volume({ volumeId: 'vol-1' })
-  const spec = testSpec({ hypervisor, disks: [disk('vol-1', 1)] })
+  const spec = testSpec({ hypervisor, disks: [testDisk('vol-1', 1)] })
   await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
   await source.until('parent', 'healthy', vm => vm.healthy)
   return { source, kept: await source.snapshot('snap-1', 'parent') }
@@ -225,7 +217,7 @@ describe.each(tried)('a VM snapshot with $name', ({ skip, config, spec: own, mar
         return (stdout + stderr).trim()
       }
       await source.volume({ volumeId: 'vol-1' })
-      const spec = testSpec({ ...own, hostname: 'parent', disks: [disk('vol-1', 1)] })
+      const spec = testSpec({ ...own, hostname: 'parent', disks: [testDisk('vol-1', 1)] })
       await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
       await source.until('parent', 'healthy', vm => vm.healthy)
       const writes =
@@ -256,7 +248,7 @@ describe.each(tried)('a VM snapshot with $name', ({ skip, config, spec: own, mar
 
       await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
       const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }
-      const fork = testSpec({ ...own, hostname: 'fork', disks: [disk('clone-1', 1)], from })
+      const fork = testSpec({ ...own, hostname: 'fork', disks: [testDisk('clone-1', 1)], from })
       await target.put({ vmId: 'fork', generation: 1, want: 'running', spec: fork })
       await target.until('fork', 'healthy', vm => vm.healthy)
       const found = await sh(target, 'fork', `sha256sum < /data/file; ${marker}; cat /tmp/state`)

@@ -7,20 +7,14 @@ import { describe, expect, test } from 'vitest'
 import { runsAll } from '../../../../test/support/all-examples.ts'
 import { fakeLvm } from '../../../../test/support/fake-lvm.ts'
 import { until } from '../../../../test/support/wait.ts'
-import {
-  type DiskSpec,
-  type VmSpec,
-  type VmWant,
-  type VolumeObserved,
-  type VolumePut,
-} from '../../../contract/agent.ts'
+import { type VmSpec, type VmWant, type VolumeObserved, type VolumePut } from '../../../contract/agent.ts'
 import { dirPool } from '../../disk/dir-pool.ts'
 import { lvmThinPool } from '../../disk/lvm-thin-pool.ts'
 import type { VolumePool } from '../../disk/pool.ts'
 import { loopFileSystem, whyNoLoop, whyNoZfs, zfsPoolInFile } from '../../../../test/support/agent/disk.ts'
 import { zfsPool } from '../../disk/zfs-pool.ts'
 import { listenForVm, openWire } from '../../hypervisor/transfer/wire.ts'
-import { type TestAgent, testAgent, testDir, testSpec } from '../../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDir, testDisk, testSpec } from '../../../../test/support/agent/agent.ts'
 import { digestAt, sizeOf } from './content.ts'
 import { receiveVolume, volumeReceiver } from './receive.ts'
 import { createSender, protocol } from './send.ts'
@@ -194,14 +188,7 @@ describe('a volume transfer between two pools', () => {
 })
 
 const fake = { hypervisor: 'fake' } as const
-const disk = (generation: number): DiskSpec => ({
-  volumeId,
-  pool: 'local',
-  sizeMib: 32,
-  generation,
-  mountPoint: '/data',
-  readOnly: false,
-})
+const disk = (generation: number) => testDisk(volumeId, generation)
 const desired = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
   vmId,
   generation,

@@ -32,7 +32,7 @@ let heartbeats: readonly HostHeartbeat[] = []
 const timer = setInterval(() => {
   for (const heartbeat of heartbeats) void bus.publish(subjects.heartbeat(heartbeat.hostId), heartbeat)
 }, 1000)
-/** Started by the first question, because watching takes 5 % of a core, and would slow what other benchmarks measure. */
+/** Started by the first message `turns`: sampling takes 5 % of a core, which would slow down the other benchmarks. */
 let turns: ReturnType<typeof watchTurns> | undefined
 process.on('message', (message: readonly HostHeartbeat[] | 'collect' | 'turns') => {
   if (message === 'turns') process.send?.((turns ??= watchTurns())())

@@ -119,7 +119,7 @@ static void rename_below(const char *from, const char *to) {
   }
 }
 
-/* The second half of the move has not come: the file has left the tree. Whoever reads "removed" sees no later change. */
+/* The second half of the move has not come: the file has left the tree. No change in it is printed after "removed". */
 static void finish_move(void) {
   if (!leaving.cookie) return;
   leaving.cookie = 0;

@@ -46,8 +46,8 @@ const testSettings = {
   max_connections: '500',
   // Small, because the WAL is in memory.
   max_wal_size: '256MB',
-  // Plans statements once for each connection, as a server does that has run for a while. By default it plans the first
-  // five executions one by one, which took a tenth of the CPU time of tests that use a database.
+  // Each connection plans a prepared statement once. By default, PostgreSQL also plans each of the first five
+  // executions, which took a tenth of the CPU time of tests that use a database.
   plan_cache_mode: 'force_generic_plan',
 }
 

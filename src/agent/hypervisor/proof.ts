@@ -62,6 +62,6 @@ export async function untilInitSpeaks(
     if (over) return ended.catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
     await sleep(10)
   }
-  // Without the next step, which would be to run this test boot again (mote doctor).
+  // Omits the next step, because `mote doctor` would only repeat this test boot.
   return `the test boot did not finish in ${limitMs / 1000} s: ${causeOfSilence({ console: await tail() }).says}`
 }
